@@ -1,0 +1,34 @@
+# Two commands matter: `make demo` and `make test`. Both set up what they need first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test lint unit integration spark crash bench clean
+
+demo: $(READY)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cdc-sandbox demo
+
+test: lint unit
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: $(READY)
+	$(BIN)/pytest tests/unit
+
+integration: $(READY)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/integration tests/spark
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	@echo "Setting up $(VENV): PySpark, mysql-replication, confluent-kafka and the rest from the package index (about 400 MB)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --editable '.[spark,dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

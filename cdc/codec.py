@@ -1,0 +1,47 @@
+"""Text of MySQL character sets to Python strings, only where both ways carry every byte."""
+
+import codecs
+from collections.abc import Callable
+
+__all__ = ["TextDecoder", "latin1_decode", "latin1_encode", "text_decoder"]
+
+TextDecoder = Callable[[bytes], str]
+
+# MySQL's latin1 is cp1252 with the five bytes that cp1252 leaves open as the C1 controls of the same number
+# (MySQL manual, "West European Character Sets"), so each of the 256 bytes has a character of its own.
+_LATIN1_TABLE = "".join(
+    bytes([byte]).decode("latin-1" if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else "cp1252") for byte in range(256)
+)
+_LATIN1_ENCODING = codecs.charmap_build(_LATIN1_TABLE)
+
+
+def latin1_decode(data: bytes) -> str:
+    """The text of ``data`` in MySQL's latin1. Never fails: every byte has a character."""
+    return codecs.charmap_decode(data, "strict", _LATIN1_TABLE)[0]
+
+
+def latin1_encode(text: str) -> bytes:
+    """The bytes of ``text`` in MySQL's latin1. Raises UnicodeEncodeError for a character outside of it."""
+    return codecs.charmap_encode(text, "strict", _LATIN1_ENCODING)[0]
+
+
+def _utf8_decode(data: bytes) -> str:
+    return codecs.utf_8_decode(data, "strict", True)[0]
+
+
+def _ascii_decode(data: bytes) -> str:
+    return codecs.ascii_decode(data, "strict")[0]
+
+
+_DECODERS: dict[str, TextDecoder] = {
+    "utf8mb4": _utf8_decode,
+    "utf8mb3": _utf8_decode,
+    "utf8": _utf8_decode,
+    "ascii": _ascii_decode,
+    "latin1": latin1_decode,
+}
+
+
+def text_decoder(charset: str) -> TextDecoder | None:
+    """The decoder of a MySQL character set, or None where its text has to travel as raw bytes."""
+    return _DECODERS.get(charset)

@@ -1,0 +1,1 @@
+"""Kafka to the follower: cdc-consumer."""

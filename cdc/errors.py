@@ -1,0 +1,50 @@
+"""The errors a user can meet, each with its place, the way out and an exit status.
+
+CdcError
+├── UserError      2  the user must change something: profile, server setting, grant
+├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
+└── ServerGone     4  a server is gone and retries ran out
+"""
+
+from typing import ClassVar
+
+__all__ = ["CdcError", "PromiseError", "ServerGone", "UserError"]
+
+
+class CdcError(Exception):
+    """What failed, where (binlog position, topic offset, profile key) and the hint that gets the user on."""
+
+    exit_status: ClassVar[int] = 3
+
+    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """One line, whatever the parts hold: what failed; where; what to do."""
+        parts = [self.what]
+        if self.where:
+            parts.append(f"at {self.where}")
+        if self.hint:
+            parts.append(f"hint: {self.hint}")
+        return "; ".join(" ".join(part.split()) for part in parts)
+
+
+class UserError(CdcError):
+    """The user must change something before the program can work."""
+
+    exit_status = 2
+
+
+class PromiseError(CdcError):
+    """Going on would lose, repeat or alter a change, so the stream stops here."""
+
+    exit_status = 3
+
+
+class ServerGone(CdcError):
+    """A server did not come back within the retries."""
+
+    exit_status = 4

@@ -1,0 +1,63 @@
+"""Which databases and tables a profile replicates: include or exclude lists of globs."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+from cdc.errors import UserError
+
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters"]
+
+SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+CHECKPOINT_DATABASE = "cdc"
+
+
+def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
+    parts = [translate(glob) for glob in globs]
+    return re.compile("|".join(parts)) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Globs over database names and over ``db.table``; names match in their own case.
+
+    At most one of include and exclude is given per kind. With none, everything but the server's own databases passes;
+    those never pass, since each server keeps its own.
+    """
+
+    include_dbs: tuple[str, ...] = ()
+    exclude_dbs: tuple[str, ...] = ()
+    include_tables: tuple[str, ...] = ()
+    exclude_tables: tuple[str, ...] = ()
+    _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind in ("dbs", "tables"):
+            if getattr(self, f"include_{kind}") and getattr(self, f"exclude_{kind}"):
+                raise UserError(
+                    f"both include_{kind} and exclude_{kind} are set",
+                    where="profile key filters",
+                    hint="keep one of the two",
+                )
+        for key in ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables"):
+            self._compiled[key] = _pattern(getattr(self, key))
+
+    def wants_database(self, database: str) -> bool:
+        """Whether anything of this database may pass (a table filter can still leave out its tables)."""
+        if database in SYSTEM_DATABASES:
+            return False
+        include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
+        if include is not None:
+            return include.match(database) is not None
+        return exclude is None or exclude.match(database) is None
+
+    def wants_table(self, database: str, table: str) -> bool:
+        """Whether changes of this table pass."""
+        if not self.wants_database(database):
+            return False
+        name = f"{database}.{table}"
+        include, exclude = self._compiled["include_tables"], self._compiled["exclude_tables"]
+        if include is not None:
+            return include.match(name) is not None
+        return exclude is None or exclude.match(name) is None

@@ -1,0 +1,127 @@
+"""Places in a leader's binlog: file and offset, and sets of GTIDs.
+
+GTID set text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
+"""
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Self
+
+from cdc.errors import UserError
+
+__all__ = ["GtidSet", "Position", "ddl_gtid", "ddl_uuid"]
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_NAMESPACE = uuid.UUID("4f3c6a52-5d0e-5c8b-9b53-2f1f5a1ce7d1")
+
+Intervals = list[tuple[int, int]]
+
+
+def ddl_uuid(resource: str) -> str:
+    """The GTID source under which a consumer executes the DDL of the leader called ``resource``."""
+    return str(uuid.uuid5(_NAMESPACE, resource))
+
+
+def ddl_gtid(resource: str, sequence: int) -> str:
+    """The GTID of the one DDL record ``sequence`` (from 0) of the leader called ``resource``.
+
+    GTIDs start at 1, so it is sequence + 1. A server executes one GTID once, whatever crashes.
+    """
+    return f"{ddl_uuid(resource)}:{sequence + 1}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A binlog file and the offset in bytes of an event's start."""
+
+    file: str
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
+
+
+class GtidSet:
+    """A set of GTIDs as sorted, disjoint, inclusive intervals per source (UUID, or UUID:tag)."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self, sources: dict[str, Intervals] | None = None) -> None:
+        self._sources: dict[str, Intervals] = sources or {}
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
+        result = cls()
+        for item in "".join(text.split()).lower().split(","):
+            if not item:
+                continue
+            source, *parts = item.split(":")
+            if not _UUID.fullmatch(source) or not parts:
+                raise UserError(f"not a GTID set: {item!r}", hint="write uuid:first-last, as MySQL shows it")
+            key = source
+            for part in parts:
+                if _TAG.fullmatch(part):
+                    key = f"{source}:{part}"
+                    continue
+                first, _, last = part.partition("-")
+                if not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
+                    raise UserError(f"not a GTID interval: {part!r} of {item!r}", hint="write uuid:first-last")
+                result._add_interval(key, int(first), int(last or first))
+        return result
+
+    def add(self, gtid: str) -> None:
+        """Add one ``uuid[:tag]:number``; adding one that is there already changes nothing."""
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        intervals = self._sources.setdefault(source, [])
+        # A leader commits nearly in order, so the common case extends the last interval in place.
+        if intervals and intervals[-1][1] == gno - 1:
+            intervals[-1] = (intervals[-1][0], gno)
+        else:
+            self._add_interval(source, gno, gno)
+
+    def _add_interval(self, source: str, first: int, last: int) -> None:
+        if last < first:
+            raise UserError(f"a GTID interval runs backwards: {first}-{last}", where=f"GTID source {source}")
+        merged: Intervals = []
+        for low, high in sorted([*self._sources.get(source, []), (first, last)]):
+            if merged and low <= merged[-1][1] + 1:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+            else:
+                merged.append((low, high))
+        self._sources[source] = merged
+
+    def __contains__(self, gtid: str) -> bool:
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        return any(low <= gno <= high for low, high in self._sources.get(source, []))
+
+    def issubset(self, other: "GtidSet") -> bool:
+        """Whether every GTID of this set is in ``other``."""
+        return all(
+            any(low >= o_low and high <= o_high for o_low, o_high in other._sources.get(source, []))
+            for source, intervals in self._sources.items()
+            for low, high in intervals
+        )
+
+    def __bool__(self) -> bool:
+        return any(self._sources.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GtidSet) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{source}:" + ":".join(f"{low}-{high}" if high > low else str(low) for low, high in intervals)
+            for source, intervals in sorted(self._sources.items())
+            if intervals
+        )
+
+    def __repr__(self) -> str:
+        return f"GtidSet.parse({str(self)!r})"

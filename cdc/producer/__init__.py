@@ -1,0 +1,1 @@
+"""Leader binlog to Kafka: cdc-producer."""

@@ -1,0 +1,204 @@
+"""The profile: one TOML file that says which server, which topic and how; every key checked when it is read."""
+
+import difflib
+import os
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+import toml
+
+from cdc.errors import UserError
+from cdc.filters import Filters
+
+__all__ = ["Consumer", "Database", "Kafka", "Log", "Producer", "Profile", "Tls", "load"]
+
+_MOVED = {
+    "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
+    "resume_file": "the position lives in Kafka, in the commit log of the topic",
+    "fluvio": "rename the table [fluvio] to [kafka]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """TLS to the database: PEM files, and how far the server's certificate is checked."""
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """The MySQL server: for the producer the one whose binlog is read, for the consumer the follower."""
+
+    ip_or_host: str = "127.0.0.1"
+    port: int = field(default=3306, metadata={"range": (1, 65535)})
+    user: str = "fluvio"
+    password: str = field(default="", repr=False)
+    password_env: str = ""
+    password_file: str = ""
+    tls: Tls | None = None
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.ip_or_host}:{self.port}"
+
+    def secret(self) -> str:
+        """The password, from wherever the profile says it is. Raises UserError when it is not there."""
+        given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
+        if len(given) > 1:
+            raise UserError(f"{' and '.join(given)} are both set", where="profile key database", hint="keep one")
+        if self.password_env:
+            if self.password_env not in os.environ:
+                raise UserError(
+                    f"environment variable {self.password_env} is not set", where="profile key database.password_env"
+                )
+            return os.environ[self.password_env]
+        if self.password_file:
+            return _read(Path(self.password_file), key="database.password_file").strip("\r\n")
+        return self.password
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """The brokers, the topic, and what a topic that is created gets."""
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    topic: str = "rust-mysql-cdc"
+    layout: str = field(default="single", metadata={"choices": ("single",)})
+    replicas: int = field(default=1, metadata={"range": (1, 32767)})
+    librdkafka: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """How the producer reads and commits."""
+
+    start: str = field(default="beginning", metadata={"choices": ("beginning", "oldest", "now")})
+    server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
+    heartbeat_seconds: int = field(default=1, metadata={"range": (1, 3600)})
+    commit_records: int = field(default=10_000, metadata={"range": (1, 1_000_000)})
+    commit_bytes: int = field(default=16_000_000, metadata={"range": (1_000, 1_000_000_000)})
+    commit_ms: int = field(default=500, metadata={"range": (1, 60_000)})
+    record_bytes: int = field(default=900_000, metadata={"range": (1_000, 100_000_000)})
+    retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """How the consumer applies."""
+
+    on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
+    batch_rows: int = field(default=5_000, metadata={"range": (1, 1_000_000)})
+    retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is logged on standard error, and in which form."""
+
+    level: str = field(default="info", metadata={"choices": ("debug", "info", "warning", "error")})
+    format: str = field(default="text", metadata={"choices": ("text", "json")})
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A whole profile. ``mysql_resource_name`` is the leader's name in every URI."""
+
+    mysql_resource_name: str = "mysql-srv1"
+    database: Database = field(default_factory=Database)
+    filters: Filters = field(default_factory=Filters)
+    kafka: Kafka = field(default_factory=Kafka)
+    producer: Producer = field(default_factory=Producer)
+    consumer: Consumer = field(default_factory=Consumer)
+    log: Log = field(default_factory=Log)
+
+    @classmethod
+    def parse(cls, text: str, *, name: str) -> Self:
+        """Read a profile's text; ``name`` is its file for the errors. Raises UserError."""
+        try:
+            content = toml.loads(text)
+        # toml leaks IndexError and others on some broken files; whatever it raises, the file is not TOML.
+        except Exception as error:  # noqa: BLE001
+            raise UserError(f"broken TOML: {error}", where=name, hint="mend the file's syntax") from None
+        try:
+            profile: Self = _build(cls, content, path="")
+        except UserError as error:
+            raise UserError(error.what, where=f"{name}, {error.where}", hint=error.hint) from None
+        if not profile.mysql_resource_name:
+            raise UserError("the resource name is empty", where=f"{name}, profile key mysql_resource_name")
+        return profile
+
+
+def load(path: Path) -> Profile:
+    """Read the profile in a file. Raises UserError: no such file, broken TOML, unknown key, wrong type or value."""
+    return Profile.parse(_read(path, key="PROFILE"), name=str(path))
+
+
+def _read(path: Path, *, key: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}", where=f"profile key {key}", hint="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}", where=f"profile key {key}") from None
+
+
+_TABLES: dict[str, Any] = {
+    "database": Database,
+    "tls": Tls,
+    "filters": Filters,
+    "kafka": Kafka,
+    "producer": Producer,
+    "consumer": Consumer,
+    "log": Log,
+}
+
+
+def _build(kind: Any, content: dict[str, Any], *, path: str) -> Any:
+    known = {f.name: f for f in fields(kind) if f.init}
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{path}{key}"
+        if key not in known:
+            raise _unknown(key, name, list(known))
+        if key in _TABLES:
+            if not isinstance(value, dict):
+                raise UserError(f"{key} must be a table", where=f"profile key {name}", hint=f"write it as [{name}]")
+            values[key] = _build(_TABLES[key], value, path=f"{name}.")
+        else:
+            values[key] = _checked(known[key], value, name)
+    return kind(**values)
+
+
+def _unknown(key: str, name: str, known: list[str]) -> UserError:
+    if key in _MOVED:
+        return UserError(
+            f"{key} is not used",
+            where=f"profile key {name}",
+            hint=f"remove it: {_MOVED[key]}" if key != "fluvio" else _MOVED[key],
+        )
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    return UserError("unknown key", where=f"profile key {name}", hint=f"the nearest known key is {near[0]!r}")
+
+
+def _checked(spec: Any, value: Any, name: str) -> Any:
+    default = spec.default if spec.default is not MISSING else spec.default_factory()
+    wanted = type(default)
+    # bool is an int in Python, but port = true is a mistake
+    if wanted is tuple:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UserError("must be a list of strings", where=f"profile key {name}", hint='write ["name"]')
+        return tuple(value)
+    if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
+        words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
+        raise UserError(f"{value!r} is not {words}", where=f"profile key {name}", hint=f"write {words}")
+    choices = spec.metadata.get("choices")
+    if choices and value not in choices:
+        raise UserError(f"{value!r} is not known", where=f"profile key {name}", hint=f"one of {', '.join(choices)}")
+    low, high = spec.metadata.get("range", (None, None))
+    if low is not None and not low <= value <= high:
+        raise UserError(f"{value} is out of range", where=f"profile key {name}", hint=f"from {low} to {high}")
+    return value

@@ -1,0 +1,74 @@
+"""What every program does around its work: logging, orderly stop on a signal, errors as one line and a status."""
+
+import json
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from cdc.errors import CdcError
+
+__all__ = ["event", "exit_status", "setup_logging", "stop_on_signals"]
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
+        return json.dumps(body | getattr(record, "fields", {}), ensure_ascii=False, default=str)
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}"
+        words = [stamp, record.levelname.lower(), record.getMessage()]
+        for key, value in getattr(record, "fields", {}).items():
+            text = str(value)
+            words.append(f"{key}={json.dumps(text, ensure_ascii=False)}" if " " in text else f"{key}={text}")
+        return " ".join(words)
+
+
+def setup_logging(*, level: str, form: str) -> None:
+    """Log to standard error, one line an event, as ``key=value`` text or as JSON lines."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    root = logging.getLogger("cdc")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False
+
+
+def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:
+    """Log one event with its fields."""
+    logger.log(level, name, extra={"fields": fields})
+
+
+def stop_on_signals() -> threading.Event:
+    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C."""
+    stop = threading.Event()
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    return stop
+
+
+def exit_status(work: Callable[[], int], *, program: str) -> int:
+    """Run ``work``; turn the errors a user can meet into one line on standard error and an exit status."""
+    try:
+        return work()
+    except CdcError as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return error.exit_status
+    except BrokenPipeError:
+        # The reader of our output (head, less) has seen enough; Python would print a traceback at exit.
+        sys.stderr.close()
+        return 0

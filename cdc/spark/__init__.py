@@ -1,0 +1,1 @@
+"""The audit on Spark: both topics folded to one sequence and compared."""

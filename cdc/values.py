@@ -1,0 +1,66 @@
+"""The values of a record: how each MySQL value looks in JSON, and how a person reads it.
+
+A value is ``"Null"`` or an object with one key, its tag:
+
+    SignedInteger, UnsignedInteger, Bit, Year   a whole number
+    Float, Double                               a number; Float is written as the exact double of its 24 bits
+    Decimal                                     text, with the column's number of digits after the point
+    String                                      text
+    Text                                        {"charset", "base64"}: text of a character set that has no exact codec
+    Enum                                        the member's text; its number where that has no codec, 0 = error value
+    Set                                         a list of member texts; the bit mask where the texts have no codec
+    Blob                                        base64; BINARY(n) padded to n bytes
+    Date                                        {"year", "month", "day"}, zeros included
+    Time                                        {"negative", "hour", "minute", "second", "subsecond"}
+    DateTime                                    {"year", "month", "day", "hour", "minute", "second", "subsecond"}
+    Timestamp                                   {"unix_time", "subsecond"}; unix_time 0 is the zero timestamp
+    Json                                        the document
+    Geometry, Vector                            base64 of the stored bytes
+
+subsecond counts microseconds. A character set without an exact codec and opaque JSON members are told at the decoder.
+"""
+
+import base64
+import json
+from typing import Any
+
+__all__ = ["NULL", "Value", "display"]
+
+Value = Any  # JSON as above; narrowing it would cost a check per value on the hot path
+NULL = "Null"
+
+
+def _clock(parts: dict[str, int]) -> str:
+    fraction = f".{parts['subsecond']:06d}" if parts["subsecond"] else ""
+    return f"{parts['hour']:02d}:{parts['minute']:02d}:{parts['second']:02d}{fraction}"
+
+
+def _day(parts: dict[str, int]) -> str:
+    return f"{parts['year']:04d}-{parts['month']:02d}-{parts['day']:02d}"
+
+
+def display(value: Value) -> str:
+    """One value as a person reads it, in one line: ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
+    if value == NULL:
+        return "NULL"
+    ((tag, content),) = value.items()
+    if tag in ("String", "Enum") and isinstance(content, str):
+        return "'" + content.replace("'", "''") + "'"
+    if tag == "Date":
+        return _day(content)
+    if tag == "DateTime":
+        return f"{_day(content)} {_clock(content)}"
+    if tag == "Time":
+        return ("-" if content["negative"] else "") + _clock(content)
+    if tag == "Timestamp":
+        fraction = f".{content['subsecond']:06d}" if content["subsecond"] else ""
+        return f"{content['unix_time']}{fraction}"
+    if tag in ("Blob", "Geometry", "Vector"):
+        return f"x'{base64.b64decode(content).hex()}'"
+    if tag == "Text":
+        return f"_{content['charset']} x'{base64.b64decode(content['base64']).hex()}'"
+    if tag == "Set" and isinstance(content, list):
+        return "'" + ",".join(content).replace("'", "''") + "'"
+    if tag == "Json":
+        return json.dumps(content, ensure_ascii=False)
+    return str(content)

@@ -1,0 +1,49 @@
+"""GTID sets: MySQL's text form, membership and inclusion."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.errors import UserError
+from cdc.position import GtidSet, ddl_gtid
+
+A = "11111111-1111-1111-1111-111111111111"
+B = "22222222-2222-2222-2222-222222222222"
+
+gtids = st.lists(st.tuples(st.sampled_from([A, B, f"{A}:blue"]), st.integers(1, 60)), max_size=80)
+
+
+@given(gtids)
+def test_a_set_holds_what_was_added_and_survives_its_text(added: list[tuple[str, int]]) -> None:
+    result = GtidSet()
+    for source, number in added:
+        result.add(f"{source}:{number}")
+    for source in (A, B, f"{A}:blue"):
+        for number in range(1, 62):
+            assert (f"{source}:{number}" in result) == ((source, number) in added)
+    assert GtidSet.parse(str(result)) == result
+
+
+@given(gtids, gtids)
+def test_subset_is_membership_of_each(left: list[tuple[str, int]], right: list[tuple[str, int]]) -> None:
+    small, large = GtidSet(), GtidSet()
+    for source, number in left:
+        small.add(f"{source}:{number}")
+    for source, number in right:
+        large.add(f"{source}:{number}")
+    assert small.issubset(large) == (set(left) <= set(right))
+
+
+def test_parse_reads_what_the_server_shows() -> None:
+    shown = f"{A.upper()}:1-5:7:blue:1-2,\n{B}:9"
+    assert str(GtidSet.parse(shown)) == f"{A}:1-5:7,{A}:blue:1-2,{B}:9"
+
+
+@pytest.mark.parametrize("text", ["x", f"{A}", f"{A}:0", f"{A}:5-3", f"{A}:1-b"])
+def test_parse_refuses_anything_else(text: str) -> None:
+    with pytest.raises(UserError):
+        GtidSet.parse(text)
+
+
+def test_ddl_gtid_is_stable_because_followers_remember_it() -> None:
+    assert ddl_gtid("mysql-srv1", 0) == "1375f078-79f6-57d5-964f-be06880cf443:1"

@@ -1,0 +1,81 @@
+"""Profiles: what is read, and what each mistake says."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.errors import UserError
+from cdc.profile import Profile, load
+
+TUTORIAL = """
+mysql_resource_name = "mysql-srv1"
+[database]
+port = 3080
+user = "fluvio"
+password = "fluvio4cdc!"
+[filters]
+include_dbs = ["flvDb"]
+[kafka]
+topic = "rust-mysql-cdc"
+[kafka.librdkafka]
+"compression.type" = "zstd"
+"""
+
+
+def test_the_tutorials_profile_is_read() -> None:
+    profile = Profile.parse(TUTORIAL, name="p.toml")
+    assert profile.database.port == 3080
+    assert profile.database.secret() == "fluvio4cdc!"
+    assert profile.filters.wants_table("flvDb", "pet")
+    assert not profile.filters.wants_table("other", "pet")
+    assert profile.kafka.librdkafka == {"compression.type": "zstd"}
+
+
+def test_every_key_has_a_default() -> None:
+    assert Profile.parse("", name="p.toml") == Profile()
+
+
+def test_the_password_is_not_shown() -> None:
+    assert "fluvio4cdc!" not in repr(Profile.parse(TUTORIAL, name="p.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[database", "broken TOML"),
+        ("[database]\nprot = 1", "nearest known key is 'port'"),
+        ("[datbase]\nport = 1", "nearest known key is 'database'"),
+        ("[database]\nport = '1'", "not a whole number"),
+        ("[database]\nport = true", "not a whole number"),
+        ("[database]\nport = 0", "from 1 to 65535"),
+        ("database = 1", "must be a table"),
+        ("[filters]\ninclude_dbs = 'a'", "must be a list of strings"),
+        ("[filters]\ninclude_dbs = ['a']\nexclude_dbs = ['b']", "keep one of the two"),
+        ("[kafka]\nlayout = 'many'", "one of single"),
+        ("resume_file = 'x'", "the position lives in Kafka"),
+        ("[fluvio]\ntopic = 'x'", "rename the table [fluvio] to [kafka]"),
+        ("mysql_resource_name = ''", "resource name is empty"),
+    ],
+)
+def test_a_mistake_names_the_file_the_key_and_the_way_out(text: str, words: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Profile.parse(text, name="p.toml")
+    assert words in str(caught.value)
+    assert "p.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_such_profile(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such file"):
+        load(tmp_path / "none.toml")
+
+
+def test_passwords_come_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEADER_PASSWORD", "from env")
+    (tmp_path / "secret").write_text("from file\n")
+    by_env = Profile.parse('[database]\npassword_env = "LEADER_PASSWORD"', name="p")
+    by_file = Profile.parse(f'[database]\npassword_file = "{tmp_path / "secret"}"', name="p")
+    assert by_env.database.secret() == "from env"
+    assert by_file.database.secret() == "from file"
+    with pytest.raises(UserError, match="NOT_SET"):
+        Profile.parse('[database]\npassword_env = "NOT_SET"', name="p").database.secret()

@@ -1,0 +1,43 @@
+"""URIs, records and character sets."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.codec import latin1_decode, latin1_encode
+from cdc.errors import PromiseError
+from cdc.filters import Filters
+from cdc.record import Record, Uri
+
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
+
+
+@given(names, names, st.none() | names)
+def test_a_uri_survives_its_text(resource: str, database: str, table: str | None) -> None:
+    uri = Uri(resource, database, table)
+    assert Uri.parse(str(uri)) == uri
+
+
+@given(st.binary())
+def test_latin1_carries_every_byte_both_ways(data: bytes) -> None:
+    assert latin1_encode(latin1_decode(data)) == data
+
+
+def test_latin1_is_cp1252_with_c1_controls() -> None:
+    assert latin1_decode(b"\x80\x81\xe9") == "€\x81é"
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'"Null"', b'{"operation":{"Upsert":{}}}', b"\xff"])
+def test_what_is_not_a_record_stops_with_its_place(text: bytes) -> None:
+    with pytest.raises(PromiseError, match=r"at topic t, offset 7"):
+        Record.parse(text, where="topic t, offset 7")
+
+
+def test_system_databases_never_pass_and_globs_do() -> None:
+    assert not Filters().wants_database("mysql")
+    assert Filters().wants_table("Db", "t")
+    assert Filters(include_dbs=("app_*",)).wants_database("app_1")
+    assert not Filters(include_dbs=("app_*",)).wants_database("APP_1")
+    assert not Filters(exclude_tables=("db.tmp_*",)).wants_table("db", "tmp_a")
+    assert Filters(include_tables=("db.t",)).wants_table("db", "t")
+    assert not Filters(include_tables=("db.t",)).wants_table("db", "t2")
