@@ -9,3 +9,5 @@ The data path:
 
 The programs share only the modules beside this file; real servers to try them on come from cdc.sandbox.
 """
+
+__version__ = "0.1.0"

@@ -4,11 +4,12 @@ CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant
 ├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
 └── ServerGone     4  a server is gone and retries ran out
+    └── Disconnected  a connection is lost, and a new one from the committed place may do: the pipelines retry
 """
 
 from typing import ClassVar
 
-__all__ = ["CdcError", "PromiseError", "ServerGone", "UserError"]
+__all__ = ["CdcError", "Disconnected", "PromiseError", "ServerGone", "UserError"]
 
 
 class CdcError(Exception):
@@ -48,3 +49,7 @@ class ServerGone(CdcError):
     """A server did not come back within the retries."""
 
     exit_status = 4
+
+
+class Disconnected(ServerGone):
+    """A connection to a server is lost or was never made; trying again from the committed place is safe."""

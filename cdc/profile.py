@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import ssl
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +30,22 @@ class Tls:
     key: str = ""
     verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
 
+    def context(self) -> ssl.SSLContext:
+        """What a TLS connection needs. Raises UserError where a file cannot be read."""
+        try:
+            context = ssl.create_default_context(cafile=self.ca or None)
+            if self.cert:
+                context.load_cert_chain(self.cert, self.key or None)
+        except (OSError, ssl.SSLError) as error:
+            raise UserError(
+                f"a TLS file cannot be used: {error}",
+                where="profile key database.tls",
+                hint="ca, cert and key are paths of PEM files",
+            ) from None
+        context.check_hostname = self.verify == "full"
+        context.verify_mode = ssl.CERT_NONE if self.verify == "none" else ssl.CERT_REQUIRED
+        return context
+
 
 @dataclass(frozen=True, slots=True)
 class Database:
@@ -44,6 +61,20 @@ class Database:
 
     def __str__(self) -> str:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
+
+    def settings(self) -> dict[str, Any]:
+        """The connection as pymysql's arguments. Raises UserError where the password is not there."""
+        settings: dict[str, Any] = {
+            "host": self.ip_or_host,
+            "port": self.port,
+            "user": self.user,
+            "password": self.secret(),
+            "charset": "utf8mb4",
+            "connect_timeout": 10,
+        }
+        if self.tls:
+            settings["ssl"] = self.tls.context()
+        return settings
 
     def secret(self) -> str:
         """The password, from wherever the profile says it is. Raises UserError when it is not there."""
@@ -70,6 +101,11 @@ class Kafka:
     layout: str = field(default="single", metadata={"choices": ("single",)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
     librdkafka: dict[str, Any] = field(default_factory=dict)
+
+    def properties(self, **defaults: object) -> dict[str, Any]:
+        """librdkafka's properties: ``defaults`` (``_`` for ``.``), then what the profile says."""
+        named = {name.replace("_", "."): value for name, value in defaults.items()}
+        return named | {"bootstrap.servers": self.bootstrap_servers} | self.librdkafka
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,11 @@ from types import FrameType
 
 from cdc.errors import CdcError
 
-__all__ = ["event", "exit_status", "setup_logging", "stop_on_signals"]
+__all__ = ["LIBRDKAFKA", "event", "exit_status", "setup_logging", "stop_on_signals"]
+
+# librdkafka reports each failed attempt to connect; what matters of it reaches the user as an error of ours.
+LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
+LIBRDKAFKA.setLevel(logging.CRITICAL)
 
 
 class _JsonFormatter(logging.Formatter):

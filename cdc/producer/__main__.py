@@ -1,0 +1,55 @@
+"""``cdc-producer``: the leader's binlog into Kafka."""
+
+import argparse
+import functools
+import logging
+import sys
+import uuid
+from pathlib import Path
+
+from cdc import __version__, profile, service
+from cdc.producer import pipeline
+
+__all__ = ["main"]
+
+_EPILOG = """\
+The position lives in Kafka, beside the records: stop, kill and start the program as you like.
+
+exit status:
+  0  stopped by SIGTERM or SIGINT, or at the position asked for
+  2  something to change first: profile, server setting, grant
+  3  stopped to keep a promise: what follows cannot be replicated faithfully
+  4  a server is gone and the retries ran out
+"""
+
+
+def main() -> int:
+    """Run the program; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="cdc-producer",
+        description="Read a MySQL leader's binlog and write each change into Kafka, exactly once.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file: server, filters, topic")
+    parser.add_argument(
+        "--until-current", action="store_true", help="end at the position that the leader has when the program starts"
+    )
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    arguments = parser.parse_args()
+    return service.exit_status(
+        functools.partial(_run, arguments.profile, until_current=arguments.until_current), program="cdc-producer"
+    )
+
+
+def _run(path: Path, *, until_current: bool) -> int:
+    settings = profile.load(path)
+    service.setup_logging(level=settings.log.level, form=settings.log.format)
+    log = functools.partial(service.event, logging.getLogger("cdc.producer"))
+    stop = service.stop_on_signals()
+    pipeline.run(settings, instance=str(uuid.uuid4()), stop=stop, until_current=until_current, log=log)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

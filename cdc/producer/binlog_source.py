@@ -1,0 +1,199 @@
+"""The leader's binlog as raw events, through mysql-replication's connection.
+
+The library connects, registers as a replica, announces checksums and heartbeat and asks for the dump; from there the
+packets are read here, in large chunks, because its own reader decodes too much, drops unknown events in silence and
+reconnects behind our back. The names used of it are private, hence the exact version in pyproject.toml.
+"""
+
+import select
+import ssl
+import threading
+from collections.abc import Iterator
+from typing import Any, Self
+from zlib import crc32
+
+import pymysql
+from pymysqlreplication import BinLogStreamReader
+
+from cdc.errors import CdcError, Disconnected, PromiseError, UserError
+from cdc.position import GtidSet, Position
+from cdc.producer import events as ev
+from cdc.producer.events import RawEvent
+
+__all__ = ["BinlogSource"]
+
+_CHUNK = 1 << 18
+_MAX_PACKET = 0xFFFFFF
+_CHECKSUM_BYTES = 4
+
+
+class BinlogSource:
+    """One dump connection. ``with BinlogSource.open(…) as source: for event in source.events(stop): …``"""
+
+    def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
+        self._reader = reader
+        self._name = name
+        self._silence = max(10.0, 3.0 * heartbeat_seconds)
+        self._socket = reader._stream_connection._sock
+        self._buffer = bytearray()
+        self._at = 0
+        self._begun = b""
+        self._file = ""
+        self._end = 0
+        self._checksum: int | None = None
+
+    @classmethod
+    def open(
+        cls,
+        settings: dict[str, Any],
+        *,
+        name: str,
+        server_id: int,
+        replica_uuid: str,
+        heartbeat_seconds: int,
+        position: Position,
+        gtid_set: GtidSet | None,
+    ) -> Self:
+        """Start the dump after ``gtid_set`` where given and not empty, else at ``position``.
+
+        ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected where the
+        server cannot be reached.
+        """
+        # Announcing CRC32 is right for files with and without checksums: each file's format description says which.
+        settings = settings | {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
+        reader = BinLogStreamReader(
+            connection_settings=settings,
+            server_id=server_id,
+            blocking=True,
+            resume_stream=True,
+            log_file=position.file,
+            log_pos=position.offset,
+            auto_position=str(gtid_set) if gtid_set else None,
+            slave_uuid=replica_uuid,
+            slave_heartbeat=heartbeat_seconds,
+            report_slave=f"cdc-producer-{server_id}",
+            filter_non_implemented_events=False,
+            enable_logging=False,
+        )
+        try:
+            reader._BinLogStreamReader__connect_to_stream()
+        except (pymysql.MySQLError, OSError) as error:
+            reader.close()
+            raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None
+        return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._reader.close()
+
+    def events(self, stop: threading.Event) -> Iterator[RawEvent | None]:
+        """Events without their checksums; None whenever the leader has nothing more for now. Ends at ``stop``.
+
+        Raises Disconnected when the connection is lost or silent for longer than three heartbeats, UserError when the
+        leader refuses the position.
+        """
+        self._socket.setblocking(False)
+        while not stop.is_set():
+            packet = self._packet()
+            if packet is None:
+                yield None
+                self._wait(stop)
+                continue
+            yield self._event(packet)
+
+    def _event(self, packet: bytes) -> RawEvent:
+        """The event in a packet; keeps track of the file, of the 64-bit offset and of the checksum algorithm."""
+        status = packet[0]
+        if status == 0xFF:
+            raise self._refusal(packet)
+        if status == 0xFE and len(packet) < 9:
+            raise Disconnected("the leader ended the stream", where=self._name)
+        kind = packet[5]
+        if kind == ev.FORMAT_DESCRIPTION:
+            self._checksum = _CHECKSUM_BYTES if packet[-1 - _CHECKSUM_BYTES] == 1 else 0
+            # A format description carries the checksum bytes whether or not it announces them.
+            data = packet[1:-_CHECKSUM_BYTES]
+        elif self._checksum is None:
+            # The rotation that opens a dump comes before the format description: only the sum itself tells.
+            summed = crc32(packet[1:-_CHECKSUM_BYTES]) == int.from_bytes(packet[-_CHECKSUM_BYTES:], "little")
+            data = packet[1:-_CHECKSUM_BYTES] if summed else packet[1:]
+        else:
+            data = packet[1 : len(packet) - self._checksum]
+        offset = self._offset(kind, ev.header(data))
+        event = RawEvent(kind, data, self._file, offset)
+        if kind == ev.ROTATE:
+            following = ev.rotate(event)
+            self._file, self._end = following.file, following.offset
+        return event
+
+    def _offset(self, kind: int, header: ev.Header) -> int:
+        """Where the event starts in its file; 0 for those that the leader makes up for the connection."""
+        if kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2) or header.next_event_position == 0:
+            return 0
+        end = self._end & ~0xFFFFFFFF | header.next_event_position
+        if end < self._end:
+            end += 1 << 32  # the header's position has 32 bits and wraps in files over 4 GiB
+        self._end = end
+        return end - header.event_length
+
+    def _refusal(self, packet: bytes) -> CdcError:
+        code = int.from_bytes(packet[1:3], "little")
+        message = packet[9:].decode("utf-8", "replace")
+        if "same server_uuid" in message or "same server_id" in message:
+            return Disconnected(f"another reader took our place at the leader: {message}", where=self._name)
+        if code == 1236:
+            return UserError(
+                f"the leader refuses the position: {message}",
+                where=self._name,
+                hint="it no longer has the binlog we need; use a new topic and a fresh copy of the leader",
+            )
+        if code in (1053, 1158, 1159, 1160, 1161, 1317, 2006, 2013):
+            return Disconnected(f"the leader ended the stream: {message}", where=self._name)
+        return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
+
+    def _packet(self) -> bytes | None:
+        """One whole payload, or None where it has not arrived whole (MySQL protocol, "MySQL Packets")."""
+        while True:
+            at, arrived = self._at, len(self._buffer)
+            end = at + 4 + int.from_bytes(self._buffer[at : at + 3], "little") if arrived - at >= 4 else arrived + 1
+            if arrived < end:
+                if not self._fill():
+                    return None
+                continue
+            part = bytes(self._buffer[at + 4 : end])
+            self._at = end
+            if len(part) == _MAX_PACKET:
+                self._begun += part  # a payload of 16 MiB or more goes on in the next packet
+            elif self._begun:
+                payload, self._begun = self._begun + part, b""
+                return payload
+            else:
+                return part
+
+    def _fill(self) -> bool:
+        """Read what has arrived; False where nothing has."""
+        del self._buffer[: self._at]
+        self._at = 0
+        try:
+            chunk = self._socket.recv(_CHUNK)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
+        except OSError as error:
+            raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
+        if not chunk:
+            raise Disconnected("the leader closed the connection", where=self._name)
+        self._buffer += chunk
+        return True
+
+    def _wait(self, stop: threading.Event) -> None:
+        """Wait until something arrives. The leader's heartbeat makes it certain that something will."""
+        waited = 0.0
+        while not stop.is_set():
+            if select.select([self._socket], [], [], 0.2)[0]:
+                return
+            waited += 0.2
+            if waited > self._silence:
+                raise Disconnected(f"the leader has been silent for {waited:.0f} s", where=self._name)

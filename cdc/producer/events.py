@@ -1,0 +1,243 @@
+"""The binlog events of MySQL 9.7: which are handled, which are harmless, and how those without rows read.
+
+Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
+"""
+
+from dataclasses import dataclass, field
+from struct import Struct
+from typing import Any, NamedTuple
+
+from cdc.errors import PromiseError
+from cdc.position import Position
+
+__all__ = [
+    "HANDLED",
+    "HARMLESS",
+    "NAMES",
+    "Gtid",
+    "Header",
+    "Query",
+    "RawEvent",
+    "gtid",
+    "header",
+    "heartbeat",
+    "query",
+]
+
+QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
+TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
+WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = 30, 31, 32
+GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
+
+HANDLED = frozenset(
+    {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
+    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS}
+)
+
+HARMLESS = {
+    STOP: "the server ended its log file in order; what follows starts with a new format description",
+    IGNORABLE: "marked by the server as safe to ignore",
+    ROWS_QUERY: "the text of the statement whose rows follow; the rows say it all",
+    PREVIOUS_GTIDS: "what earlier files held; the position comes from each transaction's own GTID",
+    TRANSACTION_CONTEXT: "group replication's certification data of a transaction that was committed",
+    VIEW_CHANGE: "group replication's membership change; no data",
+}
+
+NAMES = {
+    0: "Unknown", 1: "StartV3", 2: "Query", 3: "Stop", 4: "Rotate", 5: "Intvar", 6: "Load", 7: "Slave",
+    8: "CreateFile", 9: "AppendBlock", 10: "ExecLoad", 11: "DeleteFile", 12: "NewLoad", 13: "Rand", 14: "UserVar",
+    15: "FormatDescription", 16: "Xid", 17: "BeginLoadQuery", 18: "ExecuteLoadQuery", 19: "TableMap",
+    20: "WriteRowsV0", 21: "UpdateRowsV0", 22: "DeleteRowsV0", 23: "WriteRowsV1", 24: "UpdateRowsV1",
+    25: "DeleteRowsV1", 26: "Incident", 27: "Heartbeat", 28: "Ignorable", 29: "RowsQuery", 30: "WriteRows",
+    31: "UpdateRows", 32: "DeleteRows", 33: "Gtid", 34: "AnonymousGtid", 35: "PreviousGtids",
+    36: "TransactionContext", 37: "ViewChange", 38: "XaPrepare", 39: "PartialUpdateRows", 40: "TransactionPayload",
+    41: "HeartbeatV2", 42: "GtidTagged",
+}  # fmt: skip
+
+HEADER_BYTES = 19
+_HEADER = Struct("<IBIIIH")
+_QUERY = Struct("<IIBHH")
+
+
+class RawEvent(NamedTuple):
+    """An event as read: ``data`` begins with the header and ends before the checksum; ``offset`` is its start."""
+
+    type: int
+    data: bytes
+    file: str
+    offset: int
+
+    @property
+    def position(self) -> Position:
+        return Position(self.file, self.offset)
+
+
+class Header(NamedTuple):
+    """The common header of every event."""
+
+    timestamp: int
+    event_type: int
+    server_id: int
+    event_length: int
+    next_event_position: int
+    event_flags: int
+
+
+class Gtid(NamedTuple):
+    """A transaction's name (None where GTIDs are off) and its commit time on this server in µs."""
+
+    gtid: str | None
+    commit_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A Query event: the statement, its session's database and the session variables the server logged with it."""
+
+    database: str
+    text: bytes
+    variables: dict[str, Any] = field(default_factory=dict)
+
+
+def header(data: bytes) -> Header:
+    """The header that ``data`` begins with."""
+    return Header._make(_HEADER.unpack_from(data))
+
+
+def gtid(event: RawEvent) -> Gtid:
+    """Read a GTID or anonymous GTID event."""
+    data = event.data
+    name = None
+    if event.type == GTID:
+        sid = data[20:36].hex()
+        number = int.from_bytes(data[36:44], "little")
+        name = f"{sid[:8]}-{sid[8:12]}-{sid[12:16]}-{sid[16:20]}-{sid[20:]}:{number}"
+    if len(data) < 68:
+        raise PromiseError(
+            "the leader does not log commit times",
+            where=str(event.position),
+            hint="the leader must be MySQL 8.0 or newer",
+        )
+    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's.
+    commit_us = int.from_bytes(data[61:68], "little") & ((1 << 55) - 1)
+    return Gtid(name, commit_us)
+
+
+def rotate(event: RawEvent) -> Position:
+    """The file that follows and the offset at which its events start."""
+    return Position(event.data[27:].decode("utf-8"), int.from_bytes(event.data[19:27], "little"))
+
+
+def heartbeat(event: RawEvent) -> Position:
+    """How far the leader's dump thread has read, from a heartbeat of either version."""
+    if event.type == HEARTBEAT:
+        return Position(event.data[HEADER_BYTES:].decode("utf-8"), header(event.data).next_event_position)
+    file, offset, at = "", 0, HEADER_BYTES
+    while at < len(event.data):
+        kind = event.data[at]
+        length, at = packed_integer(event.data, at + 1)
+        if kind == 0:
+            break
+        content = event.data[at : at + length]
+        if kind == 1:
+            file = content.decode("utf-8")
+        elif kind == 2:
+            offset, _ = packed_integer(content, 0)
+        at += length
+    return Position(file, offset)
+
+
+def packed_integer(data: bytes, at: int) -> tuple[int, int]:
+    """A length-encoded integer at ``at``, and the offset after it (MySQL protocol, "Length-Encoded Integer Type")."""
+    first = data[at]
+    if first < 251:
+        return first, at + 1
+    width = {252: 2, 253: 3, 254: 8}[first]
+    return int.from_bytes(data[at + 1 : at + 1 + width], "little"), at + 1 + width
+
+
+_SQL_MODES = {
+    0: "REAL_AS_FLOAT", 1: "PIPES_AS_CONCAT", 2: "ANSI_QUOTES", 3: "IGNORE_SPACE", 5: "ONLY_FULL_GROUP_BY",
+    6: "NO_UNSIGNED_SUBTRACTION", 7: "NO_DIR_IN_CREATE", 18: "ANSI", 19: "NO_AUTO_VALUE_ON_ZERO",
+    20: "NO_BACKSLASH_ESCAPES", 21: "STRICT_TRANS_TABLES", 22: "STRICT_ALL_TABLES", 23: "NO_ZERO_IN_DATE",
+    24: "NO_ZERO_DATE", 25: "ALLOW_INVALID_DATES", 26: "ERROR_FOR_DIVISION_BY_ZERO", 27: "TRADITIONAL",
+    29: "HIGH_NOT_PRECEDENCE", 30: "NO_ENGINE_SUBSTITUTION", 31: "PAD_CHAR_TO_FULL_LENGTH",
+    32: "TIME_TRUNCATE_FRACTIONAL",
+}  # fmt: skip
+_NO_FOREIGN_KEY_CHECKS, _RELAXED_UNIQUE_CHECKS = 1 << 26, 1 << 27
+
+
+def _sql_mode(bits: int, where: str) -> str:
+    unknown = [bit for bit in range(64) if bits >> bit & 1 and bit not in _SQL_MODES]
+    if unknown:
+        raise PromiseError(f"unknown sql_mode bit {unknown[0]} of a statement", where=where)
+    return ",".join(name for bit, name in _SQL_MODES.items() if bits >> bit & 1)
+
+
+def query(event: RawEvent) -> Query:
+    """Read a Query event. Raises PromiseError for a session variable that this program does not know."""
+    _, _, schema_length, error_code, vars_length = _QUERY.unpack_from(event.data, HEADER_BYTES)
+    start = HEADER_BYTES + _QUERY.size
+    variables = _variables(event.data[start : start + vars_length], str(event.position))
+    schema_at = start + vars_length
+    database = event.data[schema_at : schema_at + schema_length].decode("utf-8")
+    if error_code:
+        variables["error_code"] = error_code
+    return Query(database, event.data[schema_at + schema_length + 1 :], variables)
+
+
+def _variables(data: bytes, where: str) -> dict[str, Any]:
+    """The status variables of a Query event (Query_event's Q_* codes, in growing order)."""
+    found: dict[str, Any] = {}
+    at = 0
+    while at < len(data):
+        code, at = data[at], at + 1
+        if code in _FIXED:
+            name, width = _FIXED[code]
+            found[name] = int.from_bytes(data[at : at + width], "little")
+            at += width
+        elif code == 2:  # catalog, with a closing zero byte
+            at += 2 + data[at]
+        elif code in (5, 6):
+            if code == 5:
+                found["time_zone"] = data[at + 1 : at + 1 + data[at]].decode("utf-8")
+            at += 1 + data[at]
+        elif code == 11:  # the invoker's user and host, in the text as DEFINER where it matters
+            at += 1 + data[at]
+            at += 1 + data[at]
+        elif code == 12:
+            at = _after_database_names(data, at)
+        else:
+            raise PromiseError(f"unknown session variable {code} of a statement", where=where)
+    return _named(found, where)
+
+
+_FIXED = {
+    0: ("flags2", 4), 1: ("sql_mode", 8), 3: ("auto_increment", 4), 4: ("charsets", 6), 7: ("lc_time_names", 2),
+    8: ("database_collation", 2), 9: ("table_map_for_update", 8), 10: ("source_data_written", 4),
+    13: ("microseconds", 3), 16: ("explicit_defaults_for_timestamp", 1), 17: ("ddl_xid", 8),
+    18: ("default_collation_for_utf8mb4", 2), 19: ("sql_require_primary_key", 1), 20: ("default_table_encryption", 1),
+    21: ("flags3", 1),
+}  # fmt: skip
+
+
+def _after_database_names(data: bytes, at: int) -> int:
+    count, at = data[at], at + 1
+    for _ in range(0 if count == 254 else count):  # 254 stands for "too many to list"
+        at = data.index(0, at) + 1
+    return at
+
+
+def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
+    if "sql_mode" in found:
+        found["sql_mode"] = _sql_mode(found["sql_mode"], where)
+    if "flags2" in found:
+        flags = found.pop("flags2")
+        found["foreign_key_checks"] = not flags & _NO_FOREIGN_KEY_CHECKS
+        found["unique_checks"] = not flags & _RELAXED_UNIQUE_CHECKS
+    if "charsets" in found:
+        packed = found.pop("charsets")
+        found["charset"], found["collation"], found["server_collation"] = (
+            packed & 0xFFFF, packed >> 16 & 0xFFFF, packed >> 32,
+        )  # fmt: skip
+    return found

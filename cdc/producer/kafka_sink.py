@@ -1,0 +1,241 @@
+"""Records into Kafka, exactly once: they commit in one Kafka transaction with their entry of the commit log."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from cdc.errors import CdcError, Disconnected, PromiseError, UserError
+from cdc.producer import commit_log
+from cdc.producer.commit_log import Entry
+from cdc.producer.router import Headers
+from cdc.producer.router import Message as RecordMessage
+from cdc.service import LIBRDKAFKA
+
+__all__ = ["KafkaSink"]
+
+_ANSWER_SECONDS = 10.0
+_STOP_SECONDS = 3.0
+_MEMORY_KB = 65_536
+_DENIED = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+    }
+)
+
+
+class KafkaSink:
+    """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet."""
+
+    def __init__(
+        self, producer: Producer, *, topic: str, resource: str, entry: Entry | None, stop: threading.Event
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._resource = resource
+        self._stop = stop
+        self.entry = entry
+        self._counts = dict(entry.counts) if entry else {}
+        self._too_large: list[CdcError] = []
+        self._begun_at: float | None = None
+        self.records = 0
+        self.bytes = 0
+
+    @classmethod
+    def open(
+        cls,
+        properties: dict[str, Any],
+        *,
+        topic: str,
+        replicas: int,
+        resource: str,
+        instance: str,
+        reopening: bool,
+        stop: threading.Event,
+    ) -> Self:
+        """Take over ``topic`` from whatever producer wrote there before; ``instance`` names this process.
+
+        A process that is ``reopening`` stops instead (PromiseError) when another one has taken over from it. Raises
+        Disconnected where the brokers do not answer, UserError where topic and commit log do not belong together.
+        """
+        commits = f"{topic}.commits"
+        too_large: list[CdcError] = []
+        settings = {
+            "transactional.id": f"cdc-producer:{topic}:{resource}",
+            "compression.type": "lz4",
+            "queue.buffering.max.kbytes": _MEMORY_KB,
+            "delivery.report.only.error": True,
+            "on_delivery": _remember_too_large(too_large),
+        }
+        try:
+            _require_topics(properties, {topic: {}, commits: {"cleanup.policy": "compact"}}, replicas=replicas)
+            if reopening:
+                entry = commit_log.read(properties, topic=commits, resource=resource)
+                if entry is not None and entry.instance != instance:
+                    raise PromiseError(
+                        "another cdc-producer has taken over this topic",
+                        where=f"topic {topic}",
+                        hint="run one cdc-producer for each leader and topic",
+                    )
+            producer = Producer(settings | properties, logger=LIBRDKAFKA)
+            # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
+            producer.init_transactions(_ANSWER_SECONDS)
+            entry = commit_log.read(properties, topic=commits, resource=resource)
+            _require_matching(properties, topic, entry)
+        except KafkaException as error:
+            raise _translated(error, topic) from None
+        sink = cls(producer, topic=topic, resource=resource, entry=entry, stop=stop)
+        sink._too_large = too_large
+        return sink
+
+    @property
+    def age(self) -> float:
+        """For how many seconds the open Kafka transaction has been open; 0.0 when none is."""
+        return 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
+
+    def write(self, messages: Iterable[RecordMessage]) -> None:
+        """Add records to the open Kafka transaction. Raises PromiseError for one that is too large."""
+        for message in messages:
+            if self._begun_at is None:
+                self._begin()
+            self._produce(*message)
+            self.records += 1
+            self.bytes += len(message.value)
+            partition = f"{message.topic}/0"
+            self._counts[partition] = self._counts.get(partition, 0) + 1
+
+    def commit(self, entry: Entry) -> None:
+        """Commit what was written, and ``entry`` with it: a crash leaves both or neither."""
+        if self._begun_at is None:
+            self._begin()
+        entry = replace(entry, counts=dict(self._counts))
+        now_ms = int(time.time() * 1000)
+        self._produce(f"{self._topic}.commits", self._resource.encode(), entry.to_json(), now_ms, [])
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                self._producer.commit_transaction(1.0)
+                break
+            except KafkaException as error:
+                if self._too_large:
+                    raise self._too_large[0] from None
+                if self._stop.is_set():
+                    give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
+                if not error.args[0].retriable() or time.monotonic() > give_up:
+                    raise _translated(error, self._topic) from None
+        self.entry = entry
+        self._begun_at, self.records, self.bytes = None, 0, 0
+
+    def close(self) -> None:
+        """Drop what is not committed, so that readers need not wait for it to time out."""
+        if self._begun_at is None:
+            return
+        self._begun_at = None
+        try:
+            self._producer.purge()
+            self._producer.abort_transaction(_STOP_SECONDS)
+        except KafkaException:
+            # The next producer's init_transactions aborts it; nothing of it can be read before.
+            return
+
+    def _begin(self) -> None:
+        try:
+            self._producer.begin_transaction()
+        except KafkaException as error:
+            raise _translated(error, self._topic) from None
+        self._begun_at = time.monotonic()
+
+    def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers) -> None:
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                self._producer.produce(topic, value, key, timestamp=time_ms, headers=headers)
+                return
+            except BufferError:
+                # The brokers are slower than the leader: wait for room.
+                self._producer.poll(0.1)
+                if time.monotonic() > give_up:
+                    raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise _size_error(topic, key, value) from None
+                raise _translated(error, topic) from None
+
+
+def _remember_too_large(errors: list[CdcError]) -> Callable[[KafkaError, Message], None]:
+    def on_delivery(error: KafkaError, message: Message) -> None:
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            errors.append(_size_error(message.topic() or "", message.key() or b"", message.value() or b""))
+
+    return on_delivery
+
+
+def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
+    return PromiseError(
+        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka takes",
+        where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
+        hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size",
+    )
+
+
+def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]], *, replicas: int) -> None:
+    """Create the topics that are not there, to be kept for ever; refuse one in which there is no total order."""
+    admin = AdminClient(properties, logger=LIBRDKAFKA)
+    known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+    for topic in topics.keys() & known.keys():
+        if len(known[topic].partitions) != 1:
+            raise UserError(
+                f"the topic has {len(known[topic].partitions)} partitions, and only one keeps the leader's order",
+                where=f"topic {topic}",
+                hint="name a topic that does not exist in kafka.topic: it is created as it must be",
+            )
+    missing = [
+        NewTopic(topic, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"} | config)
+        for topic, config in topics.items()
+        if topic not in known
+    ]
+    for topic, created in (admin.create_topics(missing) if missing else {}).items():
+        try:
+            created.result(_ANSWER_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise _translated(error, topic) from None
+
+
+def _require_matching(properties: dict[str, Any], topic: str, entry: Entry | None) -> None:
+    """Raise UserError where the records in the topic are not those that the commit log speaks of."""
+    end = commit_log.end_offset(properties, topic)
+    wanted = entry.counts.get(f"{topic}/0", 0) if entry else 0
+    if entry is None and end > 0:
+        raise UserError(
+            "the topic has records but no commit log: it was lost, or something else writes here",
+            where=f"topic {topic}.commits",
+            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+        )
+    if end < wanted:
+        raise UserError(
+            f"the commit log counts {wanted} records, the topic ends at offset {end}: it was deleted or emptied",
+            where=f"topic {topic}",
+            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+        )
+
+
+def _translated(error: KafkaException, topic: str) -> CdcError:
+    code, text = error.args[0].code(), error.args[0].str()
+    if code in _DENIED:
+        return UserError(
+            f"Kafka refuses: {text}", where=f"topic {topic}", hint="check [kafka] and its librdkafka table"
+        )
+    if code == KafkaError._INVALID_ARG:
+        return UserError(f"Kafka's settings are refused: {text}", where="profile key kafka.librdkafka")
+    return Disconnected(f"Kafka does not answer: {text}", where=f"topic {topic}", hint="are the brokers running?")

@@ -1,0 +1,146 @@
+"""The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
+
+import threading
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+
+from cdc import __version__
+from cdc.errors import Disconnected
+from cdc.position import GtidSet, Position, ddl_uuid
+from cdc.producer import preflight
+from cdc.producer.binlog_source import BinlogSource
+from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
+from cdc.producer.commit_log import Entry
+from cdc.producer.decoder import Decoder
+from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.preflight import Leader
+from cdc.producer.progress import Progress
+from cdc.producer.router import Router
+from cdc.profile import Producer as Limits
+from cdc.profile import Profile
+from cdc.retry import Retry
+
+__all__ = ["run"]
+
+_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
+
+Log = Callable[..., None]
+
+
+def run(profile: Profile, *, instance: str, stop: threading.Event, until_current: bool, log: Log) -> None:
+    """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect where servers go away.
+
+    Raises UserError, PromiseError, ServerGone.
+    """
+    retry = Retry(seconds=profile.producer.retry_seconds, log=log, stop=stop)
+    target: Position | None = None
+    while not stop.is_set():
+        try:
+            leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
+            if until_current:
+                target = target or leader.position
+            _session(profile, leader, instance=instance, retry=retry, target=target, stop=stop, log=log)
+            return
+        except Disconnected as error:
+            retry.wait(error)
+
+
+def _session(
+    profile: Profile,
+    leader: Leader,
+    *,
+    instance: str,
+    retry: Retry,
+    target: Position | None,
+    stop: threading.Event,
+    log: Log,
+) -> None:
+    """One connection to each server, from the commit log's last entry on."""
+    sink = KafkaSink.open(
+        profile.kafka.properties(),
+        topic=profile.kafka.topic,
+        replicas=profile.kafka.replicas,
+        resource=profile.mysql_resource_name,
+        instance=instance,
+        reopening=retry.succeeded,
+        stop=stop,
+    )
+    with closing(sink):
+        cut = _cut(profile)
+        entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
+        entry = replace(entry, instance=instance)
+        sink.commit(entry)
+        retry.success()
+        log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
+        router = _router(profile, entry)
+        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
+        progress = Progress(entry, cut=cut, keeps_gtids=leader.gtid_on)
+        with _open_source(profile, leader, entry) as source:
+            for change in decoder.decode(source.events(stop)):
+                _route(change, router, sink)
+                progress.note(change)
+                if _due(change, sink, progress, profile.producer):
+                    sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+                if target is not None and progress.has_reached(target):
+                    break
+        if progress.between_transactions:
+            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+        log("stopped", position=progress.position, next_sequence=router.next_sequence)
+
+
+def _route(change: Change, router: Router, sink: KafkaSink) -> None:
+    match change:
+        case Begin():
+            router.begin(change)
+        case Rows():
+            sink.write(router.rows(change))
+        case Statement():
+            sink.write(router.statement(change))
+        case Commit():
+            sink.write(router.commit())
+
+
+def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
+    """Whether to commit: when the leader has nothing more, or a limit is reached at the end of a transaction.
+
+    A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
+    """
+    full = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes
+    if not progress.between_transactions:
+        return sink.records > 0 and (full or sink.age > _OPEN_SECONDS)
+    if isinstance(change, Idle):
+        return sink.records > 0 or progress.stale
+    return full or sink.age * 1000 > limits.commit_ms or progress.stale
+
+
+def _cut(profile: Profile) -> str:
+    """Names what decides how a transaction is cut into records."""
+    text = f"{__version__} {profile.producer.record_bytes} {profile.filters!r}"
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _router(profile: Profile, entry: Entry) -> Router:
+    return Router(
+        resource=profile.mysql_resource_name,
+        topic=profile.kafka.topic,
+        filters=profile.filters,
+        record_bytes=profile.producer.record_bytes,
+        next_sequence=entry.next_sequence,
+        half_out=(entry.partial.transaction, entry.partial.records) if entry.partial else None,
+    )
+
+
+def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource:
+    # One name per leader and topic: a second reader under it ends the dump of the first at the server.
+    name = f"{profile.kafka.topic} {profile.mysql_resource_name}"
+    return BinlogSource.open(
+        profile.database.settings(),
+        name=leader.name,
+        server_id=profile.producer.server_id or 1 << 31 | zlib.crc32(name.encode()),
+        replica_uuid=ddl_uuid(f"cdc-producer {name}"),
+        heartbeat_seconds=profile.producer.heartbeat_seconds,
+        position=entry.position,
+        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on else None,
+    )

@@ -1,0 +1,234 @@
+"""What the leader says before its first event: whether it can be followed faithfully, and from where."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pymysql
+
+from cdc.errors import Disconnected, UserError
+from cdc.position import GtidSet, Position
+from cdc.producer.commit_log import Entry
+
+__all__ = ["Leader", "inspect", "starting_entry"]
+
+_UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
+_DENIED = frozenset({1044, 1045, 1698})
+_MISSING_GRANT = frozenset({1142, 1227})
+_SYNTAX_ERROR = 1064
+_SETTINGS = {
+    "log_bin": ("ON", "start the server with --log-bin"),
+    "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
+    "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
+    "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
+    "binlog_row_value_options": ("", "SET PERSIST binlog_row_value_options = ''"),
+    "binlog_transaction_compression": ("OFF", "SET PERSIST binlog_transaction_compression = OFF"),
+}
+_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode", "gtid_executed", "gtid_purged")
+_FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The server as it was when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
+
+    name: str
+    version: str
+    server_uuid: str
+    server_id: int
+    gtid_on: bool
+    executed: GtidSet
+    purged: GtidSet
+    position: Position
+    logs: tuple[tuple[str, int], ...]
+    collations: dict[int, tuple[str, str]]
+
+
+def inspect(settings: dict[str, Any], *, name: str) -> Leader:
+    """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
+
+    Raises Disconnected where it cannot be reached, UserError with all that must be changed, each with the SQL that
+    mends it.
+    """
+    try:
+        with pymysql.connect(**settings) as connection, connection.cursor() as cursor:
+            return _ask(cursor, name)
+    except pymysql.MySQLError as error:
+        raise _translated(error, name) from None
+
+
+def _ask(cursor: Any, name: str) -> Leader:
+    variables = _variables(cursor)
+    _refuse_mariadb(variables["version"], name)
+    problems = [
+        f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {mend}"
+        for setting, (wanted, mend) in _SETTINGS.items()
+        if variables.get(setting, "") != wanted
+    ]
+    grants = list(_missing_grants(cursor))
+    if problems or grants:
+        raise UserError("the leader cannot be followed: " + "; ".join(problems + grants), where=name)
+    cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
+    collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
+    cursor.execute("SHOW BINARY LOGS")
+    logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
+    file, offset = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0][:2]
+    return Leader(
+        name=name,
+        version=variables["version"],
+        server_uuid=variables["server_uuid"],
+        server_id=int(variables["server_id"]),
+        gtid_on=variables["gtid_mode"] == "ON",
+        executed=GtidSet.parse(variables["gtid_executed"]),
+        purged=GtidSet.parse(variables["gtid_purged"]),
+        position=Position(file, int(offset)),
+        logs=logs,
+        collations=collations,
+    )
+
+
+def _variables(cursor: Any) -> dict[str, str]:
+    names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_IDENTITY))
+    cursor.execute(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
+    return dict(cursor.fetchall())
+
+
+def _refuse_mariadb(version: str, name: str) -> None:
+    if "mariadb" in version.lower():
+        raise UserError(f"the server is MariaDB ({version})", where=name, hint="the leader must be MySQL 8.0 or newer")
+    number = re.match(r"\d+", version)
+    if number is None or int(number[0]) < 8:
+        raise UserError(f"the server is MySQL {version}", where=name, hint="the leader must be MySQL 8.0 or newer")
+
+
+def _missing_grants(cursor: Any) -> Iterator[str]:
+    """Ask for what only the privilege allows: SHOW GRANTS would need roles and wildcards to be worked out here."""
+    probes = {
+        "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
+        "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
+    }
+    for privilege, statements in probes.items():
+        try:
+            _either(cursor, *statements)
+        except pymysql.MySQLError as error:
+            if error.args[0] not in _MISSING_GRANT:
+                raise
+            cursor.execute("SELECT CURRENT_USER()")
+            user, host = cursor.fetchone()[0].rsplit("@", 1)
+            yield f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
+
+
+def _either(cursor: Any, *statements: str) -> list[Any]:
+    """The rows of the first statement that this version of the server knows."""
+    for statement in statements[:-1]:
+        try:
+            cursor.execute(statement)
+        except pymysql.ProgrammingError as error:
+            if error.args[0] != _SYNTAX_ERROR:
+                raise
+        else:
+            return list(cursor.fetchall())
+    cursor.execute(statements[-1])
+    return list(cursor.fetchall())
+
+
+def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
+    code, text = error.args[0], str(error.args[-1])
+    if code in _UNREACHABLE:
+        return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
+    if code in _DENIED:
+        return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
+    return UserError(f"the leader refuses a question ({code}): {text}", where=name)
+
+
+def starting_entry(leader: Leader, entry: Entry | None, *, start: str, cut: str) -> Entry:
+    """Where to go on: after the commit log's ``entry``, or where there is none yet at ``start``.
+
+    ``cut`` names what decides how a transaction is cut into records. Raises UserError where the leader cannot go on
+    from there without a loss or a repeat.
+    """
+    if entry is None:
+        return _first_entry(leader, start=start)
+    _require_same_history(leader, entry)
+    if entry.partial and entry.partial.cut != cut:
+        raise UserError(
+            f"transaction {entry.partial.transaction} is half out, cut into records by other settings",
+            where="profile keys producer.record_bytes and filters",
+            hint="run the version and the settings of before until that transaction is through",
+        )
+    if entry.server_uuid != leader.server_uuid:
+        # Another server with our history: its files have names and offsets of their own, the GTIDs lead.
+        return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
+    return entry
+
+
+def _first_entry(leader: Leader, *, start: str) -> Entry:
+    """Where a producer without a commit log begins: ``start`` is "beginning", "oldest" or "now".
+
+    Raises UserError where the leader no longer has its beginning.
+    """
+    oldest = Position(leader.logs[0][0], 4)
+    position, executed = oldest, leader.purged
+    if start == "now":
+        position, executed = leader.position, leader.executed
+    elif start == "beginning" and (leader.purged or not re.search(r"\.0*1$", oldest.file)):
+        raise UserError(
+            f"the leader has purged its first binlogs, {oldest.file} is the oldest",
+            where=leader.name,
+            hint='copy the leader to the follower, then set producer.start = "now", or "oldest" to go without a copy',
+        )
+    return Entry(
+        next_sequence=0,
+        position=position,
+        gtid_set=str(executed) if leader.gtid_on else "",
+        server_uuid=leader.server_uuid,
+    )
+
+
+def _require_same_history(leader: Leader, entry: Entry) -> None:
+    """Raise UserError unless the server still has everything that follows ``entry``, and all that came before it."""
+    ours = GtidSet.parse(entry.gtid_set)
+    if leader.gtid_on and ours:
+        _require_gtids(leader, ours)
+    elif leader.server_uuid != entry.server_uuid:
+        raise UserError(
+            f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
+            "without GTIDs its binlog cannot be matched with ours",
+            where=leader.name,
+            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
+        )
+    else:
+        _require_file(leader, entry.position)
+
+
+def _require_gtids(leader: Leader, ours: GtidSet) -> None:
+    if not ours.issubset(leader.executed):
+        raise UserError(
+            f"the leader lost binlogs or was replaced: it has executed {leader.executed or 'nothing'}, "
+            f"we have already replicated {ours}",
+            where=leader.name,
+            hint=f"point the profile at a server with that history, or {_FRESH_COPY}",
+        )
+    if not leader.purged.issubset(ours):
+        raise UserError(
+            f"the leader has purged binlogs that we still need: purged {leader.purged}, replicated {ours}",
+            where=leader.name,
+            hint=_FRESH_COPY,
+        )
+
+
+def _require_file(leader: Leader, position: Position) -> None:
+    sizes = dict(leader.logs)
+    if position.file not in sizes:
+        raise UserError(
+            f"the leader has purged {position.file}, which we still need",
+            where=f"{leader.name}, position {position}",
+            hint=_FRESH_COPY,
+        )
+    if sizes[position.file] < position.offset:
+        raise UserError(
+            f"the leader lost binlogs: {position.file} ends at {sizes[position.file]}",
+            where=f"{leader.name}, position {position}",
+            hint=_FRESH_COPY,
+        )

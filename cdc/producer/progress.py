@@ -1,0 +1,75 @@
+"""How far the leader's log has been read, in the terms of the commit log."""
+
+import time
+from dataclasses import replace
+
+from cdc.position import GtidSet, Position
+from cdc.producer.changes import Begin, Change, Commit, Moved
+from cdc.producer.commit_log import Entry, Partial
+
+__all__ = ["Progress"]
+
+_QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes the filters
+
+
+class Progress:
+    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records."""
+
+    def __init__(self, entry: Entry, *, cut: str, keeps_gtids: bool) -> None:
+        self._entry = entry
+        self._cut = cut
+        self._gtids = GtidSet.parse(entry.gtid_set)
+        self._keeps_gtids = keeps_gtids or bool(self._gtids)
+        self._open: Begin | None = None
+        self._half_out = entry.partial
+        self._committed_at = time.monotonic()
+        self._moved = False
+        self.position = entry.position
+
+    def note(self, change: Change) -> None:
+        """Take a change into account."""
+        if isinstance(change, Begin):
+            self._open = change
+        elif isinstance(change, Commit):
+            if self._open is not None and self._open.gtid is not None and self._keeps_gtids:
+                self._gtids.add(self._open.gtid)
+            self._open = self._half_out = None
+            self._advance(change.end)
+        elif isinstance(change, Moved):
+            self._advance(change.end)
+
+    def _advance(self, end: Position) -> None:
+        # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
+        if _place(end) > _place(self.position):
+            self.position, self._moved = end, True
+
+    @property
+    def between_transactions(self) -> bool:
+        return self._open is None
+
+    @property
+    def stale(self) -> bool:
+        """Whether the position has moved and was not committed for a while."""
+        return self._moved and time.monotonic() - self._committed_at > _QUIET_SECONDS
+
+    def has_reached(self, target: Position) -> bool:
+        """Whether everything before ``target`` has been read, up to the end of a transaction."""
+        return self._open is None and _place(self.position) >= _place(target)
+
+    def entry(self, *, next_sequence: int, sent: int) -> Entry:
+        """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
+        # A transaction that was half out stays so until its end has been read again.
+        partial = Partial(self._open.transaction, sent, self._cut) if self._open and sent else self._half_out
+        self._committed_at, self._moved = time.monotonic(), False
+        return replace(
+            self._entry,
+            next_sequence=next_sequence,
+            position=self.position,
+            gtid_set=str(self._gtids),
+            partial=partial,
+        )
+
+
+def _place(position: Position) -> tuple[int, Position]:
+    # binlog.1000000 comes after binlog.999999
+    return len(position.file), position

@@ -1,0 +1,49 @@
+"""Reconnecting: how long a program waits for a server that went away, and when it gives up."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from cdc.errors import Disconnected, ServerGone, UserError
+
+__all__ = ["Retry"]
+
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 5.0
+
+
+class Retry:
+    """Waits with backoff between attempts, for ``seconds`` in all since the last success.
+
+    ``log(event, **fields)`` is told of each wait; ``stop`` ends a wait early.
+    """
+
+    def __init__(self, *, seconds: float, log: Callable[..., None], stop: threading.Event) -> None:
+        self._seconds = seconds
+        self._log = log
+        self._stop = stop
+        self._wait = _FIRST_WAIT
+        self._failing_since: float | None = None
+        self.succeeded = False
+
+    def success(self) -> None:
+        """The servers answer: the next failure starts a new count."""
+        self.succeeded = True
+        self._failing_since = None
+        self._wait = _FIRST_WAIT
+
+    def wait(self, error: Disconnected) -> None:
+        """Wait before the next attempt after ``error``.
+
+        Raises UserError where there never was a success: an address in the profile is wrong or the server not started.
+        Raises ServerGone when the seconds are used up.
+        """
+        if not self.succeeded:
+            raise UserError(error.what, where=error.where, hint=error.hint)
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
+        if now - self._failing_since > self._seconds:
+            raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)
+        self._log("waiting for a server", error=error, seconds=self._wait)
+        self._stop.wait(self._wait)
+        self._wait = min(2 * self._wait, _LONGEST_WAIT)

@@ -1,0 +1,109 @@
+"""``cdc-tail``: a topic's records as they pass, one line each, or as JSON."""
+
+import argparse
+import functools
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from cdc import profile, service
+from cdc.errors import UserError
+from cdc.profile import Kafka
+from cdc.record import Record, Row
+from cdc.values import Value, display
+
+__all__ = ["line", "main"]
+
+_ANSWER_SECONDS = 10.0
+
+
+def main() -> int:
+    """Run the program; returns its exit status."""
+    parser = argparse.ArgumentParser(prog="cdc-tail", description="Print the records of a topic, one line each.")
+    parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file that names the topic")
+    parser.add_argument("-B", "--beginning", action="store_true", help="from the first record on, not the last ones")
+    parser.add_argument("-n", "--records", type=int, default=10, metavar="N", help="how many of the last (default 10)")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
+    parser.add_argument("--json", action="store_true", help="each record's JSON as it is in Kafka")
+    return service.exit_status(functools.partial(_run, parser.parse_args()), program="cdc-tail")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    kafka = profile.load(arguments.profile).kafka
+    last = None if arguments.beginning else max(0, arguments.records)
+    stop = service.stop_on_signals()
+    for value, where in _messages(kafka, last=last, follow=arguments.follow, stop=stop):
+        text = value.decode("utf-8", "replace") if arguments.json else line(Record.parse(value, where=where))
+        print(text, flush=arguments.follow)
+    return 0
+
+
+def line(record: Record) -> str:
+    """A record as a person reads it: sequence, binlog position, operation, URI and the values."""
+    head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
+    if record.operation == "Query":
+        return f"{head}  {' '.join(record.query.split())}"
+    return f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}"
+
+
+def _row(columns: tuple[str, ...], row: Row) -> str:
+    if row.before is None or row.after is None:
+        return _cells(columns, row.before or row.after or [])
+    changed = [f"{c}={display(old)}→{display(new)}" for c, old, new in zip(columns, row.before, row.after, strict=True)
+               if old != new]  # fmt: skip
+    return f"{_cells(columns, row.before)}: {' '.join(changed)}"
+
+
+def _cells(columns: tuple[str, ...], values: list[Value]) -> str:
+    return " ".join(f"{column}={display(value)}" for column, value in zip(columns, values, strict=True))
+
+
+def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
+    """Values and places of the topic's committed messages: the ``last`` ones or all, then new ones to ``follow``."""
+    own = {"group.id": "cdc-tail", "enable.auto.commit": False, "isolation.level": "read_committed"}
+    consumer = Consumer(
+        kafka.properties() | own | {"enable.partition.eof": True, "fetch.wait.max.ms": 50}, logger=service.LIBRDKAFKA
+    )
+    try:
+        first, end = consumer.get_watermark_offsets(TopicPartition(kafka.topic, 0), timeout=_ANSWER_SECONDS)
+        # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
+        start = first if last is None else max(first, end - 2 * last - 100)
+        consumer.assign([TopicPartition(kafka.topic, 0, start)])
+        kept: deque[tuple[bytes, str]] = deque(maxlen=last)
+        at_end = False
+        while not stop.is_set() and not (at_end and not follow):
+            message = consumer.poll(0.2)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                kept.append((message.value() or b"", f"topic {kafka.topic}, offset {message.offset()}"))
+            elif error.code() == KafkaError._PARTITION_EOF:
+                at_end = True
+            else:
+                raise _translated(error, kafka)
+            if at_end or last is None:
+                yield from kept
+                kept.clear()
+    except KafkaException as error:
+        raise _translated(error.args[0], kafka) from None
+    finally:
+        consumer.close()
+
+
+def _translated(error: KafkaError, kafka: Kafka) -> UserError:
+    if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
+        return UserError("no such topic", where=f"topic {kafka.topic}", hint="cdc-producer creates it when it starts")
+    return UserError(
+        f"Kafka does not answer: {error.str()}",
+        where=f"topic {kafka.topic} at {kafka.bootstrap_servers}",
+        hint="are the brokers running?",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

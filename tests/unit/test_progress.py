@@ -1,0 +1,62 @@
+"""The commit log's entries, and how reading the leader's log moves them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.errors import PromiseError
+from cdc.position import Position
+from cdc.producer.changes import Begin, Commit, Moved
+from cdc.producer.commit_log import Entry, Partial
+from cdc.producer.progress import Progress
+
+UUID = "5f6a0f4e-0000-11ee-8000-000000000001"
+START = Entry(7, Position("binlog.000001", 4), f"{UUID}:1-3", UUID)
+
+
+@given(st.none() | st.builds(Partial, st.text(), st.integers(0), st.text()), st.dictionaries(st.text(), st.integers(0)))
+def test_an_entry_survives_its_json(partial: Partial | None, counts: dict[str, int]) -> None:
+    entry = Entry(7, Position("binlog.000001", 4), "", UUID, partial, counts, "i")
+    assert Entry.parse(entry.to_json(), where="here") == entry
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"null", b'{"position":3}', b"\xff"])
+def test_anything_else_is_refused(text: bytes) -> None:
+    with pytest.raises(PromiseError, match="not an entry"):
+        Entry.parse(text, where="here")
+
+
+def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
+    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
+    assert not progress.between_transactions
+    progress.note(Commit(Position("binlog.000001", 300)))
+    entry = progress.entry(next_sequence=9, sent=0)
+    assert (entry.next_sequence, entry.gtid_set, entry.position.offset, entry.partial) == (9, f"{UUID}:1-4", 300, None)
+
+
+def test_an_open_transaction_is_counted_and_its_start_kept() -> None:
+    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
+    entry = progress.entry(next_sequence=12, sent=5)
+    assert entry.partial == Partial(f"{UUID}:4", 5, "c")
+    assert (entry.position, entry.gtid_set) == (START.position, START.gtid_set)
+
+
+def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None:
+    half = Partial(f"{UUID}:4", 5, "c")
+    progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half), cut="c", keeps_gtids=True)
+    progress.note(Moved(Position("binlog.000001", 200)))
+    assert progress.entry(next_sequence=12, sent=0).partial == half
+    progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
+    progress.note(Commit(Position("binlog.000001", 300)))
+    assert progress.entry(next_sequence=14, sent=0).partial is None
+
+
+def test_the_position_never_goes_back_and_files_count_by_number() -> None:
+    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress.note(Moved(Position("binlog.1000000", 4)))
+    progress.note(Moved(Position("binlog.999999", 900)))
+    assert progress.position == Position("binlog.1000000", 4)
+    assert progress.has_reached(Position("binlog.999999", 900))
+    assert not progress.has_reached(Position("binlog.1000000", 5))

@@ -1,0 +1,105 @@
+"""The router: sequences, the last record of a transaction, splitting, filters, and going on with a half-sent one."""
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.errors import PromiseError
+from cdc.filters import Filters
+from cdc.producer.changes import Begin, Rows, Statement, TableShape
+from cdc.producer.ddl import Effect
+from cdc.producer.events import RawEvent
+from cdc.producer.router import Message, Router
+from cdc.record import Record
+
+EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400)
+GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
+
+
+def no_rows(data: bytes, at: int) -> list[str]:
+    raise AssertionError("the router decodes nothing")
+
+
+TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows)
+
+
+def router(**changes: Any) -> Router:
+    settings: dict[str, Any] = {
+        "resource": "mysql-srv1",
+        "topic": "t",
+        "filters": Filters(),
+        "record_bytes": 1000,
+        "next_sequence": 5,
+    }
+    return Router(**settings | changes)
+
+
+def rows(*names: str) -> Rows:
+    return Rows(EVENT, TABLE, "Add", [json.dumps({"cols": [{"String": name}]}) for name in names], 0)
+
+
+def statement(*effects: Effect) -> Statement:
+    return Statement(EVENT, "flvDb", "DROP TABLE …", effects, {"database": "flvDb"})
+
+
+def transaction(route: Router, *changes: Rows | Statement) -> Iterator[Message]:
+    route.begin(Begin(GTID, GTID, 1_700_000_000_123_456))
+    for change in changes:
+        yield from route.rows(change) if isinstance(change, Rows) else route.statement(change)
+    yield from route.commit()
+
+
+def records(messages: Iterator[Message]) -> list[Record]:
+    return [Record.parse(message.value, where="here") for message in messages]
+
+
+def test_one_row_becomes_one_record_that_is_the_last() -> None:
+    (message,) = transaction(router(), rows("Puffball"))
+    record = Record.parse(message.value, where="here")
+    assert (record.sequence, record.index, record.last, record.transaction) == (5, 0, True, GTID)
+    assert str(record.position) == "binlog.000001:400"
+    assert record.rows[0].after == [{"String": "Puffball"}]
+    assert (message.key, message.time_ms) == (b"flv://mysql-srv1/flvDb/pet", 1_700_000_000_123)
+    assert json.loads(dict(message.headers)["mysql_binlog_headers"] or "")["event_type"] == 30
+
+
+@given(st.lists(st.lists(st.text(max_size=300), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_any_split_keeps_rows_order_sequence_and_one_last(events: list[list[str]]) -> None:
+    found = records(transaction(router(), *(rows(*names) for names in events)))
+    assert [record.sequence for record in found] == list(range(5, 5 + len(found)))
+    assert [record.index for record in found] == list(range(len(found)))
+    assert [record.last for record in found] == [False] * (len(found) - 1) + [True]
+    values = [row.after[0]["String"] for record in found for row in record.rows if row.after]
+    assert values == [name for names in events for name in names]
+
+
+@given(st.integers(min_value=1, max_value=5))
+def test_a_transaction_that_is_half_out_goes_on_where_it_was_cut(sent: int) -> None:
+    changes = [rows("x" * 400, "y" * 400, "z" * 400), rows("a"), rows("b"), rows("c")]
+    whole = records(transaction(router(), *changes))
+    rest = records(transaction(router(next_sequence=5 + sent, half_out=(GTID, sent)), *changes))
+    assert rest == whole[sent:]
+
+
+def test_another_transaction_than_the_one_half_out_stops() -> None:
+    with pytest.raises(PromiseError, match="half out"):
+        router(half_out=("other:1", 2)).begin(Begin(GTID, GTID, 0))
+
+
+def test_an_empty_transaction_leaves_nothing() -> None:
+    route = router()
+    assert list(transaction(route)) == []
+    assert route.next_sequence == 5
+
+
+def test_a_statement_follows_the_objects_it_names() -> None:
+    only = Filters(include_dbs=("flvDb",))
+    assert records(transaction(router(filters=only), statement(Effect("DropTable", "flvDb", "a"))))
+    assert not records(transaction(router(filters=only), statement(Effect("DropTable", "other", "a"))))
+    with pytest.raises(PromiseError, match="border of the filters"):
+        list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
