@@ -64,10 +64,7 @@ def _cells(columns: tuple[str, ...], values: list[Value]) -> str:
 
 def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
     """Values and places of the topic's committed messages: the ``last`` ones or all, then new ones to ``follow``."""
-    own = {"group.id": "cdc-tail", "enable.auto.commit": False, "isolation.level": "read_committed"}
-    consumer = Consumer(
-        kafka.properties() | own | {"enable.partition.eof": True, "fetch.wait.max.ms": 50}, logger=service.LIBRDKAFKA
-    )
+    consumer = _consumer(kafka)
     try:
         first, end = consumer.get_watermark_offsets(TopicPartition(kafka.topic, 0), timeout=_ANSWER_SECONDS)
         # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
@@ -95,9 +92,25 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
         consumer.close()
 
 
+def _consumer(kafka: Kafka) -> Consumer:
+    own = {
+        "group.id": "cdc-tail",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 50,
+    }
+    try:
+        return Consumer(kafka.properties() | own, logger=service.LIBRDKAFKA)
+    except KafkaException as error:
+        raise _translated(error.args[0], kafka) from None
+
+
 def _translated(error: KafkaError, kafka: Kafka) -> UserError:
     if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
         return UserError("no such topic", where=f"topic {kafka.topic}", hint="cdc-producer creates it when it starts")
+    if error.code() == KafkaError._INVALID_ARG:
+        return UserError(f"Kafka's settings are refused: {error.str()}", where="profile key kafka.librdkafka")
     return UserError(
         f"Kafka does not answer: {error.str()}",
         where=f"topic {kafka.topic} at {kafka.bootstrap_servers}",

@@ -78,7 +78,7 @@ class KafkaSink:
             "on_delivery": _remember_too_large(too_large),
         }
         try:
-            _require_topics(properties, {topic: {}, commits: {"cleanup.policy": "compact"}}, replicas=replicas)
+            _require_topics(properties, _topics(topic, properties), replicas=replicas)
             if reopening:
                 entry = commit_log.read(properties, topic=commits, resource=resource)
                 if entry is not None and entry.instance != instance:
@@ -186,6 +186,13 @@ def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
         hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size",
     )
+
+
+def _topics(topic: str, properties: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The topics that one leader needs, each with the settings with which it is created."""
+    largest = properties.get("message.max.bytes")
+    records = {"max.message.bytes": str(largest)} if largest else {}
+    return {topic: records, f"{topic}.commits": {"cleanup.policy": "compact"}}
 
 
 def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]], *, replicas: int) -> None:

@@ -2,12 +2,12 @@
 
 import threading
 import zlib
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from cdc import __version__
-from cdc.errors import Disconnected
+from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import preflight
 from cdc.producer.binlog_source import BinlogSource
@@ -77,7 +77,7 @@ def _session(
         router = _router(profile, entry)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
         progress = Progress(entry, cut=cut, keeps_gtids=leader.gtid_on)
-        with _open_source(profile, leader, entry) as source:
+        with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
             for change in decoder.decode(source.events(stop)):
                 _route(change, router, sink)
                 progress.note(change)
@@ -85,9 +85,24 @@ def _session(
                     sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
                 if target is not None and progress.has_reached(target):
                     break
-        if progress.between_transactions:
-            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
         log("stopped", position=progress.position, next_sequence=router.next_sequence)
+
+
+@contextmanager
+def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress) -> Iterator[None]:
+    """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
+    try:
+        yield
+    except PromiseError:
+        _commit_whole(sink, router, progress)
+        raise
+    _commit_whole(sink, router, progress)
+
+
+def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
+    # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
+    if progress.between_transactions or not router.sent:
+        sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
 
 
 def _route(change: Change, router: Router, sink: KafkaSink) -> None:

@@ -17,6 +17,7 @@ _UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
 _DENIED = frozenset({1044, 1045, 1698})
 _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
+_NO_BINARY_LOG = 1381
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -112,6 +113,8 @@ def _missing_grants(cursor: Any) -> Iterator[str]:
         try:
             _either(cursor, *statements)
         except pymysql.MySQLError as error:
+            if error.args[0] == _NO_BINARY_LOG:
+                return  # said as the setting log_bin
             if error.args[0] not in _MISSING_GRANT:
                 raise
             cursor.execute("SELECT CURRENT_USER()")

@@ -130,17 +130,19 @@ class Router:
         if part is None or begin is None:
             return
         self._held = None
-        index, self._index = self._index, self._index + 1
-        if index < self._skip:
+        if self._index < self._skip:
+            self._index += 1
             return
         value = (
             f'{{"uri":"{part.uri}","sequence":{self.next_sequence},"bn_file":{part.position},'
-            f'"transaction":{{"id":"{begin.transaction}","index":{index},"last":{"true" if last else "false"},'
+            f'"transaction":{{"id":"{begin.transaction}","index":{self._index},"last":{"true" if last else "false"},'
             f'"ts_us":{begin.commit_us}}},{part.body}}}'
         )
-        self.next_sequence += 1
         headers: Headers = [("mysql_binlog_headers", part.header)]
         yield Message(self._topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
+        # Counted only when whoever writes it comes back for more: a record that was refused has not left.
+        self._index += 1
+        self.next_sequence += 1
 
     def _split(self, change: Rows) -> Iterator[str]:
         """The event's rows, joined, in parts that stay below the record size where one row alone does."""

@@ -79,8 +79,8 @@ def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL; what was logged before stays unreadable, "
             'so then start from a later position: start = "now" with a new topic and a fresh copy',
         )
-    columns = _columns(types, metas, optional, charsets)
-    return Table(database, name, tuple(columns), _key(optional, [column.name for column in columns]))
+    columns = tuple(_columns(types, metas, optional, charsets))
+    return Table(database, name, columns, _key(optional, [column.name for column in columns]))
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:

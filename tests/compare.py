@@ -1,0 +1,67 @@
+"""Whether two servers hold the same: every definition and every cell, as the server stores it."""
+
+from typing import Any
+
+from cdc.sandbox.mysql import MySql
+
+# HEX rounds numbers to whole ones, FLOAT shows six digits, and '' may be a member of an ENUM or its error value.
+_EXACT = {
+    "float": "CAST(CAST({0} AS DOUBLE) AS CHAR)",
+    "double": "CAST({0} AS CHAR)",
+    "decimal": "CAST({0} AS CHAR)",
+    "json": "CAST({0} AS CHAR)",
+    "enum": "CONCAT({0} + 0, ' ', {0})",
+    "set": "CONCAT({0} + 0, ' ', {0})",
+}
+
+
+def content(server: MySql, database: str) -> dict[str, Any]:
+    """The database's objects: for each its definition, for a table its rows too, sorted, with bytes as hex."""
+    found: dict[str, Any] = {}
+    with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00', sql_mode = ''")
+        cursor.execute(f"SHOW CREATE DATABASE {_quoted(database)}")
+        found["its own definition"] = cursor.fetchone()[1]
+        cursor.execute(
+            "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = %s", (database,)
+        )
+        for table, kind in cursor.fetchall():
+            cursor.execute(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}")
+            found[table] = {"definition": _without_counter(cursor.fetchone()[1])}
+            if kind == "BASE TABLE":
+                found[table]["rows"] = _rows(cursor, database, table)
+        cursor.execute(
+            "SELECT routine_type, routine_name, routine_definition, definer FROM information_schema.routines "
+            "WHERE routine_schema = %s",
+            (database,),
+        )
+        found |= {f"{kind} {name}": (text, definer) for kind, name, text, definer in cursor.fetchall()}
+    return found
+
+
+def databases(server: MySql) -> list[str]:
+    """The users' databases."""
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        own = {"mysql", "sys", "information_schema", "performance_schema", "cdc"}
+        return sorted(name for (name,) in cursor.fetchall() if name not in own)
+
+
+def _rows(cursor: Any, database: str, table: str) -> list[tuple[Any, ...]]:
+    cursor.execute(
+        "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
+        "ORDER BY ordinal_position",
+        (database, table),
+    )
+    cells = [f"HEX({_EXACT.get(kind, '{0}').format(_quoted(name))})" for name, kind in cursor.fetchall()]
+    cursor.execute(f"SELECT {', '.join(cells)} FROM {_quoted(database)}.{_quoted(table)}")
+    return sorted(cursor.fetchall(), key=repr)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _without_counter(definition: str) -> str:
+    head, mark, tail = definition.partition(" AUTO_INCREMENT=")
+    return head + " " + tail.partition(" ")[2] if mark else definition

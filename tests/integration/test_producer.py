@@ -1,0 +1,169 @@
+"""cdc-producer on real servers: what it writes, that it goes on where it stopped, and what it refuses."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import as_json, end_offset, records, refused, run_well, running, write_profile
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def profile(tmp_path: Path, leader: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Path:
+    """The test's own database and topic, both named after it, from now on."""
+    name = request.node.originalname[:60]
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+    path = write_profile(tmp_path, leader, kafka, name=name, filters={"include_dbs": [name]}, producer={"start": "now"})
+    run_well("cdc-producer", path, "--until-current")
+    return path
+
+
+def execute(server: MySql, *statements: str, database: str | None = None) -> None:
+    with server.connect(database=database) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def test_positions_are_those_of_the_server(profile: Path, leader: MySql) -> None:
+    execute(
+        leader,
+        "CREATE TABLE a (i INT PRIMARY KEY)",
+        "INSERT INTO a VALUES (1)",
+        "FLUSH BINARY LOGS",
+        "BEGIN",
+        "INSERT INTO a VALUES (2)",
+        "DELETE FROM a WHERE i = 1",
+        "COMMIT",
+        database=profile.stem,
+    )
+    run_well("cdc-producer", profile, "--until-current")
+    found = records(profile)
+    assert [record.operation for record in found] == ["Query", "Add", "Add", "Delete"]
+    with leader.connect() as connection, connection.cursor() as cursor:
+        for record in found:
+            cursor.execute(f"SHOW BINLOG EVENTS IN '{record.position.file}' FROM {record.position.offset} LIMIT 1")
+            kind = cursor.fetchone()[2]
+            assert kind == {"Query": "Query", "Add": "Write_rows", "Delete": "Delete_rows"}[record.operation]
+    assert [(record.index, record.last) for record in found[2:]] == [(0, False), (1, True)]
+    assert found[2].transaction == found[3].transaction
+
+
+def test_it_goes_on_after_each_stop_without_gap_or_repeat(profile: Path, leader: MySql) -> None:
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
+    for number in range(3):
+        execute(leader, f"INSERT INTO a VALUES ({number})", database=profile.stem)
+        run_well("cdc-producer", profile, "--until-current")
+    with running("cdc-producer", profile):
+        execute(leader, "INSERT INTO a VALUES (3)", database=profile.stem)
+        until(lambda: len(records(profile)) == 5, what="the fifth record")
+    assert [record.sequence for record in records(profile)] == list(range(5))
+    assert [row.after for record in records(profile) for row in record.rows] == [
+        [{"SignedInteger": number}] for number in range(4)
+    ]
+
+
+def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
+    tmp_path: Path, leader: MySql, kafka: Kafka
+) -> None:
+    def profile(commit_records: int) -> Path:
+        limits = {"start": "now", "commit_records": commit_records, "record_bytes": 2000}
+        return write_profile(tmp_path, leader, kafka, name="large", filters={"include_dbs": ["large"]}, producer=limits)
+
+    execute(leader, "CREATE DATABASE large", "CREATE TABLE large.a (i INT PRIMARY KEY, t VARCHAR(200))")
+    path = profile(commit_records=3)
+    run_well("cdc-producer", path, "--until-current")
+    rows = ", ".join(f"({number}, REPEAT('x', 150))" for number in range(40_000))
+    execute(leader, f"INSERT INTO large.a VALUES {rows}")
+    for _ in range(4):
+        with running("cdc-producer", path) as process:
+            before = end_offset(kafka, "large")
+            until(lambda before=before: end_offset(kafka, "large") > before + 20, what="more records")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    assert not records(path)[-1].last, "killed too late: the transaction was already through"
+    run_well("cdc-producer", profile(commit_records=10_000), "--until-current")
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    assert [record.last for record in found] == [False] * (len(found) - 1) + [True]
+    keys = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+    assert keys == list(range(40_000))
+
+
+def test_the_position_moves_on_while_the_filter_lets_nothing_through(profile: Path, leader: MySql) -> None:
+    execute(leader, "CREATE DATABASE IF NOT EXISTS elsewhere", "CREATE TABLE IF NOT EXISTS elsewhere.a (i INT)")
+    execute(leader, "INSERT INTO elsewhere.a VALUES (1)", "FLUSH BINARY LOGS", "INSERT INTO elsewhere.a VALUES (2)")
+    run_well("cdc-producer", profile, "--until-current")
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        file, offset = cursor.fetchone()[:2]
+    log = run_well("cdc-producer", profile, "--until-current")
+    assert f"position={file}:{offset}" in log.splitlines()[0]
+    assert records(profile) == []
+
+
+def test_a_second_producer_takes_over_and_the_first_says_so(profile: Path, leader: MySql) -> None:
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
+    with running("cdc-producer", profile) as first:
+        until(lambda: len(records(profile)) == 1, what="the first record")
+        with running("cdc-producer", profile):
+            assert first.wait(60) == 3
+            assert first.stderr is not None
+            assert "another cdc-producer has taken over" in first.stderr.read()
+            execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
+            until(lambda: len(records(profile)) == 2, what="the second producer's record")
+
+
+def test_headers_and_keys_are_for_any_kafka_reader(profile: Path, leader: MySql) -> None:
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, j INT NOT NULL, UNIQUE (j))", database=profile.stem)
+    execute(leader, "INSERT INTO a VALUES (1, 2)", database=profile.stem)
+    run_well("cdc-producer", profile, "--until-current")
+    query, add = as_json(profile)
+    assert query["affects"] == [{"action": "CreateTable", "uri": f"flv://mysql-srv1/{profile.stem}/a"}]
+    assert query["context"]["database"] == profile.stem
+    assert (add["uri"], add["key"]) == (f"flv://mysql-srv1/{profile.stem}/a", ["i"])
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (["SET binlog_transaction_compression = ON", "INSERT INTO a VALUES (9, 9)"], "TransactionPayload"),
+        (["SET binlog_row_image = MINIMAL", "DELETE FROM a"], "without all its columns"),
+        (["SET binlog_format = STATEMENT", "INSERT INTO a VALUES (9, 9)"], "logged as a statement"),
+        (["XA START 'x'", "INSERT INTO a VALUES (9, 9)", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'"], "XA"),
+        (["SET gtid_next = 'AUTOMATIC:tag'", "INSERT INTO a VALUES (9, 9)"], "GtidTagged"),
+        (["CREATE TABLE g (p POINT)", "INSERT INTO g VALUES (POINT(1, 2))"], "column p"),
+    ],
+)
+def test_what_it_cannot_carry_stops_it_at_the_position(
+    mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, statements: list[str], said: str
+) -> None:
+    server = mysql_server()
+    topic = f"stops-{server.port}"
+    path = write_profile(tmp_path, server, kafka, name=topic)
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j INT)", "INSERT INTO d.a VALUES (1, 1)")
+    with server.root(database="d") as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert said in line
+    assert "at binlog.00000" in line
+    sequences = [record.sequence for record in records(path)]
+    assert sequences[:3] == [0, 1, 2]
+    assert refused("cdc-producer", path, "--until-current", status=3) == line
+
+
+def test_a_row_that_is_too_large_is_named_with_the_settings(profile: Path, leader: MySql) -> None:
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, t LONGTEXT)", database=profile.stem)
+    execute(leader, "INSERT INTO a VALUES (1, REPEAT('x', 2000000))", database=profile.stem)
+    line = refused("cdc-producer", profile, "--until-current", status=3)
+    assert f"{profile.stem}/a" in line
+    assert "message.max.bytes" in line
+    assert "max.message.bytes" in line
+    assert [record.operation for record in records(profile)] == ["Query"]

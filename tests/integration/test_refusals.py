@@ -1,0 +1,152 @@
+"""Each mistake of a user ends cdc-producer in one line that says what, where and the way out, with exit status 2."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.ports import free_port
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import records, refused, run_well, write_profile
+
+pytestmark = pytest.mark.integration
+
+
+def execute(server: MySql, *statements: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[kafka", "broken TOML"),
+        ('[kafka]\ntopik = "t"', "'topic'"),
+        ('[database]\nport = "3080"', "is not a whole number"),
+        ("[database]\nport = 70000", "out of range"),
+        ('resume_file = "f"', "the position lives in Kafka"),
+        ("[fluvio]", "rename the table"),
+    ],
+)
+@pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer", "cdc-tail"])
+def test_a_profile_with_a_mistake(tmp_path: Path, program: str, text: str, said: str) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    line = refused(program, path)
+    assert said in line
+    assert "p.toml" in line
+
+
+@pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer", "cdc-tail"])
+def test_no_such_profile(program: str) -> None:
+    assert "no such file: nowhere.toml" in refused(program, "nowhere.toml")
+
+
+def test_a_wrong_password(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    path = write_profile(tmp_path, leader, kafka, name="password", database={"password": "wrong"})
+    assert "Access denied" in refused("cdc-producer", path)
+
+
+def test_a_server_that_is_not_there(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    path = write_profile(tmp_path, leader, kafka, name="away", database={"port": free_port()})
+    assert "cannot be reached" in refused("cdc-producer", path)
+
+
+def test_a_broker_that_is_not_there(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    nobody = {"bootstrap_servers": f"127.0.0.1:{free_port()}"}
+    path = write_profile(tmp_path, leader, kafka, name="no-broker", kafka=nobody)
+    assert "Kafka does not answer" in refused("cdc-producer", path)
+    assert "Kafka does not answer" in refused("cdc-tail", path)
+
+
+def test_a_property_that_librdkafka_does_not_know(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    path = write_profile(tmp_path, leader, kafka, name="property", kafka={"librdkafka": {"no.such": "x"}})
+    assert "no.such" in refused("cdc-producer", path)
+    assert "no.such" in refused("cdc-tail", path)
+
+
+def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    run_well(
+        "cdc-producer",
+        write_profile(tmp_path, leader, kafka, name="one", topic="taken", producer={"start": "now"}),
+        "--until-current",
+    )
+    other = write_profile(tmp_path, leader, kafka, name="two", topic="taken", resource="mysql-srv2")
+    assert "another leader, 'mysql-srv1'" in refused("cdc-producer", other)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--skip-log-bin", "log_bin is OFF; start the server with --log-bin"),
+        ("--binlog-format=MIXED", "SET PERSIST binlog_format = ROW"),
+        ("--binlog-row-metadata=MINIMAL", "SET PERSIST binlog_row_metadata = FULL"),
+        ("--binlog-row-image=MINIMAL", "SET PERSIST binlog_row_image = FULL"),
+        ("--binlog-row-value-options=PARTIAL_JSON", "SET PERSIST binlog_row_value_options = ''"),
+        ("--binlog-transaction-compression=ON", "SET PERSIST binlog_transaction_compression = OFF"),
+    ],
+)
+def test_a_setting_that_loses_changes(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, option: str, said: str
+) -> None:
+    path = write_profile(tmp_path, mysql_server(option), kafka, name="setting")
+    assert said in refused("cdc-producer", path)
+
+
+def test_missing_grants_are_named_with_the_statement_that_gives_them(
+    tmp_path: Path, leader: MySql, kafka: Kafka
+) -> None:
+    execute(leader, "SET sql_log_bin = 0", "CREATE USER IF NOT EXISTS nobody IDENTIFIED BY 'x'")
+    path = write_profile(tmp_path, leader, kafka, name="grants", database={"user": "nobody", "password": "x"})
+    line = refused("cdc-producer", path)
+    assert "GRANT REPLICATION CLIENT ON *.* TO 'nobody'@'%'" in line
+    assert "GRANT REPLICATION SLAVE ON *.* TO 'nobody'@'%'" in line
+
+
+@pytest.mark.parametrize("gtids", ["ON", "OFF"])
+def test_a_leader_that_purged_lost_or_exchanged_its_binlogs(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
+) -> None:
+    settings = (f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}")
+    server = mysql_server(*settings)
+    path = write_profile(tmp_path, server, kafka, name=f"history-{gtids}")
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)", "INSERT INTO d.a VALUES (1)")
+    run_well("cdc-producer", path, "--until-current")
+    assert [record.sequence for record in records(path)] == [0, 1, 2]
+
+    other = mysql_server(*settings)
+    execute(other, "CREATE DATABASE d")
+    replaced = write_profile(tmp_path, other, kafka, name="replaced", topic=f"history-{gtids}")
+    assert ("lost binlogs or was replaced" if gtids == "ON" else "another server") in refused("cdc-producer", replaced)
+
+    execute(server, "FLUSH BINARY LOGS", "INSERT INTO d.a VALUES (2)", "FLUSH BINARY LOGS")
+    execute(server, "PURGE BINARY LOGS TO 'binlog.000003'")
+    assert "purged" in refused("cdc-producer", path)
+    fresh = write_profile(tmp_path, server, kafka, name=f"fresh-{gtids}")
+    assert "has purged its first binlogs" in refused("cdc-producer", fresh)
+
+    execute(server, "RESET BINARY LOGS AND GTIDS")
+    assert "lost binlogs" in refused("cdc-producer", path)
+    assert [record.sequence for record in records(path)] == [0, 1, 2]
+
+
+def test_a_topic_without_its_commit_log(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    path = write_profile(tmp_path, leader, kafka, name="lost", producer={"start": "now"})
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE lost")
+    run_well("cdc-producer", path, "--until-current")
+    admin = kafka.admin()
+    admin.delete_topics(["lost.commits"])["lost.commits"].result(30)
+    assert "has records but no commit log" in refused("cdc-producer", path)
+
+
+def test_a_topic_that_was_deleted(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    path = write_profile(tmp_path, leader, kafka, name="emptied", producer={"start": "now"})
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE emptied")
+    run_well("cdc-producer", path, "--until-current")
+    admin = kafka.admin()
+    admin.delete_topics(["emptied"])["emptied"].result(30)
+    assert "it was deleted or emptied" in refused("cdc-producer", path)

@@ -1,0 +1,103 @@
+"""The programs as a user runs them: profiles in files, real processes, what they print and how they end."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import toml
+
+from cdc.producer import commit_log
+from cdc.record import Record
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import PASSWORD, USER, MySql
+
+BIN = Path(sys.executable).parent
+LIMIT_SECONDS = 120
+
+
+def write_profile(
+    folder: Path,
+    server: MySql,
+    broker: Kafka,
+    *,
+    name: str,
+    resource: str = "mysql-srv1",
+    topic: str = "",
+    **tables: Any,
+) -> Path:
+    """A profile for ``server``; ``tables`` are merged over its tables, such as ``filters={"include_dbs": ["a"]}``."""
+    content: dict[str, Any] = {
+        "mysql_resource_name": resource,
+        "database": {"port": server.port, "user": USER, "password": PASSWORD},
+        "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topic": topic or name},
+    }
+    for table, keys in tables.items():
+        content[table] = content.get(table, {}) | keys
+    path = folder / f"{name}.toml"
+    path.write_text(toml.dumps(content))
+    return path
+
+
+def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one of our programs to its end."""
+    return subprocess.run(
+        [BIN / program, *arguments], capture_output=True, text=True, timeout=LIMIT_SECONDS, env=env, check=False
+    )
+
+
+def run_well(program: str, *arguments: str | Path) -> str:
+    """Run one of our programs, which must end with exit status 0; what it logged."""
+    done = run(program, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def refused(program: str, *arguments: str | Path, status: int = 2, env: dict[str, str] | None = None) -> str:
+    """Run one of our programs, which must end with ``status`` and one line that says why; that line."""
+    done = run(program, *arguments, env=env)
+    assert done.returncode == status, done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith(f"{program}: ")]
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@contextmanager
+def running(program: str, *arguments: str | Path) -> Iterator["subprocess.Popen[str]"]:
+    """One of our programs in the background; SIGTERM must end it well, unless it was killed meanwhile."""
+    process = subprocess.Popen([BIN / program, *arguments], stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        alive = process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    if alive:
+        assert process.returncode == 0, errors
+
+
+def records(profile: Path) -> list[Record]:
+    """All records of the profile's topic."""
+    return [Record.parse(line.encode(), where="cdc-tail") for line in json_lines(profile)]
+
+
+def json_lines(profile: Path) -> list[str]:
+    """All records of the profile's topic as JSON text."""
+    done = run("cdc-tail", profile, "-B", "--json")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def as_json(profile: Path) -> list[dict[str, Any]]:
+    """All records of the profile's topic as JSON."""
+    return [json.loads(line) for line in json_lines(profile)]
+
+
+def end_offset(kafka: Kafka, topic: str) -> int:
+    """The offset after the topic's newest message."""
+    return commit_log.end_offset({"bootstrap.servers": kafka.bootstrap_servers}, topic)
