@@ -4,24 +4,30 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint unit integration spark crash bench clean
+.PHONY: setup demo test lint unit integration bench clean
+
+setup: $(READY)
 
 demo: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cdc-sandbox demo
 
-test: lint unit
+test: lint unit integration
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/shellcheck docker/install.sh
 
 unit: $(READY)
 	$(BIN)/pytest tests/unit
 
 integration: $(READY)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest tests/integration tests/spark
+	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest tests/integration tests/spark
+
+bench: $(READY)
+	$(BIN)/python bench/path.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -14,7 +14,7 @@ _RECORD = "-- -> "
 
 @dataclass
 class Case:
-    """Statements in order, and all the records they become."""
+    """Statements in order, and all the records they become; ``name`` is the leader's too."""
 
     name: str
     statements: list[str] = field(default_factory=list)
@@ -22,12 +22,17 @@ class Case:
 
 
 def load(path: Path) -> Case:
-    """A statement ends with a semicolon at the end of a line."""
+    """A statement ends with a semicolon at the end of a line.
+
+    A follower takes a leader's name once, so each case's leader is called as its file is; in the file it is mysql-srv1.
+    """
     case = Case(path.stem)
     statement: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith(_RECORD):
-            case.records.append(json.loads(line.removeprefix(_RECORD)))
+            case.records.append(
+                json.loads(line.removeprefix(_RECORD).replace("flv://mysql-srv1/", f"flv://{case.name}/"))
+            )
         elif line.strip() and not line.startswith("--"):
             statement.append(line)
             if line.endswith(";"):

@@ -18,7 +18,9 @@ def test_case(path: Path, tmp_path: Path, leader: MySql, follower: MySql, kafka:
     case = load(path)
     before = set(databases(leader))
     topic = f"case-{case.name}"
-    source = write_profile(tmp_path, leader, kafka, name="leader", topic=topic, producer={"start": "now"})
+    source = write_profile(
+        tmp_path, leader, kafka, name="leader", topic=topic, resource=case.name, producer={"start": "now"}
+    )
     run_well("cdc-producer", source, "--until-current")
     with leader.root() as connection, connection.cursor() as cursor:
         for statement in case.statements:
@@ -27,10 +29,7 @@ def test_case(path: Path, tmp_path: Path, leader: MySql, follower: MySql, kafka:
     found = as_json(source)
     assert [as_far_as(wanted, record) for wanted, record in zip(case.records, found, strict=True)] == case.records
 
-    with follower.root() as connection, connection.cursor() as cursor:
-        # The URIs of all cases name one leader, whose checkpoint stands for another case's topic.
-        cursor.execute("DROP DATABASE IF EXISTS cdc")
-    target = write_profile(tmp_path, follower, kafka, name="follower", topic=topic)
+    target = write_profile(tmp_path, follower, kafka, name="follower", topic=topic, resource=case.name)
     run_well("cdc-consumer", target, "--until-current")
     created = set(databases(leader)) - before
     assert created, "a case makes a database of its own"

@@ -1,0 +1,103 @@
+"""The way of a record from the topic into the follower."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+
+from cdc.consumer import preflight
+from cdc.consumer.applier import Applier
+from cdc.consumer.assembler import assemble, batches
+from cdc.consumer.kafka_source import KafkaSource, Topic
+from cdc.consumer.ledger import Ledger
+from cdc.consumer.session import Session
+from cdc.errors import UserError
+from cdc.filters import CHECKPOINT_DATABASE, Filters
+from cdc.profile import Profile
+from cdc.record import Uri
+from cdc.retry import Retry
+from cdc.service import event
+
+__all__ = ["run"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_ASK_SECONDS, _SAY_SECONDS = 0.5, 10.0
+
+
+def run(profile: Profile, *, until_current: bool, stop: threading.Event) -> None:
+    """Apply the leader's records to the follower until ``stop`` is set or, with ``until_current``, the topic's end.
+
+    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, whole transactions only.
+    """
+    resource, follower = profile.mysql_resource_name, str(profile.database)
+    session = Session(profile.database, lock=resource)
+    with session, _source(profile) as source:
+        preflight.connect(session, name=follower)
+        topic = _topic(source, profile.kafka.topic, wait=not until_current, stop=stop)
+        if topic is None:
+            return
+        checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic)
+        preflight.check_topic(checkpoint, topic)
+        event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
+
+        retry = Retry(seconds=profile.consumer.retry_seconds, log=partial(event, _LOG), stop=stop)
+        retry.success()
+        passes = _replicated(profile.filters)
+        applier = Applier(
+            session,
+            Ledger(session, profile.database, resource=resource, passes=passes),
+            checkpoint=checkpoint,
+            passes=passes,
+            on_conflict=profile.consumer.on_conflict,
+            retry=retry,
+            stop=stop,
+        )
+        source.assign({partition: low for partition, (low, _) in topic.ranges.items()} | dict(checkpoint.offsets))
+        ends = {partition: high for partition, (_, high) in topic.ranges.items()}
+        records = source.records(stop, until=ends if until_current else None)
+        transactions = assemble(records, resource=resource, topic=topic.name, next_sequence=checkpoint.sequence + 1)
+        for batch in batches(transactions, rows=profile.consumer.batch_rows):
+            if not applier.apply(batch):
+                break
+            source.commit(batch.offsets)
+        event(_LOG, "stop", sequence=applier.checkpoint.sequence, conflicts=applier.conflicts)
+
+
+def _source(profile: Profile) -> KafkaSource:
+    database = profile.database
+    return KafkaSource(
+        bootstrap_servers=profile.kafka.bootstrap_servers,
+        topic=profile.kafka.topic,
+        group=f"cdc-consumer:{profile.mysql_resource_name}:{database.ip_or_host}:{database.port}",
+        properties=profile.kafka.librdkafka,
+        retry_seconds=profile.consumer.retry_seconds,
+    )
+
+
+def _topic(source: KafkaSource, name: str, *, wait: bool, stop: threading.Event) -> Topic | None:
+    """The topic; where it is missing, wait for the producer to make it. None where ``stop`` was set meanwhile."""
+    hint = "start cdc-producer, which creates it, or mend kafka.topic in the profile"
+    said = -_SAY_SECONDS
+    while (topic := source.topic()) is None:
+        if not wait:
+            raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+        if time.monotonic() - said >= _SAY_SECONDS:
+            said = time.monotonic()
+            event(_LOG, "waiting for the topic", topic=name, hint=hint)
+        if stop.wait(_ASK_SECONDS):
+            return None
+    return topic
+
+
+def _replicated(filters: Filters) -> Callable[[Uri], bool]:
+    """Whose tables are replicated: those of the profile's filters, but never the follower's own bookkeeping."""
+
+    def passes(uri: Uri) -> bool:
+        if uri.database == CHECKPOINT_DATABASE:
+            return False
+        return (
+            filters.wants_database(uri.database) if uri.table is None else filters.wants_table(uri.database, uri.table)
+        )
+
+    return passes

@@ -1,0 +1,153 @@
+"""What must be so before anything is applied: the follower's settings and grants, a checkpoint that fits the topic."""
+
+import logging
+import re
+from collections.abc import Iterable
+
+from cdc.consumer import checkpoint, ledger
+from cdc.consumer.checkpoint import Checkpoint
+from cdc.consumer.kafka_source import Topic
+from cdc.consumer.session import Denied, Interrupted, Refused, Session
+from cdc.errors import UserError
+from cdc.filters import CHECKPOINT_DATABASE
+from cdc.service import event
+
+__all__ = ["check_topic", "connect", "load_checkpoint"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_STATIC = (
+    "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
+    "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
+)  # fmt: skip
+# GTIDs of our own, the leader's session settings, its views' and routines' definers; any privilege of a row will do.
+_DYNAMIC = (
+    ("REPLICATION_APPLIER", "SUPER"),
+    ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
+    ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER"),
+    ("ALLOW_NONEXISTENT_DEFINER", "SET_USER_ID", "SUPER"),
+)
+_SETTINGS = {
+    "gtid_mode": (
+        "ON",
+        "without GTIDs a statement could run twice after a crash",
+        "SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to OFF_PERMISSIVE, ON_PERMISSIVE and ON in turn",
+    ),
+    "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
+    "super_read_only": ("0", "nobody can write", "SET PERSIST super_read_only = OFF"),
+}
+
+
+def connect(session: Session, *, name: str) -> None:
+    """The first connection, and a look at the server; ``name`` is the server's for errors. Raises UserError."""
+    try:
+        session.connect()
+        problems = list(_problems(session, name))
+    except Denied as error:
+        raise UserError(
+            f"the follower refuses the user: {error}",
+            where=f"{name} (profile table database)",
+            hint="mend user or password, or create the account",
+        ) from None
+    except (Interrupted, Refused) as error:
+        raise UserError(
+            f"the follower cannot be used: {error}",
+            where=f"{name} (profile table database)",
+            hint="start the server, mend the address, or stop the other consumer",
+        ) from None
+    # One line a problem, so that all can be mended in one go.
+    if len(problems) > 1:
+        for problem in problems:
+            event(_LOG, "problem", level=logging.ERROR, what=problem)
+        raise UserError(f"{len(problems)} problems with the follower, each named above", where=name)
+    for problem in problems:
+        raise problem
+
+
+def _problems(session: Session, name: str) -> Iterable[UserError]:
+    version = str(session.rows("SELECT VERSION()")[0][0])
+    if "mariadb" in version.lower() or int(version.split(".")[0]) < 8:
+        yield UserError(f"the follower is {version}", where=name, hint="MySQL 8.0 or newer is needed")
+        return
+    for variable, (wanted, reason, mend) in _SETTINGS.items():
+        value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
+        if value != wanted:
+            yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {mend}")
+    held = _privileges(session)
+    missing = [privilege for privilege in _STATIC if privilege not in held]
+    missing += [choice[0] for choice in _DYNAMIC if held.isdisjoint(choice)]
+    if missing and "ALL PRIVILEGES" not in held:
+        user = str(session.rows("SELECT CURRENT_USER()")[0][0])
+        account = "@".join(f"'{part}'" for part in user.rsplit("@", 1))
+        yield UserError(
+            f"the user lacks {', '.join(missing)}",
+            where=name,
+            hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {account}",
+        )
+
+
+def _privileges(session: Session) -> set[str]:
+    """The global privileges of the user and its active roles (manual, "SHOW GRANTS Statement")."""
+    roles = str(session.rows("SELECT CURRENT_ROLE()")[0][0])
+    using = "" if roles == "NONE" else f" USING {roles}"
+    held: set[str] = set()
+    for (line,) in session.rows(f"SHOW GRANTS FOR CURRENT_USER(){using}"):
+        match = re.match(r"GRANT (.*) ON \*\.\* TO ", str(line))
+        if match:
+            held.update(word.strip() for word in match.group(1).split(","))
+    return held
+
+
+def load_checkpoint(session: Session, *, resource: str, topic: Topic) -> Checkpoint:
+    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError."""
+    try:
+        # Asked first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+        tables = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{CHECKPOINT_DATABASE}'"
+        if not {("checkpoint",), ("ledger",)} <= set(session.rows(tables)):
+            for statement in (*checkpoint.CREATE, ledger.CREATE):
+                session.run([statement.encode()])
+        rows = session.rows(Checkpoint.select(resource))
+        if not rows:
+            first = Checkpoint(resource, topic.name, topic.id)
+            check_topic(first, topic)
+            session.run([first.insert().encode()])
+        session.commit()
+    except (Interrupted, Refused) as error:
+        raise UserError(
+            f"the follower's schema cdc cannot be used: {error}",
+            hint="it belongs to this program alone: tables checkpoint and ledger",
+        ) from None
+    return Checkpoint.from_row(rows[0]) if rows else first
+
+
+def check_topic(checkpoint: Checkpoint, topic: Topic) -> None:
+    """Raises UserError where the topic does not continue the checkpoint: another topic, cut, or behind it."""
+    where = f"topic {topic.name}"
+    if len(topic.ranges) != 1:
+        raise UserError(
+            f"the topic has {len(topic.ranges)} partitions, which have no order among them",
+            where=where,
+            hint="let cdc-producer create the topic: it makes one partition",
+        )
+    fresh = "start with a new topic and a fresh follower (drop its schema cdc and the replicated databases)"
+    if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
+        raise UserError(
+            f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
+            f"this is another one (id {topic.id})",
+            where=where,
+            hint=f"set kafka.topic to the former topic; if it was deleted and made anew, {fresh}",
+        )
+    offsets = dict(checkpoint.offsets)
+    for partition, (low, high) in topic.ranges.items():
+        offset = offsets.get(partition, 0)
+        if offset > high:
+            raise UserError(
+                f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
+                where=f"{where}, partition {partition}, after sequence {checkpoint.sequence}",
+                hint=f"the topic lost records: {fresh}",
+            )
+        if offset < low:
+            raise UserError(
+                f"retention has cut the topic: the checkpoint is at offset {offset}, the topic begins at {low}",
+                where=f"{where}, partition {partition}, sequence {checkpoint.sequence + 1} is needed",
+                hint=f"raise the topic's retention.ms and retention.bytes, then {fresh}",
+            )

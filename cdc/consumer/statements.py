@@ -1,0 +1,220 @@
+"""Steps of a plan to SQL statements and packets of statements that fit the server. Pure.
+
+A statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc.consumer.literals import equal, exact, identifier, literal, table_name
+from cdc.consumer.planner import Change, Step
+from cdc.errors import PromiseError
+from cdc.record import Record, Uri
+from cdc.values import Value
+
+__all__ = [
+    "NO_FOREIGN_KEY_CHECKS",
+    "PACKET_BYTES",
+    "Generated",
+    "Statement",
+    "delete_exact",
+    "packets",
+    "session_flags",
+    "single",
+    "statements",
+]
+
+NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS = 0x02, 0x04
+# Larger packets gain nothing and hold more memory on both sides.
+PACKET_BYTES = 4_000_000
+_FLAGS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
+# Longer IN lists come near range_optimizer_max_mem_size, past which the server scans the table.
+_DELETE_ROWS = 1000
+
+Generated = Callable[[Uri], frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL, the number of rows it must match (None: any) and the changes it stands for."""
+
+    sql: bytes
+    rows: int | None = None
+    changes: Sequence[Change] = ()
+
+
+def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKET_BYTES) -> Iterator[Statement]:
+    """The statements of a plan, in order, of at most ``size`` bytes where a single row allows.
+
+    ``generated`` names a table's generated columns, which the follower computes itself. Raises PromiseError for a value
+    that is none of a record.
+    """
+    flags = 0
+    for step in steps:
+        wanted = step.record.flags & _FLAGS
+        if wanted != flags:
+            yield session_flags(wanted)
+            flags = wanted
+        try:
+            yield from _step(step, generated(step.record.uri), size)
+        except ValueError as error:
+            raise PromiseError(
+                f"a value cannot be applied: {error}",
+                where=f"{step.record.uri} sequence {step.record.sequence}, leader position {step.record.position}",
+                hint="this producer writes values that this consumer does not know: use the same version of both",
+            ) from None
+    if flags:
+        yield session_flags(0)
+
+
+def single(change: Change, *, generated: Generated) -> Statement:
+    """The statement of one change alone."""
+    (statement,) = _step(Step([change]), generated(change.record.uri), size=0)
+    return statement
+
+
+def delete_exact(change: Change) -> Statement:
+    """Delete the row that the change's before-image identifies, if it is there."""
+    row, where = _before(change), _matcher(change.record)
+    return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
+
+
+def session_flags(flags: int) -> Statement:
+    """Sets the checks as the session had them whose rows event carries ``flags`` (MySQL source, class Rows_event)."""
+    foreign = 0 if flags & NO_FOREIGN_KEY_CHECKS else 1
+    unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
+    return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
+
+
+def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
+    """Statements joined into packets; ``limit`` is the server's max_allowed_packet in bytes.
+
+    Raises PromiseError where one statement alone is larger.
+    """
+    most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
+    packet: list[Statement] = []
+    size = 0
+    for statement in source:
+        length = len(statement.sql) + 1
+        if length > limit:
+            raise _too_large(statement, limit)
+        if packet and size + length > most:
+            yield packet
+            packet, size = [], 0
+        packet.append(statement)
+        size += length
+    if packet:
+        yield packet
+
+
+def _too_large(statement: Statement, limit: int) -> PromiseError:
+    record = statement.changes[0].record if statement.changes else None
+    place = f"{record.uri} sequence {record.sequence}, leader position {record.position}" if record else ""
+    return PromiseError(
+        f"a row needs a statement of {len(statement.sql)} bytes, the follower takes {limit}",
+        where=place,
+        hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}",
+    )
+
+
+def _step(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
+    operation = step.record.operation
+    if operation == "Add":
+        return _inserts(step, generated, size)
+    if operation == "Update":
+        return _updates(step, generated)
+    if step.record.key is None:
+        return _exact_deletes(step)
+    return _keyed_deletes(step, size)
+
+
+def _written(record: Record, generated: frozenset[str]) -> list[int]:
+    return [index for index, column in enumerate(record.columns) if column not in generated]
+
+
+def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
+    record = step.record
+    written = _written(record, generated)
+    names = ",".join(identifier(record.columns[index]) for index in written)
+    head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
+
+    def row(change: Change) -> bytes:
+        image = _after(change)
+        return ("(" + ",".join([literal(image[index]) for index in written]) + ")").encode()
+
+    for changes, rows in _chunks(step.changes, row, size=size - len(head), count=len(step.changes)):
+        yield Statement(head + b",".join(rows), len(rows), changes)
+
+
+def _updates(step: Step, generated: frozenset[str]) -> Iterator[Statement]:
+    record = step.record
+    # Every column is set: one left out with ON UPDATE CURRENT_TIMESTAMP would set itself.
+    written = [(index, identifier(record.columns[index])) for index in _written(record, generated)]
+    table, where = table_name(record.uri), _matcher(record)
+    for change in step.changes:
+        after = _after(change)
+        values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
+        yield Statement(f"UPDATE {table} SET {values} WHERE {where(_before(change))}".encode(), 1, [change])
+
+
+def _exact_deletes(step: Step) -> Iterator[Statement]:
+    for change in step.changes:
+        yield Statement(delete_exact(change).sql, 1, [change])
+
+
+def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
+    record = step.record
+    key = _key(record)
+    names = ",".join(identifier(record.columns[index]) for index in key)
+    head = f"DELETE FROM {table_name(record.uri)} WHERE ({names}) IN (".encode()
+
+    def row(change: Change) -> bytes:
+        image = _before(change)
+        return ("(" + ",".join([literal(image[index]) for index in key]) + ")").encode()
+
+    for changes, rows in _chunks(step.changes, row, size=size - len(head) - 1, count=_DELETE_ROWS):
+        yield Statement(head + b",".join(rows) + b")", len(rows), changes)
+
+
+def _chunks(
+    changes: Sequence[Change], text: Callable[[Change], bytes], *, size: int, count: int
+) -> Iterator[tuple[list[Change], list[bytes]]]:
+    """Changes with their texts, in runs of at most ``size`` bytes and ``count`` rows, one row at least."""
+    run: list[Change] = []
+    texts: list[bytes] = []
+    total = 0
+    for change in changes:
+        content = text(change)
+        if texts and (total + len(content) >= size or len(texts) >= count):
+            yield run, texts
+            run, texts, total = [], [], 0
+        run.append(change)
+        texts.append(content)
+        total += len(content) + 1
+    if texts:
+        yield run, texts
+
+
+def _matcher(record: Record) -> Callable[[list[Value]], str]:
+    """The condition that finds a row by its before-image: by key, or one of those that equal it bit for bit."""
+    if record.key is not None:
+        key = [(index, record.columns[index]) for index in _key(record)]
+        return lambda image: " AND ".join([equal(column, image[index]) for index, column in key])
+    columns = record.columns
+    return lambda image: " AND ".join(map(exact, columns, image)) + " LIMIT 1"
+
+
+def _key(record: Record) -> list[int]:
+    return [record.columns.index(column) for column in record.key or ()]
+
+
+def _before(change: Change) -> list[Value]:
+    if change.row.before is None:
+        raise ValueError("a row without a before-image")
+    return change.row.before
+
+
+def _after(change: Change) -> list[Value]:
+    if change.row.after is None:
+        raise ValueError("a row without an after-image")
+    return change.row.after

@@ -1,0 +1,112 @@
+"""The cache folder: what is downloaded once and then serves every instance and every test."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cdc.errors import UserError
+
+__all__ = ["cached", "run_fetch"]
+
+
+def _cache_folder() -> Path:
+    """``$CDC_CACHE``, or ``~/.cache/cdc``."""
+    named = os.environ.get("CDC_CACHE")
+    folder = Path(named) if named else Path.home() / ".cache" / "cdc"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot use the cache folder {folder}: {error}", hint="set CDC_CACHE to another") from None
+    return folder
+
+
+def cached(name: str, fill: Callable[[Path], None]) -> Path:
+    """The folder ``name`` of the cache; ``fill`` makes its content into an empty folder when it is not there yet.
+
+    Whoever comes while it is being filled waits for it.
+    """
+    folder = _cache_folder() / name
+    if folder.exists():
+        return folder
+    with _lock(folder.with_name(f".{name}.lock")):
+        if not folder.exists():
+            for left_over in folder.parent.glob(f".{name}.fill-*"):
+                shutil.rmtree(left_over, ignore_errors=True)
+            # Filled aside and renamed when complete: a killed download never leaves half a folder under the name.
+            with tempfile.TemporaryDirectory(prefix=f".{name}.fill-", dir=folder.parent) as aside:
+                content = Path(aside, "content")
+                content.mkdir()
+                fill(content)
+                content.rename(folder)
+    return folder
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def run_fetch(
+    command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
+) -> None:
+    """Run a command that downloads ``label`` below the folder ``into``, saying so on standard error.
+
+    Raises UserError with the command's last words when it fails.
+    """
+    terminal = sys.stderr.isatty()
+    began = time.monotonic()
+    print(f"Fetching {label} …", file=sys.stderr, end="" if terminal else "\n", flush=True)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
+        try:
+            while _still_runs(process):
+                if terminal:
+                    print(f"\rFetching {label} … {_megabytes(into)} MB", file=sys.stderr, end="", flush=True)
+        finally:
+            process.kill()
+            process.wait()
+            if terminal:
+                print("\r\033[K", file=sys.stderr, end="")
+        if process.returncode:
+            output.seek(0)
+            raise _failure(command, output.read().decode(errors="replace"), label=label)
+        print(f"Fetched {label}: {_megabytes(into)} MB in {time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _failure(command: Sequence[str | Path], said: str, *, label: str) -> UserError:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() or line.startswith("E:")] or lines[-3:]
+    return UserError(
+        f"cannot fetch {label}: {' | '.join(errors[:3])}",
+        where=Path(command[0]).name,
+        hint="check the network, then run it again",
+    )
+
+
+def _still_runs(process: subprocess.Popen[bytes]) -> bool:
+    try:
+        process.wait(timeout=0.25)
+    except subprocess.TimeoutExpired:
+        return True
+    return False
+
+
+def _megabytes(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.lstat().st_size
+        except FileNotFoundError:
+            continue  # renamed by the download while we count
+    return total // 1_000_000

@@ -1,0 +1,168 @@
+"""The demo: the tutorial replicated statement by statement, the copy proven, and a foreign write found."""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+from cdc.errors import PromiseError, UserError
+from cdc.profile import load
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.programs import Programs, spark_jars
+from cdc.sandbox.servers import Servers
+from cdc.sandbox.streams import Checkpoint, Topic
+
+__all__ = ["demo"]
+
+_TUTORIAL = Path(__file__).with_name("tutorial.sql")
+_FOREIGN = "INSERT INTO flvDb.pet VALUES ('Ghost', 'nobody', 'cat', 'f', '2024-10-31', NULL)"
+_LAST_SEQUENCE = 8
+_NO_DRIFT, _DRIFT = 0, 1
+
+
+def demo(folder: Path | None) -> int:
+    """Run the demo in an empty ``folder``, or a temporary one, and say what happens on standard output.
+
+    Everything it starts is stopped when it ends. Raises PromiseError where something did not go as promised.
+    """
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise UserError("the demo's folder is not empty", where=str(folder), hint="name an empty or a new one")
+    servers = Servers(folder)
+    try:
+        _title("Servers: two MySQL, one Kafka")
+        servers.start(say=print)
+        spark_jars()
+        _replicate_and_prove(servers)
+    finally:
+        servers.kill()
+        servers.wipe()
+    _title(f"Done in {time.monotonic() - began:.0f} s, everything stopped")
+    print(f"report before the foreign write: {folder / 'report' / 'report.html'}")
+    print(f"report after it:                 {folder / 'report-drift' / 'report.html'}")
+    print(f"profiles and logs:               {folder}")
+    return 0
+
+
+def _replicate_and_prove(servers: Servers) -> None:
+    programs = Programs(servers.folder / "logs", servers.profiles)
+    leader_profile, follower_profile = load(servers.profiles.producer), load(servers.profiles.follower)
+    resource = leader_profile.mysql_resource_name
+    with ExitStack() as stack:
+        programs.start()
+        stack.callback(programs.kill)
+        records, echoes = (
+            stack.enter_context(
+                closing(
+                    Topic(profile.kafka.topic, bootstrap_servers=servers.kafka.bootstrap_servers, check=programs.check)
+                )
+            )
+            for profile in (leader_profile, follower_profile)
+        )
+        checkpoint = stack.enter_context(closing(Checkpoint(servers.follower, resource, check=programs.check)))
+        _title("cdc-producer on each server, cdc-consumer between them")
+        checkpoint.reached(-1)
+        print("all three run")
+        _tutorial(servers.leader, records, checkpoint)
+        _compare(servers.leader, servers.follower)
+        _title("cdc-audit: both topics folded and compared by Spark")
+        echoes.until(_stands_for(_LAST_SEQUENCE))
+        _audit(programs, servers.folder / "report", status=_NO_DRIFT, words=["no drift", f"sequence {_LAST_SEQUENCE}"])
+        _title("A row written on the follower by hand")
+        position = _write_by_hand(servers.follower, echoes)
+        _title("cdc-audit again")
+        _audit(programs, servers.folder / "report-drift", status=_DRIFT, words=["Ghost", *position])
+        programs.stop()
+
+
+def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
+    _title("The tutorial on the leader, statement by statement")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        for statement in _statements():
+            before = _executed(cursor)
+            print(f"leader>   {statement};")
+            cursor.execute(statement)
+            if _executed(cursor) == before:
+                print("          no change, no record\n")
+                continue
+            record = records.next()
+            seen = checkpoint.reached(record["sequence"])
+            after = seen - record["transaction"]["ts_us"] / 1e6
+            print(f"record    {_shown(record)}")
+            print(f"follower  had it {after * 1000:.0f} ms after the commit\n")
+    if record["sequence"] != _LAST_SEQUENCE:
+        raise PromiseError(f"the tutorial became records up to sequence {record['sequence']}, not {_LAST_SEQUENCE}")
+
+
+def _shown(record: dict[str, Any]) -> str:
+    """The record as it is in Kafka, but for a statement's session settings, which fill a screen."""
+    short = record | ({"context": "…"} if "context" in record else {})
+    return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
+
+
+def _statements() -> Iterator[str]:
+    """The tutorial's statements; one a line, as its first line says."""
+    for line in _TUTORIAL.read_text().splitlines():
+        if line and not line.startswith("--"):
+            yield line.rstrip(";")
+
+
+def _executed(cursor: Any) -> str:
+    cursor.execute("SELECT @@GLOBAL.gtid_executed")
+    return str(cursor.fetchone()[0])
+
+
+def _compare(leader: MySql, follower: MySql) -> None:
+    tables = []
+    for name, server in (("leader", leader), ("follower", follower)):
+        _title(f"SELECT * FROM pet on the {name}")
+        with server.connect(database="flvDb") as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM pet")
+            table = [tuple(column[0] for column in cursor.description), *cursor.fetchall()]
+        for row in table:
+            print("  ".join(f"{'NULL' if value is None else value!s:12}" for value in row).rstrip())
+        tables.append(table)
+    if sorted(map(repr, tables[0])) != sorted(map(repr, tables[1])):
+        raise PromiseError("the follower's pet is not the leader's")
+
+
+def _stands_for(sequence: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether a record of the follower's stream is the checkpoint that says: the leader's ``sequence`` is applied."""
+
+    def is_checkpoint(record: dict[str, Any]) -> bool:
+        if not record["uri"].endswith("/cdc/checkpoint") or "Update" not in record["operation"]:
+            return False
+        row = record["operation"]["Update"]["rows"][-1]["after_cols"]
+        return bool(row[record["columns"].index("sequence")] == {"SignedInteger": sequence})
+
+    return is_checkpoint
+
+
+def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
+    """Write past the consumer; the binlog file and offset of the write, as the follower's own stream has them."""
+    print(f"follower> {_FOREIGN};")
+    with follower.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(_FOREIGN)
+    record = echoes.until(lambda record: record["uri"].endswith("/flvDb/pet") and "Ghost" in json.dumps(record))
+    place = record["bn_file"]
+    print(f"it is in the follower's binlog at {place['fileName']}:{place['offset']}")
+    return [place["fileName"], str(place["offset"])]
+
+
+def _audit(programs: Programs, report: Path, *, status: int, words: list[str]) -> None:
+    got, said = programs.audit(report)
+    print(f"{said}\nexit status {got}")
+    missing = [word for word in words if word.lower() not in said.lower()]
+    if got != status:
+        raise PromiseError(f"the audit's exit status is {got}, {status} was promised", where=str(report))
+    if missing:
+        raise PromiseError(f"the audit did not say {', '.join(missing)}", where=str(report))
+
+
+def _title(text: str) -> None:
+    print(f"\n── {text} " + "─" * max(0, 100 - len(text)), flush=True)

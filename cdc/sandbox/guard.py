@@ -1,0 +1,70 @@
+"""A tiny launcher between a Process and its program, so that nothing outlives whoever started it.
+
+Run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``; prints the program's pid on one line. With the mode "bound" it
+stays as the program's parent and kills it, with its children, when standard input ends, which the kernel brings about
+however the starter dies. With "free" it leaves at once and the program runs on by itself.
+"""
+
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import sys
+
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def main(arguments: list[str]) -> int:
+    """Start the command, and with the mode "bound" see it to its end: its exit status, negative for a signal."""
+    mode, lock, log, *command = arguments
+    guard = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        if mode == "bound":
+            _die_with(guard)
+        _become(command, log=int(log))
+    # Said by both sides, since either may come first: a group of its own, so that its children can be killed with it.
+    with contextlib.suppress(OSError):
+        os.setpgid(pid, pid)
+    # The lock must be held by the program alone: it says whether the program runs.
+    os.close(int(lock))
+    os.close(int(log))
+    os.write(sys.stdout.fileno(), f"{pid}\n".encode())
+    return _watch(pid) if mode == "bound" else 0
+
+
+def _die_with(guard: int) -> None:
+    # The guard itself may be killed; then the kernel kills the program.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != guard:
+        os._exit(1)  # it was killed before the kernel was asked
+
+
+def _become(command: list[str], *, log: int) -> None:
+    os.setpgid(0, 0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        os.write(2, f"cannot run {command[0]}: {error}\n".encode())
+        os._exit(127)
+
+
+def _watch(pid: int) -> int:
+    program = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(program, select.POLLIN)
+    poll.register(0, select.POLLIN | select.POLLHUP)
+    if program not in dict(poll.poll()):
+        os.killpg(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+if __name__ == "__main__":
+    # Ctrl-C is for the starter, which decides what ends in which order.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""A program that runs beside us: started under a guard, found again by its lock file, stopped or killed."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from cdc.errors import ServerGone, UserError
+
+__all__ = ["Process", "wait_until"]
+
+_GUARD = Path(__file__).with_name("guard.py")
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 0.05) -> bool:
+    """Ask again ``every`` so many seconds until the condition holds; whether it did within ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every)
+    return True
+
+
+class Process:
+    """One running program, known by ``<folder>/<name>.pid``, its output in ``<folder>/<name>.log``.
+
+    The program holds a lock on its pid file until it ends, however it ends. So whether it runs is a question to the
+    kernel, from any process, and a pid that was given to another program is never killed.
+    """
+
+    def __init__(self, name: str, *, folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self._pid_file = folder / f"{name}.pid"
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._began = 0  # where in the log the last start's output begins
+
+    def start(
+        self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start the command; it dies with us unless it may ``outlive`` us. Raises UserError when it runs already."""
+        self._forget_guard()
+        # The lock is inherited: once this block ends, the program alone holds it.
+        with self._locked() as lock, self.log.open("ab") as log:
+            mode = "free" if outlive else "bound"
+            self._began = log.tell()
+            guard = subprocess.Popen(
+                [sys.executable, "-S", "-E", _GUARD, mode, str(lock), str(log.fileno()), *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                pass_fds=(lock, log.fileno()),
+                env=environment,
+                start_new_session=True,
+            )
+            assert guard.stdout is not None
+            with guard.stdout as output:
+                pid = output.readline()
+            os.pwrite(lock, pid, 0)
+        self._guard = guard
+        if outlive:
+            self._forget_guard()
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        self._pid_file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._pid_file, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise UserError(
+                f"{self.name} runs already", where=str(self._pid_file.parent), hint="stop it, or use another --dir"
+            ) from None
+        try:
+            os.ftruncate(descriptor, 0)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @property
+    def pid(self) -> int:
+        """The program's process id. Raises ServerGone when it does not run."""
+        if not self.running():
+            raise ServerGone(f"{self.name} does not run", where=str(self.log))
+        return int(self._pid_file.read_text())
+
+    def running(self) -> bool:
+        """Whether the program runs now, whoever started it."""
+        try:
+            descriptor = os.open(self._pid_file, os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
+        """Wait until the program answers; whether it did. One that does not in time is killed."""
+        ended = False
+
+        def decided() -> bool:
+            nonlocal ended
+            ended = not self.running()
+            return ended or answers()
+
+        if wait_until(decided, seconds=seconds) and not ended:
+            return True
+        self.kill()
+        return False
+
+    def wait(self, *, seconds: float) -> int:
+        """The exit status of a program that we started, once it has ended. Raises ServerGone when it does not."""
+        if self._guard is None:
+            raise ServerGone(f"{self.name} was not started here", where=str(self.log))
+        try:
+            return self._guard.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ServerGone(f"{self.name} did not end within {seconds:.0f} s", where=str(self.log)) from None
+        finally:
+            self.kill()
+
+    def stop(self, *, seconds: float = 60) -> bool:
+        """Ask the program to end (SIGTERM) and wait; kill it after ``seconds``. Whether it ended by itself."""
+        self._signal(os.kill, signal.SIGTERM)
+        ended = wait_until(lambda: not self.running(), seconds=seconds)
+        self.kill()
+        return ended
+
+    def kill(self) -> None:
+        """SIGKILL to the program and its children, and wait until it is gone. One that does not run is left at that."""
+        self._signal(os.killpg, signal.SIGKILL)
+        if not wait_until(lambda: not self.running(), seconds=30):
+            raise ServerGone(f"{self.name} does not die", where=str(self._pid_file))
+        self._forget_guard()
+
+    def _signal(self, send: Callable[[int, int], None], number: int) -> None:
+        if not self.running():
+            return
+        try:
+            send(self.pid, number)
+        except (ProcessLookupError, ServerGone):
+            return  # it ended between the question and the signal: what was wanted
+
+    def _forget_guard(self) -> None:
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+
+    def said(self) -> str:
+        """What the program has printed since we started it last."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._began)
+            return log.read().decode(errors="replace").strip()

@@ -1,0 +1,45 @@
+"""The three profiles for a sandbox's ports; for the default ones they say what the repository's own files say."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from cdc.sandbox.mysql import PASSWORD, USER
+
+__all__ = ["ProfileFiles"]
+
+_RESOURCE = "mysql-srv1"
+_TOPIC = "rust-mysql-cdc"
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileFiles:
+    """Where the profiles are: of the leader's producer, of the consumer, of the follower's producer."""
+
+    producer: Path
+    consumer: Path
+    follower: Path
+
+    @classmethod
+    def below(cls, folder: Path) -> Self:
+        """Their names in a folder."""
+        return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
+
+    def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:
+        """Write them, over what is there."""
+        leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
+        echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
+        self.producer.write_text(_text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))
+        self.consumer.write_text(_text(_RESOURCE, follower_port, [], kafka_port, _TOPIC))
+        self.follower.write_text(_text(*echo))
+
+
+def _text(resource: str, port: int, databases: list[str], kafka_port: int, topic: str) -> str:
+    names = ", ".join(f'"{name}"' for name in databases)
+    filters = f"[filters]\ninclude_dbs = [{names}]\n\n" if databases else ""
+    return (
+        f'mysql_resource_name = "{resource}"\n\n'
+        f'[database]\nip_or_host = "127.0.0.1"\nport = {port}\nuser = "{USER}"\npassword = "{PASSWORD}"\n\n'
+        f"{filters}"
+        f'[kafka]\nbootstrap_servers = "127.0.0.1:{kafka_port}"\ntopic = "{topic}"\n'
+    )

@@ -1,0 +1,80 @@
+"""The programs of this package run as a user runs them: console scripts, with a profile."""
+
+import importlib.metadata
+import os
+import sys
+from pathlib import Path
+
+from cdc.errors import PromiseError, UserError
+from cdc.sandbox.jars import java, spark_connector_jars
+from cdc.sandbox.process import Process
+from cdc.sandbox.profiles import ProfileFiles
+
+__all__ = ["Programs", "spark_jars"]
+
+_AUDIT_SECONDS = 300
+
+
+class Programs:
+    """A producer on each server and the consumer between them, and the audit, with their logs in ``folder``."""
+
+    def __init__(self, folder: Path, profiles: ProfileFiles) -> None:
+        self._folder = folder
+        self._profiles = profiles
+        self._running: list[Process] = []
+
+    def start(self) -> None:
+        """Start the three that run for good. They die with us. Raises UserError when one is not installed."""
+        for script, name, profile in (
+            ("cdc-producer", "producer", self._profiles.producer),
+            ("cdc-producer", "follower-producer", self._profiles.follower),
+            ("cdc-consumer", "consumer", self._profiles.consumer),
+        ):
+            process = Process(name, folder=self._folder)
+            process.start([_script(script), profile])
+            self._running.append(process)
+
+    def check(self) -> None:
+        """Raises PromiseError, with the last words of the program, when one of them has ended."""
+        for process in self._running:
+            if not process.running():
+                said = process.said().rpartition("\n")[2]
+                raise PromiseError(f"{process.name} ended: {said}", where=str(process.log))
+
+    def stop(self) -> None:
+        """Stop them in order. Raises PromiseError when one does not end by itself within 30 s."""
+        slow = [process.name for process in self._running if not process.stop(seconds=30)]
+        self._running.clear()
+        if slow:
+            raise PromiseError(f"{', '.join(slow)} did not end when asked to", where=str(self._folder))
+
+    def kill(self) -> None:
+        """SIGKILL those that still run."""
+        for process in self._running:
+            process.kill()
+        self._running.clear()
+
+    def audit(self, report: Path) -> tuple[int, str]:
+        """Run the audit into the folder ``report``; its exit status and what it printed."""
+        process = Process(report.name, folder=self._folder)
+        files = ("--leader", self._profiles.producer, "--follower", self._profiles.follower, "--report", report)
+        jars = ",".join(map(str, spark_jars()))
+        process.start([_script("cdc-audit"), *files], environment=os.environ | {"CDC_SPARK_JARS": jars})
+        return process.wait(seconds=_AUDIT_SECONDS), process.said()
+
+
+def spark_jars() -> list[Path]:
+    """What the audit's Spark needs to read Kafka, fetched at the first call. Raises UserError: no JDK, no PySpark."""
+    java()
+    try:
+        version = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        raise UserError("the audit needs PySpark", hint="pip install 'cdc-mysql[spark]'") from None
+    return spark_connector_jars(version)
+
+
+def _script(name: str) -> Path:
+    script = Path(sys.executable).with_name(name)
+    if not script.exists():
+        raise UserError(f"{name} is not installed", where=str(script.parent), hint="pip install 'cdc-mysql[spark]'")
+    return script

@@ -1,0 +1,105 @@
+"""The sandbox's three servers together, in one folder: leader, follower, Kafka."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+from cdc.errors import UserError
+from cdc.sandbox.jars import java
+from cdc.sandbox.kafka import VERSION as KAFKA_VERSION
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.sandbox.profiles import ProfileFiles
+
+__all__ = ["Servers"]
+
+_NAMES = ("leader", "follower", "kafka")
+_PORTS = "ports.json"
+
+
+class Servers:
+    """Leader, follower and broker below ``folder``; each port may be 0 for any free one."""
+
+    def __init__(self, folder: Path, *, leader_port: int = 0, follower_port: int = 0, kafka_port: int = 0) -> None:
+        self.folder = folder.absolute()
+        self.leader = MySql(self.folder / "leader", port=leader_port, server_id=1, name="leader")
+        self.follower = MySql(self.folder / "follower", port=follower_port, server_id=2, name="follower")
+        self.kafka = Kafka(self.folder / "kafka", port=kafka_port)
+        self.profiles = ProfileFiles.below(self.folder)
+
+    @classmethod
+    def found(cls, folder: Path) -> Self:
+        """Those that another process started in this folder. Raises UserError when there never were any."""
+        if not any((folder / name).exists() for name in _NAMES):
+            raise UserError("there is no sandbox", where=str(folder), hint="start one: cdc-sandbox up")
+        file = folder / _PORTS
+        return cls(folder, **(json.loads(file.read_text()) if file.exists() else {}))
+
+    def _each(self) -> Iterator[tuple[str, MySql | Kafka]]:
+        yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
+
+    def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
+        """Start all three, or none: when one does not start, those before it are stopped again. Raises UserError."""
+        for name, server in self._each():
+            if server.running():
+                raise UserError(
+                    f"{name} runs already", where=str(self.folder), hint="cdc-sandbox down, or another --dir"
+                )
+        java()  # asked before anything is fetched or started
+        started: list[MySql | Kafka] = []
+        try:
+            for name, server in self._each():
+                started.append(server)
+                server.start(outlive=outlive)
+                say(f"{name:9} 127.0.0.1:{server.port}")
+        except BaseException:  # Ctrl-C too
+            for server in started:
+                server.kill()
+            raise
+        ports = {f"{name}_port": server.port for name, server in self._each()}
+        (self.folder / _PORTS).write_text(json.dumps(ports))
+        self.profiles.write(**ports)
+        if mysql_programs().client:
+            self.leader.write_client(self.folder / "mysql-leader")
+            self.follower.write_client(self.folder / "mysql-follower")
+        return self
+
+    def stop(self) -> list[str]:
+        """Stop what runs, last started first; the names of those that ran."""
+        running = [(name, server) for name, server in self._each() if server.running()]
+        for _, server in reversed(running):
+            server.stop()
+        return [name for name, _ in running]
+
+    def kill(self) -> None:
+        """SIGKILL them all."""
+        for _, server in self._each():
+            server.kill()
+
+    def wipe(self) -> None:
+        """Remove what the servers wrote, and nothing else that is in the folder. They must not run."""
+        for name in _NAMES:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for name in (_PORTS, "mysql-leader", "mysql-follower"):
+            (self.folder / name).unlink(missing_ok=True)
+
+    def status(self) -> dict[str, bool]:
+        """Which of them run."""
+        return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
+
+    def directions(self) -> str:
+        """How to connect, for a person."""
+        version = ".".join(map(str, mysql_programs().version))
+        clients = [f"{self.folder}/mysql-{name}" for name in ("leader", "follower")]
+        lines = [
+            f"leader     MySQL {version} on 127.0.0.1:{self.leader.port}, user {USER}, password {PASSWORD}",
+            f"follower   MySQL {version} on 127.0.0.1:{self.follower.port}, the same",
+            f"kafka      Apache Kafka {KAFKA_VERSION} on {self.kafka.bootstrap_servers}",
+            f"profiles   {self.folder}/*_profile.toml",
+            *(f"client     {client}" for client in clients if Path(client).exists()),
+            f"logs       {self.folder}/*/*.log",
+        ]
+        return "\n".join(lines)

@@ -1,0 +1,51 @@
+"""What holds for every test: the server fixtures, and that a run which must prove something on real servers does."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cdc.errors import CdcError
+from cdc.sandbox.kafka import VERSION
+from cdc.sandbox.mysql_programs import mysql_programs
+
+pytest_plugins = ["tests.fix_sandbox"]
+
+_INTEGRATION = Path(__file__).with_name("integration")
+
+
+class _Witness:
+    """Fails a run that was to include the integration tests, with CDC_REQUIRE_INTEGRATION=1, when none of them ran."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        asked = [(config.invocation_params.dir / argument.partition("::")[0]).resolve() for argument in config.args]
+        self.asked = any(_INTEGRATION.is_relative_to(path) or path.is_relative_to(_INTEGRATION) for path in asked)
+        self.ran = 0
+
+    def pytest_report_header(self) -> str:
+        if not self.asked:
+            return "servers: none needed"
+        try:
+            version = ".".join(map(str, mysql_programs().version))
+        except CdcError as error:
+            return f"servers: {error}"
+        return f"servers: MySQL {version}, Apache Kafka {VERSION}"
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and not report.skipped and Path(report.fspath).is_relative_to("tests/integration"):
+            self.ran += 1
+
+    def _broken(self) -> bool:
+        return self.asked and not self.ran and os.environ.get("CDC_REQUIRE_INTEGRATION") == "1"
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._broken():
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self._broken():
+            terminalreporter.write_line("CDC_REQUIRE_INTEGRATION=1, but no test ran on real servers", red=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Witness(config), "cdc-witness")

@@ -1,0 +1,70 @@
+"""Fixtures of real servers: a leader, a follower and Kafka for the whole session, and factories for a test's own."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+
+Server = TypeVar("Server", MySql, Kafka)
+MySqlFactory = Callable[..., MySql]
+KafkaFactory = Callable[..., Kafka]
+
+
+@pytest.fixture(scope="session")
+def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """A leader that all tests share: each uses databases of its own name."""
+    yield from _until_done(MySql(tmp_path_factory.mktemp("leader"), server_id=1))
+
+
+@pytest.fixture(scope="session")
+def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """A follower that all tests share: each uses databases and a resource of its own name."""
+    yield from _until_done(MySql(tmp_path_factory.mktemp("follower"), server_id=2))
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """A broker that all tests share: each uses topics of its own name."""
+    yield from _until_done(Kafka(tmp_path_factory.mktemp("kafka")))
+
+
+@pytest.fixture
+def mysql_server(tmp_path: Path) -> Iterator[MySqlFactory]:
+    """``mysql_server(*extra_args, server_id=…)`` starts a server of the test's own on fresh data."""
+    servers: list[MySql] = []
+
+    def start(*extra_args: str, **options: Any) -> MySql:
+        server = MySql(tmp_path / f"mysql{len(servers)}", extra_args=extra_args, **options)
+        servers.append(server)
+        return server.start()
+
+    yield start
+    for server in servers:
+        server.kill()
+
+
+@pytest.fixture
+def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
+    """``kafka_broker(settings={…})`` starts a broker of the test's own on fresh data."""
+    brokers: list[Kafka] = []
+
+    def start(**options: Any) -> Kafka:
+        broker = Kafka(tmp_path / f"kafka{len(brokers)}", **options)
+        brokers.append(broker)
+        return broker.start()
+
+    yield start
+    for broker in brokers:
+        broker.kill()
+
+
+def _until_done(server: Server) -> Iterator[Server]:
+    try:
+        yield server.start()
+    finally:
+        # Nobody needs the data any more, so nobody waits for an orderly end.
+        server.kill()

@@ -1,0 +1,221 @@
+"""cdc-consumer on real servers: rows and checkpoint in one commit, in the leader's order, from wherever it stopped."""
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.programs import BIN, running, write_profile
+from tests.topic import LeaderTopic, Stage, number, text
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:65])
+
+
+def test_rows_arrive_and_are_applied_once(stage: Stage) -> None:
+    path = stage.create_table("pet", "(id INT PRIMARY KEY, name VARCHAR(20))")
+    topic, columns = stage.topic, ["id", "name"]
+    topic.send(
+        [topic.add(path, columns, [number(1), text("a")], [number(2), text("b")], key=["id"])],
+        [
+            topic.update(path, columns, ([number(1), text("a")], [number(3), text("c")]), key=["id"]),
+            topic.delete(path, columns, [number(2), text("b")], key=["id"]),
+        ],
+    )
+    assert "sequence=4" in stage.apply()
+    assert stage.execute("SELECT * FROM pet") == [(3, "c")]
+    assert stage.checkpoint() == 4
+    topic.send([topic.add(path, columns, [number(4), text("d")], key=["id"])])
+    stage.apply()
+    stage.apply()
+    assert stage.execute("SELECT * FROM pet") == [(3, "c"), (4, "d")]
+
+
+def test_every_follower_commit_carries_the_checkpoint(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    file, *_ = stage.execute("SHOW BINARY LOG STATUS")[0]
+    before = len(stage.execute(f"SHOW BINLOG EVENTS IN '{file}'"))
+    stage.topic.send(*[[stage.topic.add(path, ["id"], [number(n)], key=["id"])] for n in range(50)])
+    stage.apply()
+    events = [event[2] for event in stage.execute(f"SHOW BINLOG EVENTS IN '{file}'")[before:]]
+    commits = events.count("Xid")
+    assert 1 <= commits < 50
+    # The checkpoint is the only row that is updated here, so each commit has one.
+    assert events.count("Update_rows") == commits
+
+
+def test_a_transaction_is_applied_whole_when_its_end_arrives(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    bodies = [stage.topic.add(path, ["id"], [number(n)], key=["id"]) for n in range(4)]
+    records = stage.topic.transaction(bodies)
+    stage.topic.send_raw(*records[:3])
+    stage.apply()
+    assert stage.execute("SELECT * FROM t") == []
+    assert stage.checkpoint() == 1
+    stage.topic.send_raw(records[3])
+    stage.apply()
+    assert len(stage.execute("SELECT * FROM t")) == 4
+
+
+def test_a_keyless_table_is_a_multiset(stage: Stage) -> None:
+    path = stage.create_table("t", "(a VARCHAR(10), b DOUBLE, c JSON)")
+    columns, topic = ["a", "b", "c"], stage.topic
+    one = [text("x"), {"Double": 0.1}, {"Json": 1}]
+    capital = [text("X"), {"Double": 0.1}, {"Json": 1}]
+    double = [text("x"), {"Double": 0.1}, {"Json": 1.0}]
+    topic.send([topic.add(path, columns, capital, double, one, one, ["Null", "Null", "Null"])])
+    topic.send([topic.delete(path, columns, one, ["Null", "Null", "Null"])])
+    topic.send([topic.update(path, columns, (one, [text("y"), {"Double": -0.0}, {"Json": {"k": [1]}}]))])
+    assert "conflicts=0" in stage.apply()
+    assert sorted(stage.execute("SELECT a, CAST(b AS CHAR), CAST(c AS CHAR) FROM t")) == [
+        ("X", "0.1", "1"),
+        ("x", "0.1", "1.0"),
+        ("y", "-0", '{"k": [1]}'),
+    ]
+
+
+def test_an_update_that_changes_nothing_is_no_conflict(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+    stage.topic.send([stage.topic.update(path, ["id"], ([number(1)], [number(1)]), key=["id"])])
+    assert "conflicts=0" in stage.apply()
+
+
+def test_rows_that_refer_to_one_another_go_in_the_leaders_order(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES t (id))")
+    columns, topic = ["id", "up"], stage.topic
+    topic.send([topic.add(path, columns, [number(1), "Null"], [number(2), number(1)], key=["id"])])
+    topic.send([topic.delete(path, columns, [number(2), number(1)], [number(1), "Null"], key=["id"])])
+    # Without the checks the child comes first.
+    topic.send(
+        [topic.add(path, columns, [number(4), number(3)], key=["id"], flags=2)],
+        [topic.add(path, columns, [number(3), "Null"], key=["id"])],
+    )
+    assert "conflicts=0" in stage.apply()
+    assert stage.execute("SELECT * FROM t ORDER BY id") == [(3, None), (4, 3)]
+
+
+def test_generated_columns_are_computed_by_the_follower(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, v INT AS (id * 2), s INT AS (id * 3) STORED UNIQUE)")
+    columns, topic = ["id", "v", "s"], stage.topic
+    topic.send([topic.add(path, columns, [number(1), number(2), number(3)], key=["id"])])
+    pair = ([number(1), number(2), number(3)], [number(2), number(4), number(6)])
+    topic.send([topic.update(path, columns, pair, key=["id"])])
+    assert "conflicts=0" in stage.apply()
+    assert stage.execute("SELECT * FROM t") == [(2, 4, 6)]
+
+
+def test_auto_increment_zero_and_timestamps_stay_as_they_are(stage: Stage) -> None:
+    path = stage.create_table(
+        "t", "(id INT PRIMARY KEY AUTO_INCREMENT, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
+    )
+    columns, topic = ["id", "at"], stage.topic
+    stamp = {"Timestamp": {"unix_time": 1, "subsecond": 0}}
+    topic.send([topic.add(path, columns, [number(0), stamp], key=["id"])])
+    topic.send([topic.update(path, columns, ([number(0), stamp], [number(5), stamp]), key=["id"])])
+    stage.apply()
+    assert stage.execute("SELECT id, UNIX_TIMESTAMP(at) FROM t") == [(5, 1)]
+
+
+def test_the_followers_own_schema_is_never_overwritten(stage: Stage) -> None:
+    row = [text(stage.name), number(0), number(99)]
+    columns = ["resource", "worker", "sequence"]
+    stage.topic.send([stage.topic.query("CREATE DATABASE cdc", ("CreateDatabase", "cdc"))])
+    stage.topic.send([stage.topic.update("cdc/checkpoint", columns, (row, row), key=["resource", "worker"])])
+    stage.topic.send([stage.topic.query("DROP TABLE cdc.checkpoint", ("DropTable", "cdc/checkpoint"))])
+    stage.apply()
+    assert stage.checkpoint() == 3
+    states = stage.execute(f"SELECT state FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY sequence")
+    assert states == [("done",), ("not applied",), ("not applied",)]
+
+
+def test_it_runs_until_it_is_told_to_stop_and_survives_sigkill(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    sent = 0
+    for _ in range(4):
+        with running("cdc-consumer", stage.profile) as process:
+            for _ in range(20):
+                stage.topic.send([stage.topic.add(path, ["id"], [number(sent)], key=["id"])])
+                sent += 1
+            until(lambda: stage.execute("SELECT COUNT(*) > 0 FROM t") == [(1,)], what="the first row")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    with running("cdc-consumer", stage.profile):
+        stage.topic.send([stage.topic.add(path, ["id"], [number(sent)], key=["id"])])
+        until(lambda: stage.checkpoint() == sent + 2, what="the last record")
+    assert stage.execute("SELECT COUNT(*), MAX(id) FROM t") == [(sent + 1, sent)]
+
+
+def test_it_goes_on_when_the_follower_was_killed(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    stage = Stage.make(tmp_path, mysql_server(server_id=9), kafka, name="follower_killed")
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    topic = stage.topic
+    stage.apply()
+    with running("cdc-consumer", stage.profile) as process:
+        for n in range(3):
+            topic.send([topic.add(path, ["id"], [number(n)], key=["id"])])
+            until(lambda: stage.checkpoint() == topic.next_sequence - 1, what="the row before the kill")
+            stage.follower.kill()
+            topic.send([topic.add(path, ["id"], [number(10 + n)], key=["id"])])
+            statement = topic.query(f"CREATE TABLE t{n} (i INT)", ("CreateTable", f"{path}{n}"), database=stage.name)
+            topic.send([statement])
+            stage.follower.start()
+            until(lambda: stage.checkpoint() == topic.next_sequence - 1, what="the statement after the kill")
+        assert process.poll() is None
+    assert len(stage.execute("SELECT * FROM t")) == 6
+    assert len(stage.execute("SHOW TABLES")) == 4
+
+
+def test_it_waits_for_its_topic(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    name = "late_topic"
+    profile = write_profile(tmp_path, follower, kafka, name=name, resource=name)
+    with running("cdc-consumer", profile):
+        topic = LeaderTopic.create(kafka, name, resource=name)
+        topic.send([topic.query(f"CREATE DATABASE {name}", ("CreateDatabase", name))])
+        stage = Stage(name, topic, follower, profile)
+        until(lambda: stage.execute(f"SHOW DATABASES LIKE '{name}'", database="mysql") != [], what="the database")
+
+
+def test_it_goes_on_when_the_broker_was_killed(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
+    broker = kafka_broker()
+    stage = Stage.make(tmp_path, follower, broker, name="broker_killed")
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    with running("cdc-consumer", stage.profile) as process:
+        for n in range(2):
+            stage.topic.send([stage.topic.add(path, ["id"], [number(n)], key=["id"])])
+            until(lambda: stage.checkpoint() == stage.topic.next_sequence - 1, what="the row before the kill")
+            broker.kill()
+            broker.start()
+        assert process.poll() is None
+    assert stage.execute("SELECT * FROM t") == [(0,), (1,)]
+
+
+@pytest.mark.parametrize("gone", ["follower", "broker"])
+def test_it_gives_up_when_a_server_stays_away(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, gone: str
+) -> None:
+    broker, server = kafka_broker(), mysql_server(server_id=9)
+    stage = Stage.make(tmp_path, server, broker, name=f"gone_{gone}", consumer={"retry_seconds": 1})
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    with subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=subprocess.PIPE, text=True) as process:
+        stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+        until(lambda: stage.checkpoint() == 2, what="the start")
+        (server if gone == "follower" else broker).kill()
+        if gone == "follower":
+            stage.topic.send([stage.topic.add(path, ["id"], [number(2)], key=["id"])])
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 4, errors
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].startswith("cdc-consumer: ")

@@ -1,0 +1,154 @@
+"""Foreign writes on the follower: the leader's image wins and is logged, or the stream stops; nothing in between."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import refused, write_profile
+from tests.topic import Stage, number, text
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = ["id", "u", "name"]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
+
+
+def table(stage: Stage, *rows: tuple[int, int, str]) -> str:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u INT UNIQUE, name VARCHAR(20), UNIQUE (name(3)))")
+    if rows:
+        stage.topic.send([stage.topic.add(path, COLUMNS, *[image(*row) for row in rows], key=["id"])])
+    stage.apply()
+    return path
+
+
+def image(key: int, unique: int, name: str) -> list[object]:
+    return [number(key), number(unique), text(name)]
+
+
+def rows(stage: Stage) -> list[tuple[object, ...]]:
+    return stage.execute("SELECT * FROM t ORDER BY id")
+
+
+def conflicts(log: str) -> list[str]:
+    return [line for line in log.splitlines() if " conflict " in line]
+
+
+def test_an_update_of_a_missing_row_inserts_it(stage: Stage) -> None:
+    path = table(stage, (1, 1, "aaa"), (2, 2, "bbb"))
+    stage.execute("DELETE FROM t WHERE id = 1")
+    pairs = [(image(1, 1, "aaa"), image(1, 1, "ccc")), (image(2, 2, "bbb"), image(2, 2, "ddd"))]
+    stage.topic.send([stage.topic.update(path, COLUMNS, *pairs, key=["id"])])
+    log = stage.apply()
+    assert rows(stage) == [(1, 1, "ccc"), (2, 2, "ddd")]
+    (line,) = conflicts(log)
+    for part in ("operation=Update", f"uri=flv://{stage.name}/{path}", "key=id=1", "sequence=3"):
+        assert part in line
+    assert "conflicts=1" in log
+
+
+def test_a_delete_of_a_missing_row_is_counted(stage: Stage) -> None:
+    path = table(stage, (1, 1, "aaa"), (2, 2, "bbb"))
+    stage.execute("DELETE FROM t WHERE id = 1")
+    stage.topic.send([stage.topic.delete(path, COLUMNS, image(1, 1, "aaa"), image(2, 2, "bbb"), key=["id"])])
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == []
+
+
+def test_an_insert_replaces_every_row_that_clashes(stage: Stage) -> None:
+    path = table(stage)
+    stage.execute("INSERT INTO t VALUES (1, 10, 'xxx'), (2, 20, 'yyy'), (3, 30, 'zzzzz'), (4, 40, 'www')")
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 20, "zzz1"), key=["id"])])
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == [(1, 20, "zzz1"), (4, 40, "www")]
+
+
+def test_an_update_that_clashes_replaces_the_foreign_row(stage: Stage) -> None:
+    path = table(stage, (1, 1, "aaa"))
+    stage.execute("INSERT INTO t VALUES (9, 5, 'xxx')")
+    pair = (image(1, 1, "aaa"), image(1, 5, "aaa"))
+    stage.topic.send([stage.topic.update(path, COLUMNS, pair, key=["id"])])
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == [(1, 5, "aaa")]
+
+
+def test_making_room_does_not_cascade(stage: Stage) -> None:
+    path = table(stage)
+    stage.execute(
+        "CREATE TABLE child (id INT PRIMARY KEY, t INT, FOREIGN KEY (t) REFERENCES t (id) ON DELETE CASCADE)",
+        "INSERT INTO t VALUES (1, 10, 'xxx')",
+        "INSERT INTO child VALUES (7, 1)",
+    )
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 11, "yyy"), key=["id"])])
+    stage.apply()
+    assert rows(stage) == [(1, 11, "yyy")]
+    assert stage.execute("SELECT * FROM child") == [(7, 1)]
+
+
+def test_a_missing_row_without_a_key_is_a_conflict_too(stage: Stage) -> None:
+    path = stage.create_table("k", "(a INT)")
+    stage.topic.send([stage.topic.update(path, ["a"], ([number(1)], [number(2)]))])
+    assert len(conflicts(stage.apply())) == 1
+    assert stage.execute("SELECT * FROM k") == [(2,)]
+
+
+@pytest.mark.parametrize("operation", ["add", "update", "delete"])
+def test_stop_means_stop(tmp_path: Path, follower: MySql, kafka: Kafka, operation: str) -> None:
+    stage = Stage.make(tmp_path, follower, kafka, name=f"stop_{operation}", consumer={"on_conflict": "stop"})
+    path = table(stage, (1, 1, "aaa"))
+    stage.execute("UPDATE t SET id = 5")
+    good = stage.topic.add(path, COLUMNS, image(6, 6, "fff"), key=["id"])
+    bad = {
+        "add": lambda: stage.topic.add(path, COLUMNS, image(5, 9, "eee"), key=["id"]),
+        "update": lambda: stage.topic.update(path, COLUMNS, (image(1, 1, "aaa"), image(1, 1, "b")), key=["id"]),
+        "delete": lambda: stage.topic.delete(path, COLUMNS, image(1, 1, "aaa"), key=["id"]),
+    }[operation]()
+    stage.topic.send([good], [bad])
+    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    key = 5 if operation == "add" else 1
+    assert f"conflict: {operation.capitalize()} of id={key} in flv://{stage.name}/{path}" in line
+    assert "at sequence 4, leader position binlog.000003:1004" in line
+    # The good transaction was in the same batch: a batch is applied whole or not at all.
+    assert rows(stage) == [(5, 1, "aaa")]
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer={"on_conflict": "converge"})
+    stage.apply()
+    assert (6, 6, "fff") in rows(stage)
+
+
+@pytest.mark.parametrize(
+    ("name", "definition", "message"),
+    [
+        ("no_column", "(id INT PRIMARY KEY)", "Unknown column 'u'"),
+        ("too_long", "(id INT PRIMARY KEY, u INT, name CHAR(1))", "Data too long"),
+    ],
+)
+def test_a_row_that_the_follower_cannot_hold_stops(
+    tmp_path: Path, follower: MySql, kafka: Kafka, name: str, definition: str, message: str
+) -> None:
+    stage = Stage.make(tmp_path, follower, kafka, name=name)
+    path = stage.create_table("t", definition)
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 1, "long"), key=["id"])])
+    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert f"the follower refuses a row of flv://{stage.name}/{path}" in line
+    assert message in line
+    assert "tried: INSERT INTO" in line
+    assert "sequence 2, leader position binlog.000003:1002" in line
+    stage.execute("DROP TABLE t", "CREATE TABLE t (id INT PRIMARY KEY, u INT, name VARCHAR(20))")
+    stage.apply()
+    assert rows(stage) == [(1, 1, "long")]
+
+
+def test_a_table_without_transactions_is_refused(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u INT, name VARCHAR(9)) ENGINE=MyISAM")
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 1, "a"), key=["id"])])
+    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert "the follower's table is kept by MyISAM, which has no transactions" in line
+    assert rows(stage) == []
+    stage.execute(line.partition("on the follower: ")[2])
+    stage.apply()
+    assert rows(stage) == [(1, 1, "a")]

@@ -1,0 +1,189 @@
+"""Statements run once, in the context they had on the leader, wherever a crash falls."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from cdc.position import ddl_gtid
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import refused, running
+from tests.topic import Body, Stage, number, text
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
+    made.apply()
+    return made
+
+
+def ledger(stage: Stage) -> list[tuple[int, str]]:
+    return stage.execute(f"SELECT sequence, state FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY sequence")
+
+
+def intend(stage: Stage, sequence: int, statement: str) -> None:
+    stage.execute(
+        "INSERT INTO cdc.ledger (resource, sequence, gtid, state, statement, intended_at) VALUES "
+        f"('{stage.name}', {sequence}, '{ddl_gtid(stage.name, sequence)}', 'intent', '{statement}', NOW(6))"
+    )
+
+
+def executed(stage: Stage, sequence: int) -> bool:
+    gtid = ddl_gtid(stage.name, sequence)
+    return stage.execute(f"SELECT GTID_SUBSET('{gtid}', @@GLOBAL.gtid_executed)") == [(1,)]
+
+
+def alter(stage: Stage) -> Body:
+    return stage.topic.query("ALTER TABLE t ADD COLUMN a INT", ("AlterTable", f"{stage.name}/t"), database=stage.name)
+
+
+def test_a_crash_after_the_intent_runs_the_statement(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    intend(stage, 1, "CREATE TABLE t (i INT)")
+    stage.apply()
+    assert stage.execute("SHOW TABLES") == [("t",)]
+    assert ledger(stage) == [(0, "done"), (1, "done")]
+    assert executed(stage, 1)
+
+
+def test_a_crash_after_the_statement_does_not_run_it_again(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    stage.apply()
+    stage.topic.send([alter(stage)])
+    intend(stage, 2, "ALTER TABLE t ADD COLUMN a INT")
+    stage.execute(f"SET gtid_next = '{ddl_gtid(stage.name, 2)}'", "ALTER TABLE t ADD COLUMN a INT")
+    stage.apply()
+    assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", "a"]
+    assert (ledger(stage)[2], stage.checkpoint()) == ((2, "done"), 2)
+
+
+def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) -> None:
+    path = stage.create_table("t", "(i INT)")
+    stage.apply()
+    stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
+    waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE t ADD%'"
+    with stage.follower.connect(database=stage.name, autocommit=False) as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT * FROM t")  # holds the metadata lock that the statement needs
+        with running("cdc-consumer", stage.profile) as process:
+            until(lambda: stage.execute(waiting) == [(1,)], what="the statement waits")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        with running("cdc-consumer", stage.profile) as process:
+            until(lambda: process.poll() is None and ledger(stage)[-1] == (2, "intent"), what="the intent")
+            holder.rollback()
+            until(lambda: stage.checkpoint() == 3, what="the row after the statement")
+    assert stage.execute("SELECT * FROM t") == [(1, 2)]
+    assert ledger(stage) == [(0, "done"), (1, "done"), (2, "done")]
+
+
+def test_a_refused_statement_stops_and_says_how_to_go_on(stage: Stage) -> None:
+    path = stage.create_table("t", "(i INT)")
+    stage.apply()
+    stage.execute("ALTER TABLE t ADD COLUMN a INT")
+    stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
+    for _ in range(2):
+        line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+        assert "Duplicate column name 'a'" in line
+        assert "tried: ALTER TABLE t ADD COLUMN a INT; at sequence 2, leader position binlog.000003:1002" in line
+    way_out = line.partition("mark it as run: ")[2].split(";")
+    stage.execute(*way_out)
+    stage.apply()
+    assert stage.execute("SELECT * FROM t") == [(1, 2)]
+    assert ledger(stage)[2] == (2, "done")
+
+
+def test_a_statement_of_a_former_life_is_not_taken_for_done(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    stage.execute(f"SET gtid_next = '{ddl_gtid(stage.name, 1)}'", "BEGIN", "COMMIT")
+    assert "has executed" in refused("cdc-consumer", stage.profile, "--until-current")
+
+
+def test_the_context_is_the_leaders(stage: Stage) -> None:
+    path = f"{stage.name}/t"
+    context = {
+        "sql_mode": "ANSI_QUOTES",
+        "charset": "latin1",
+        "collation": "latin1_german1_ci",
+        "server_collation": "latin1_swedish_ci",
+        "database_collation": "latin1_swedish_ci",
+        "time_zone": "+05:00",
+        "foreign_key_checks": False,
+        "unique_checks": True,
+        "explicit_defaults_for_timestamp": True,
+        "default_collation_for_utf8mb4": "utf8mb4_0900_ai_ci",
+        "sql_require_primary_key": False,
+        "default_table_encryption": False,
+        "timestamp_us": 1_000_000_000_000_000,
+    }
+    statement = """CREATE TABLE "t" (i INT DEFAULT 0, "ü" TIMESTAMP DEFAULT '2001-09-09 06:46:40',
+        p INT, FOREIGN KEY (p) REFERENCES nowhere (id))"""
+    stage.topic.send([stage.topic.query(statement, ("CreateTable", path), database=stage.name, **context)])
+    stage.topic.send([stage.topic.add(path, ["i"], [number(1)])])
+    add = 'ALTER TABLE "t" ADD COLUMN at DATETIME DEFAULT CURRENT_TIMESTAMP'
+    stage.topic.send([stage.topic.query(add, ("AlterTable", path), database=stage.name, **context)])
+    stage.apply()
+    assert stage.execute("SELECT i, UNIX_TIMESTAMP(ü), CAST(at AS CHAR) FROM t") == [
+        (1, 1_000_000_000, "2001-09-09 06:46:40")
+    ]
+
+
+def test_the_leaders_database_may_be_missing_where_names_are_full(stage: Stage) -> None:
+    statement = f"CREATE TABLE {stage.name}.t (i INT)"
+    stage.topic.send([stage.topic.query(statement, ("CreateTable", f"{stage.name}/t"), database="not_replicated")])
+    stage.apply()
+    assert stage.execute("SHOW TABLES") == [("t",)]
+
+
+def test_views_and_routines_keep_their_definer(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE USER IF NOT EXISTS nobody@localhost")
+    for statement, action in (
+        ("CREATE DEFINER=`nobody`@`localhost` VIEW v AS SELECT * FROM t", "CreateView"),
+        ("CREATE DEFINER=`nobody`@`localhost` PROCEDURE p() SELECT 1", "CreateProcedure"),
+    ):
+        stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
+    stage.apply()
+    for kind, column in (("VIEWS", "TABLE_SCHEMA"), ("ROUTINES", "ROUTINE_SCHEMA")):
+        found = stage.execute(f"SELECT DEFINER FROM information_schema.{kind} WHERE {column} = '{stage.name}'")
+        assert found == [("nobody@localhost",)]
+
+
+def test_triggers_and_events_are_noted_not_applied(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    for statement, action in (
+        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5", "CreateTrigger"),
+        ("DROP TRIGGER r", "DropTrigger"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "CreateEvent"),
+    ):
+        stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
+    stage.apply()
+    assert [state for _, state in ledger(stage)] == ["done", "done", "not applied", "not applied", "not applied"]
+    assert stage.execute("SHOW TRIGGERS") == []
+    assert stage.checkpoint() == 4
+
+
+def test_create_table_select_brings_its_rows(stage: Stage) -> None:
+    path = f"{stage.name}/t"
+    create = "CREATE TABLE `t` (\n  `i` int NOT NULL DEFAULT '0',\n  `n` varchar(5) DEFAULT NULL\n) START TRANSACTION"
+    rows = stage.topic.add(path, ["i", "n"], [number(1), text("a")], [number(2), text("b")])
+    stage.topic.send([stage.topic.query(create, ("CreateTable", path), database=stage.name), rows])
+    stage.apply()
+    assert stage.execute("SELECT * FROM t") == [(1, "a"), (2, "b")]
+    assert ledger(stage)[1] == (1, "done")
+    assert stage.checkpoint() == 2
+
+
+def test_dropping_tables_of_two_engines_at_once_is_one_statement(stage: Stage) -> None:
+    stage.create_table("a", "(i INT)")
+    stage.create_table("b", "(i INT) ENGINE=MyISAM")
+    names = [("DropTable", f"{stage.name}/{table}") for table in "ab"]
+    stage.topic.send([stage.topic.query("DROP TABLE `a`,`b`", *names, database=stage.name)])
+    stage.apply()
+    assert stage.execute("SHOW TABLES") == []
+    assert executed(stage, 3)

@@ -1,0 +1,168 @@
+"""Bad input ends in one line with the place and the way out, and nothing is applied."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.ports import free_port
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import BIN, refused, run, running, write_profile
+from tests.topic import LeaderTopic, Stage, number
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
+
+
+def refusal(profile: Path, *, status: int = 2) -> str:
+    return refused("cdc-consumer", profile, "--until-current", status=status)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"password": "wrong"}, "Access denied for user 'fluvio'"),
+        ({"user": "stranger"}, "Access denied for user 'stranger'"),
+        ({"port": 1}, "the follower cannot be used: Can't connect"),
+        ({"ip_or_host": "no.such.host.invalid"}, "the follower cannot be used: Can't connect"),
+    ],
+)
+def test_a_follower_that_lets_nobody_in(
+    tmp_path: Path, follower: MySql, kafka: Kafka, keys: dict[str, Any], message: str
+) -> None:
+    line = refusal(write_profile(tmp_path, follower, kafka, name="nobody_in", database=keys))
+    assert message in line
+    assert "(profile table database)" in line
+
+
+def test_brokers_that_cannot_be_reached(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    keys = {"bootstrap_servers": f"127.0.0.1:{free_port()}"}
+    line = refusal(write_profile(tmp_path, follower, kafka, name="no_broker", kafka=keys))
+    assert "Kafka cannot be reached" in line
+    assert "Connection refused" in line
+    assert keys["bootstrap_servers"] in line
+
+
+def test_a_setting_that_librdkafka_does_not_know(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    profile = write_profile(tmp_path, follower, kafka, name="setting", kafka={"librdkafka": {"no.such.thing": "1"}})
+    assert 'No such configuration property: "no.such.thing"' in refusal(profile)
+
+
+def test_a_topic_that_is_not_there(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    line = refusal(write_profile(tmp_path, follower, kafka, name="no_such_topic"))
+    assert line == (
+        "cdc-consumer: there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or "
+        "mend kafka.topic in the profile"
+    )
+
+
+def test_a_topic_of_several_partitions(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    admin = kafka.admin()
+    admin.create_topics([NewTopic("partitions", 2, 1)])["partitions"].result(30)
+    assert "the topic has 2 partitions" in refusal(write_profile(tmp_path, follower, kafka, name="partitions"))
+
+
+def test_the_topic_of_another_leader(stage: Stage) -> None:
+    body = stage.topic.query("CREATE DATABASE never", ("CreateDatabase", "never"))
+    stage.topic.send([body | {"uri": "flv://other/never"}])
+    line = refusal(stage.profile)
+    assert f"the topic holds records of leader 'other', not of '{stage.name}'; at {stage.name}/0/" in line
+    assert stage.execute("SHOW DATABASES LIKE 'never'", database="mysql") == []
+
+
+def test_a_message_that_is_no_record(stage: Stage) -> None:
+    stage.topic.send_raw({"uri": "hello"})
+    assert "not a record" in refusal(stage.profile, status=3)
+
+
+def test_a_gap(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+    stage.topic.next_sequence += 1
+    stage.topic.send([stage.topic.add(path, ["id"], [number(2)], key=["id"])])
+    line = refusal(stage.profile, status=3)
+    assert "a gap: sequence 3 is missing, 4 follows" in line
+    assert f"{stage.name}/0/" in line
+    assert "leader position binlog.000003:1004" in line
+
+
+def test_a_checkpoint_ahead_of_the_topic(stage: Stage) -> None:
+    stage.apply()
+    stage.execute(
+        f"UPDATE checkpoint SET offsets = '{json.dumps({0: 500})}' WHERE resource = '{stage.name}'", database="cdc"
+    )
+    line = refusal(stage.profile)
+    assert "the checkpoint is ahead of the topic: it is at offset 500, the topic ends at " in line
+    assert "after sequence 0" in line
+
+
+def test_a_topic_made_anew(stage: Stage, kafka: Kafka) -> None:
+    stage.apply()
+    admin = kafka.admin()
+    admin.delete_topics([stage.name])[stage.name].result(30)
+    until(lambda: stage.name not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    LeaderTopic.create(kafka, stage.name, resource=stage.name)
+    assert f"the follower's checkpoint is of topic {stage.name} (id " in refusal(stage.profile)
+
+
+def test_retention_has_cut_what_is_needed(stage: Stage, kafka: Kafka) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    for n in range(2):
+        stage.topic.send([stage.topic.add(path, ["id"], [number(n)], key=["id"])])
+    admin = kafka.admin()
+    cut = TopicPartition(stage.name, 0, 6)
+    admin.delete_records([cut])[cut].result(30)
+    line = refusal(stage.profile)
+    assert "retention has cut the topic: the checkpoint is at offset 3, the topic begins at 6" in line
+    assert "sequence 2 is needed" in line
+
+
+def test_a_second_consumer(stage: Stage) -> None:
+    with running("cdc-consumer", stage.profile):
+        until(lambda: stage.execute("SHOW DATABASES LIKE 'cdc'", database="mysql") and applied(stage), what="the first")
+        assert "another consumer is at work on this follower" in refusal(stage.profile)
+
+
+def applied(stage: Stage) -> bool:
+    query = f"SELECT 1 FROM checkpoint WHERE resource = '{stage.name}' AND sequence = {stage.topic.next_sequence - 1}"
+    return stage.execute(query, database="cdc") == [(1,)]
+
+
+def test_a_checkpoint_that_something_else_moves(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    process = subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=subprocess.PIPE, text=True)
+    until(lambda: stage.execute("SHOW DATABASES LIKE 'cdc'", database="mysql") and applied(stage), what="the start")
+    stage.execute(f"UPDATE checkpoint SET sequence = 7 WHERE resource = '{stage.name}'", database="cdc")
+    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "the checkpoint in the follower has been moved by something else" in errors
+    assert stage.execute("SELECT * FROM t") == []
+
+
+def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    server = mysql_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--skip-log-bin", server_id=8)
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("REVOKE REPLICATION_APPLIER, SET_ANY_DEFINER, ALTER ON *.* FROM fluvio@'%'")
+    profile = write_profile(tmp_path, server, kafka, name="settings_and_grants", log={"format": "json"})
+    done = run("cdc-consumer", profile, "--until-current")
+    assert done.returncode == 2
+    *problems, last = done.stderr.splitlines()
+    assert last.startswith("cdc-consumer: 3 problems with the follower")
+    found = [json.loads(line)["what"] for line in problems]
+    assert found[0].startswith("gtid_mode is OFF")
+    assert found[1].startswith("log_bin is 0")
+    assert found[2].startswith("the user lacks ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER")
+    assert "GRANT ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER ON *.* TO 'fluvio'@'%'" in found[2]

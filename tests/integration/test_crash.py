@@ -1,0 +1,118 @@
+"""SIGKILL of every process at random moments under a mixed load: nothing is lost, nothing comes twice."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cdc.record import Record
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.compare import content
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.load import DATABASE, Load
+from tests.programs import BIN, records, run_well, write_profile
+from tests.wait import until
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash]
+
+KILLS = int(os.environ.get("CDC_KILLS", "25"))
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+
+
+class Supervised:
+    """A program that is started again whenever it ends, as a service manager does. Only exit status 3 is a failure."""
+
+    def __init__(self, program: str, profile: Path, log: Path) -> None:
+        self._command = [BIN / program, profile]
+        self._log = log
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.broken = ""
+
+    def start(self) -> None:
+        self._thread.start()
+        until(lambda: self._process, what="the program's start")
+
+    def kill(self) -> None:
+        assert self._process is not None
+        self._process.kill()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with self._log.open("ab") as log:
+            while not self._stop.is_set() and not self.broken:
+                self._process = subprocess.Popen(self._command, stderr=log)
+                if self._process.wait() == 3:
+                    self.broken = self._log.read_text()[-2000:]
+                self._stop.wait(0.2)
+
+
+def test_random_kills(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = random.Random(SEED)
+    leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
+    source = write_profile(tmp_path, leader, kafka, name="producer", topic="crash", producer={"commit_records": 200})
+    target = write_profile(tmp_path, follower, kafka, name="consumer", topic="crash")
+    with Load(leader, seed=SEED) as load, supervised(tmp_path, source, target) as programs:
+        victims: list[MySql | Kafka | Supervised] = [leader, follower, kafka, *programs]
+        for number in range(KILLS):
+            # Each in turn, at a moment of chance.
+            before = load.transactions + chance.randint(20, 200)
+            until(lambda before=before: load.transactions > before, what="more load")
+            victim = victims[number % len(victims)]
+            victim.kill()
+            if isinstance(victim, MySql | Kafka):
+                victim.start()
+            assert not any(program.broken for program in programs), [program.broken for program in programs]
+    run_well("cdc-producer", source, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+
+    found = records(source)
+    differences = broken_places(found)
+    here, there = content(leader, DATABASE), content(follower, DATABASE)
+    differences += [f"table {name}" for name in here | there if here.get(name) != there.get(name)]
+    with capsys.disabled():
+        transactions = sum(record.last for record in found)
+        print(f"\n{KILLS} kills, {transactions} transactions, {len(found)} records, {len(differences)} differences")
+    assert differences == [], f"CDC_SEED={SEED}"
+
+
+@contextmanager
+def supervised(folder: Path, source: Path, target: Path) -> Iterator[list[Supervised]]:
+    """Both programs, started again whenever they end."""
+    programs = [
+        Supervised("cdc-producer", source, folder / "producer.log"),
+        Supervised("cdc-consumer", target, folder / "consumer.log"),
+    ]
+    for program in programs:
+        program.start()
+    try:
+        yield programs
+    finally:
+        for program in programs:
+            program.stop()
+
+
+def broken_places(found: list[Record]) -> list[str]:
+    """Gaps, repeats and torn transactions."""
+    broken = [f"sequence {record.sequence} at {at}" for at, record in enumerate(found) if record.sequence != at]
+    index, name = 0, ""
+    for record in found:
+        if record.index != index or (index and record.transaction != name):
+            broken.append(f"transaction {record.transaction} at sequence {record.sequence}")
+        index, name = (0, "") if record.last else (record.index + 1, record.transaction)
+    return broken + ([f"transaction {name} has no end"] if index else [])

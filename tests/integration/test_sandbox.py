@@ -1,0 +1,156 @@
+"""The sandbox itself: servers that come up, come back, and never outlive whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from cdc.errors import UserError
+from cdc.profile import load
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.process import Process, wait_until
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+
+pytestmark = pytest.mark.integration
+
+
+def _value(server: MySql, sql: str) -> object:
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute(sql)
+        row = cursor.fetchone()
+    assert row is not None
+    return row[0]
+
+
+def test_leader_and_follower_are_two_servers_fit_for_replication(leader: MySql, follower: MySql) -> None:
+    for setting, wanted in {
+        "gtid_mode": "ON",
+        "binlog_format": "ROW",
+        "binlog_row_metadata": "FULL",
+        "binlog_row_image": "FULL",
+        "sync_binlog": 1,
+        "innodb_flush_log_at_trx_commit": 1,
+    }.items():
+        assert _value(leader, f"SELECT @@GLOBAL.{setting}") == wanted
+    for identity in ("@@server_uuid", "@@server_id"):
+        assert _value(leader, f"SELECT {identity}") != _value(follower, f"SELECT {identity}")
+
+
+def test_a_new_server_has_an_empty_binlog_and_the_user(mysql_server: MySqlFactory) -> None:
+    server = mysql_server()
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        row = cursor.fetchone()
+        assert row is not None
+        assert row[0] == "binlog.000001"
+        cursor.execute("SHOW BINLOG EVENTS")
+        assert [event[2] for event in cursor.fetchall()] == ["Format_desc", "Previous_gtids"]
+    assert _value(server, "SELECT @@GLOBAL.gtid_executed") == ""
+
+
+def test_a_killed_server_has_its_data_and_port_when_started_again(mysql_server: MySqlFactory) -> None:
+    server = mysql_server()
+    port = server.port
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE kept")
+    server.kill()
+    assert not server.running()
+    server.start()
+    assert server.port == port
+    assert _value(server, "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = 'kept'") == 1
+
+
+def test_a_setting_the_server_refuses_is_said_in_its_words(mysql_server: MySqlFactory) -> None:
+    with pytest.raises(UserError, match="unknown variable 'no-such-setting=1'"):
+        mysql_server("--no-such-setting=1")
+
+
+def test_a_port_in_use_is_an_error(leader: MySql, kafka: Kafka, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"port {leader.port} is in use"):
+        MySql(tmp_path / "mysql", port=leader.port).start()
+    with pytest.raises(UserError, match=f"port {kafka.port} is in use"):
+        Kafka(tmp_path / "kafka", port=kafka.port).start()
+
+
+def test_a_server_that_runs_is_not_started_twice(leader: MySql) -> None:
+    with pytest.raises(UserError, match="runs already"):
+        MySql(leader.folder).start()
+
+
+def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFactory) -> None:
+    broker = kafka_broker()
+    admin = broker.admin()
+    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=30)
+    broker.kill()
+    broker.start()
+    assert "kept" in admin.list_topics(timeout=30).topics
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_servers_die_with_whoever_started_them(number: signal.Signals, tmp_path: Path) -> None:
+    program = (
+        "import pathlib, signal, sys; from cdc.sandbox.mysql import MySql\n"
+        "MySql(pathlib.Path(sys.argv[1])).start(); print('up', flush=True); signal.pause()"
+    )
+    starter = subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    server = Process("mysqld", folder=tmp_path)
+    with starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == "up\n"
+        assert server.running()
+        starter.send_signal(number)
+    assert wait_until(lambda: not server.running(), seconds=30)
+
+
+def test_a_program_dies_with_its_guard(tmp_path: Path) -> None:
+    process = Process("sleep", folder=tmp_path)
+    process.start(["sleep", "600"])
+    guard = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(guard, signal.SIGKILL)
+    assert wait_until(lambda: not process.running(), seconds=30)
+    process.kill()
+
+
+def _sandbox(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "cdc.sandbox", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+
+
+def test_up_outlives_its_command_until_down(tmp_path: Path) -> None:
+    where = ("--dir", tmp_path)
+    up = _sandbox("up", *where, "--leader-port=0", "--follower-port=0", "--kafka-port=0")
+    assert (up.returncode, up.stderr) == (0, "")
+    try:
+        status = _sandbox("status", *where)
+        assert status.returncode == 0
+        assert status.stdout.count(" runs\n") == 3
+        assert [load(tmp_path / f"{name}_profile.toml").database.user for name in ("producer", "consumer")] == [
+            "fluvio"
+        ] * 2
+        asked = subprocess.run(
+            [tmp_path / "mysql-follower", "-Ne", "SELECT CURRENT_USER()"], capture_output=True, text=True, check=True
+        )
+        assert asked.stdout == "fluvio@%\n"
+        again = _sandbox("up", *where)
+        assert again.returncode == 2
+        assert "leader runs already" in again.stderr
+    finally:
+        down = _sandbox("down", *where, "--wipe")
+    assert down.stdout.startswith("stopped leader, follower, kafka\n")
+    assert not (tmp_path / "leader").exists()
+    assert _sandbox("status", *where).returncode == 2
+
+
+def test_a_sandbox_that_cannot_start_whole_does_not_start_at_all(tmp_path: Path, kafka: Kafka) -> None:
+    where = ("--dir", tmp_path)
+    up = _sandbox("up", *where, "--leader-port=0", "--follower-port=0", f"--kafka-port={kafka.port}")
+    assert up.returncode == 2
+    assert up.stderr == f"cdc-sandbox: port {kafka.port} is in use; at kafka; hint: give another port\n"
+    assert _sandbox("down", *where).stdout == "nothing ran\n"

@@ -1,0 +1,130 @@
+"""Records become whole leader transactions, however they arrive; gaps and torn transactions stop the stream."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.consumer.assembler import Batch, Located, Transaction, assemble, batches
+from cdc.errors import CdcError, PromiseError, UserError
+from cdc.record import Record
+
+
+def record(sequence: int, transaction: int, index: int, *, last: bool, operation: str = "Add", rows: int = 1) -> Record:
+    content = {
+        "Add": {"rows": [{"cols": [{"SignedInteger": n}]} for n in range(rows)]},
+        "Query": "CREATE TABLE t (i INT)",
+    }
+    body = {
+        "uri": "flv://srv/db/t",
+        "sequence": sequence,
+        "bn_file": {"fileName": "binlog.000001", "offset": 4 + sequence},
+        "transaction": {"id": f"uuid:{transaction}", "index": index, "last": last, "ts_us": sequence},
+        "columns": ["i"] if operation == "Add" else [],
+        "operation": {operation: content[operation]},
+    }
+    return Record.parse(json.dumps(body).encode(), where="test")
+
+
+def history(sizes: Sequence[int]) -> list[Record]:
+    """Transactions of these numbers of records."""
+    found: list[Record] = []
+    for transaction, size in enumerate(sizes):
+        for index in range(size):
+            found.append(record(len(found), transaction, index, last=index == size - 1))
+    return found
+
+
+def located(records: Sequence[Record]) -> list[Located | None]:
+    # Transaction markers take offsets too, so offsets have gaps where sequences have none.
+    return [Located(0, 10 + 2 * place, item) for place, item in enumerate(records)]
+
+
+def assembled(items: Sequence[Located | None], next_sequence: int = 0) -> list[Transaction | None]:
+    return list(assemble(items, resource="srv", topic="t", next_sequence=next_sequence))
+
+
+SIZES = st.lists(st.integers(min_value=1, max_value=5), max_size=8)
+
+
+@given(SIZES, st.data())
+def test_any_pauses_give_the_same_transactions(sizes: list[int], data: st.DataObject) -> None:
+    items = located(history(sizes))
+    for place in sorted(data.draw(st.sets(st.integers(0, len(items)))), reverse=True):
+        items.insert(place, None)
+    found = [transaction for transaction in assembled(items) if transaction is not None]
+    assert [len(transaction.records) for transaction in found] == sizes
+    assert [item for transaction in found for item in transaction.records] == history(sizes)
+
+
+@given(SIZES, st.data())
+def test_starting_after_any_transaction_gives_the_rest(sizes: list[int], data: st.DataObject) -> None:
+    items = located(history(sizes))
+    done = data.draw(st.integers(0, len(sizes)))
+    found = assembled(items, next_sequence=sum(sizes[:done]))
+    assert found == assembled(items)[done:]
+
+
+@given(SIZES, st.integers(min_value=1, max_value=7), st.data())
+def test_batches_hold_whole_transactions_in_order(sizes: list[int], rows: int, data: st.DataObject) -> None:
+    transactions = assembled(located(history(sizes)))
+    for place in sorted(data.draw(st.sets(st.integers(0, len(transactions)))), reverse=True):
+        transactions.insert(place, None)
+    found = list(batches(transactions, rows=rows))
+    assert [item for batch in found for item in batch.records] == history(sizes)
+    for batch in found:
+        assert batch.last == batch.records[-1]
+        assert batch.last.last
+        assert batch.offsets == {0: 10 + 2 * batch.last.sequence + 1}
+
+
+def test_a_batch_is_full_at_its_limit_and_ends_where_the_source_is_drained() -> None:
+    transactions = assembled(located(history([1, 1, 1, 1, 1])))
+    transactions.insert(3, None)
+    assert [len(batch.records) for batch in batches(transactions, rows=2)] == [2, 1, 2]
+
+
+def test_a_statement_is_a_batch_of_its_own() -> None:
+    items = history([1, 1, 1])
+    items[1] = record(1, 1, 0, last=True, operation="Query")
+    found = list(batches(assembled(located(items)), rows=100))
+    assert [batch.statement for batch in found] == [None, items[1], None]
+    assert found[1] == Batch([], items[1], {0: 13}, items[1])
+
+
+def test_create_table_select_keeps_its_rows_with_the_statement() -> None:
+    items = [record(0, 0, 0, last=False, operation="Query"), record(1, 0, 1, last=True)]
+    (batch,) = batches(assembled(located(items)), rows=100)
+    assert (batch.statement, batch.records, batch.last) == (items[0], [items[1]], items[1])
+
+
+def test_a_statement_after_rows_of_its_transaction_is_refused() -> None:
+    items = [record(0, 0, 0, last=False), record(1, 0, 1, last=True, operation="Query")]
+    with pytest.raises(PromiseError, match="mixes statements and rows"):
+        list(batches(assembled(located(items)), rows=100))
+
+
+def broken() -> Iterator[tuple[str, list[Record], type[CdcError], str]]:
+    whole = history([2, 2])
+    yield "gap", [whole[0], whole[2]], PromiseError, "a gap: sequence 1 is missing, 2 follows"
+    yield "begins late", [replace(whole[0], index=1)], PromiseError, "torn transaction: uuid:0 begins with its record 1"
+    yield "ends early", [whole[0], replace(whole[2], sequence=1)], PromiseError, "torn .* uuid:0 has no last record"
+    yield "index", [whole[0], replace(whole[1], index=2)], PromiseError, "record 2 of uuid:0 follows 0"
+    other = replace(whole[0].uri, resource="other")
+    yield "other leader", [replace(whole[0], uri=other)], UserError, "records of leader 'other', not of 'srv'"
+
+
+@pytest.mark.parametrize(("records", "error", "message"), [pytest.param(*case[1:], id=case[0]) for case in broken()])
+def test_broken_streams_stop_with_their_place(records: list[Record], error: type[CdcError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        assembled(located(records))
+    assert caught.value.where.startswith("t/0/1")
+
+
+def test_records_already_applied_are_passed_over_even_when_repeated() -> None:
+    items = history([1, 1])
+    found = assembled(located([*items, items[0], items[1]]))
+    assert len(found) == 2

@@ -1,0 +1,37 @@
+"""The README tells every key of a profile, with its default."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from cdc.profile import Profile, Tls
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+
+def default_of(key: Field[Any]) -> Any:
+    return key.default if key.default is not MISSING else key.default_factory()  # type: ignore[misc]
+
+
+def rows(kind: Any, path: str = "") -> Iterator[str]:
+    """The head of each key's row in the README's table."""
+    for key in fields(kind):
+        if not key.init:
+            continue
+        default = Tls() if key.name == "tls" else default_of(key)
+        if is_dataclass(default):
+            yield from rows(default, f"{path}{key.name}.")
+        else:
+            yield f"| `{path}{key.name}` | `{json.dumps(default)}` |"
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    missing = [row for row in rows(Profile()) if row not in README]
+    assert missing == []
+
+
+def test_nothing_is_documented_that_is_not_there() -> None:
+    documented = [line for line in README.splitlines() if line.startswith("| `") and "cdc-" not in line]
+    assert len(documented) == len(list(rows(Profile())))
