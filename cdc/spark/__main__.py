@@ -1,0 +1,92 @@
+"""cdc-audit: runs the audit through spark-submit on this machine, with the connector and the quiet it needs."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import metadata, util
+from pathlib import Path
+
+from cdc.errors import UserError
+from cdc.service import exit_status
+from cdc.spark.brokers import kafka_options, span
+from cdc.spark.folder import clear
+from cdc.spark.options import SMALL, arguments, profiles_of
+
+__all__ = ["command", "main"]
+
+_JAVA = 17
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+
+
+def main() -> int:
+    """Run spark-submit and pass on its exit status; the options are those of cdc.spark.audit."""
+    return exit_status(lambda: _run(sys.argv[1:]), program="cdc-audit")
+
+
+def _run(options: Sequence[str]) -> int:
+    given = arguments("cdc-audit").parse_args(options)
+    kafkas = [profile.kafka for profile in profiles_of(given)]
+    if util.find_spec("pyspark") is None:
+        raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
+    _require_java(os.environ)
+    # Done here too, because Spark takes seconds to start and a user's mistake is told at once.
+    clear(given.report)
+    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL
+    programs = Path(sys.executable).parent
+    environment = dict(os.environ)
+    # spark-submit finds PySpark through the python3 that comes first on PATH.
+    environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
+    environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # All of it runs here, so no name of this host needs to resolve.
+    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return _status(command(programs, environment, options, small=small), environment)
+
+
+def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
+    """The spark-submit command line: the connector from CDC_SPARK_JARS (a comma list of jars), or by its Maven name.
+
+    A ``small`` audit ends before the JVM's second compiler and parallel collector would be of use.
+    """
+    here = Path(__file__).parent
+    jars = environment.get("CDC_SPARK_JARS")
+    connector = ["--jars", jars] if jars else ["--packages", f"{_CONNECTOR}:{metadata.version('pyspark')}"]
+    java = [f"-Dlog4j2.configurationFile={(here / 'log4j2.properties').as_uri()}"]
+    java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
+    progress = str(not small and sys.stderr.isatty()).lower()
+    settings = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.ui.showConsoleProgress={progress}"]
+    submit = [str(programs / "spark-submit"), "--master", "local[*]", *connector, *settings]
+    return [*submit, "--driver-java-options", " ".join(java), str(here / "audit.py"), *options]
+
+
+def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """The exit status of spark-submit, its errors passed on but for the one line the JVM always writes."""
+    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE) as process:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, _: process.send_signal(number))
+        assert process.stderr is not None
+        while chunk := os.read(process.stderr.fileno(), 65_536):
+            sys.stderr.buffer.write(chunk.replace(_NOISE, b""))
+            sys.stderr.buffer.flush()
+    return process.returncode
+
+
+def _require_java(environment: Mapping[str, str]) -> None:
+    """Raises UserError where Spark would find no Java, or one that is too old for it."""
+    home = environment.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH", ""))
+    hint = f"install a JDK of version {_JAVA} or newer, and set JAVA_HOME where it is not on PATH"
+    if not java or not Path(java).is_file():
+        raise UserError("no JDK: Spark needs Java", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', told)
+    if found and int(found[1]) < _JAVA:
+        raise UserError(f"Java {found[1]} is too old for Spark", where=java, hint=hint)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The audit, as spark-submit runs it: is the follower the leader, at the sequence it says it is at?
+
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:<version of pyspark> cdc/spark/audit.py \
+        --leader producer_profile.toml --follower follower_profile.toml --report DIR
+
+``cdc`` must be installed for the Python that runs it. Exit status: 0 no drift, 1 drift, 2 could not judge. Foreign
+writes that left no drift are told, and leave it 0.
+"""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc.profile import Profile
+from cdc.service import exit_status
+from cdc.spark.brokers import Span, kafka_options, span
+from cdc.spark.doubts import doubts
+from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
+from cdc.spark.fold import changes, fold, segments
+from cdc.spark.folder import HTML, PARQUET, clear
+from cdc.spark.integrity import integrity
+from cdc.spark.lag import apply_lag
+from cdc.spark.lifelines import lifelines
+from cdc.spark.options import SMALL, arguments, profiles_of
+from cdc.spark.page import page
+from cdc.spark.report import Audit, Topic, terminal, write
+from cdc.spark.survey import Contents, statements, survey
+from cdc.spark.topics import FOLLOWER, LEADER, parse, read
+from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
+
+__all__ = ["judge", "main"]
+
+_LISTED = 100
+_RECORDS_A_TASK = 50_000
+_ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the audit and give its exit status."""
+    options = arguments("audit.py").parse_args(argv)
+    return exit_status(lambda: _run(options), program="cdc-audit")
+
+
+def _run(options: argparse.Namespace) -> int:
+    profiles = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True))
+    clear(options.report)
+    # The follower's end first: all it has by then came from the leader's topic, so the end taken later covers it.
+    spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
+    spark = _session(sum(each.size for each in spans.values()))
+    messages = [
+        read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
+    ]
+    records = parse(messages[0].unionByName(messages[1])).persist(StorageLevel.MEMORY_AND_DISK)
+    audit = judge(spark, records, profiles, spans, options.report)
+    write(audit, page(audit), options.report)
+    print("\n".join(terminal(audit)))
+    print(f"report: {(options.report / HTML).resolve()}")
+    spark.stop()
+    return audit.exit_status
+
+
+def _session(size: int) -> SparkSession:
+    """Spark, set for ``size`` records: what serves large audits costs small ones seconds, and the other way round."""
+    builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.session.timeZone", "UTC")
+    builder = builder.config("spark.sql.shuffle.partitions", 1 + size // _RECORDS_A_TASK)
+    builder = builder.config("spark.sql.adaptive.enabled", str(size > SMALL).lower())
+    # A cast that fails is an error, not a NULL that drops out of a comparison.
+    spark = builder.config("spark.sql.ansi.enabled", "true").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def judge(
+    spark: SparkSession,
+    records: DataFrame,
+    profiles: Mapping[str, Profile],
+    spans: Mapping[str, Span],
+    folder: Path,
+) -> Audit:
+    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``."""
+    contents = survey(records)
+    resource, ends = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
+    whole = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
+    mark, sound = watermark(whole), integrity(records, whole)
+    audit = Audit(
+        audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        leader=_topic(profiles[LEADER], spans[LEADER], contents.get(LEADER)),
+        follower=_topic(profiles[FOLLOWER], spans[FOLLOWER], contents.get(FOLLOWER)),
+        reasons=doubts(profiles, contents, mark, sound),
+        foreign_writes=mark.foreign,
+        foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
+        breaks=sound.examples,
+    )
+    if audit.reasons or mark.sequence is None:
+        return audit
+    comparison = _compared(spark, records, whole, contents, mark).persist(StorageLevel.MEMORY_AND_DISK)
+    audit = replace(audit, sequence=mark.sequence, lag=apply_lag(whole, upto=mark.sequence))
+    return _with_drift(audit, comparison, folder)
+
+
+def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
+    return Topic(
+        resource=profile.mysql_resource_name,
+        topic=span.topic,
+        records=contents.records if contents else 0,
+        first=contents.first if contents else None,
+        last=contents.last if contents else None,
+        offsets=dict(span.partitions),
+    )
+
+
+def _compared(
+    spark: SparkSession,
+    records: DataFrame,
+    transactions: DataFrame,
+    contents: Mapping[str, Contents],
+    mark: Watermark,
+) -> DataFrame:
+    """Both sides' folds compared: the leader's up to the watermark, the follower's up to its last whole transaction.
+
+    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
+    """
+    ends = {LEADER: mark.sequence, FOLLOWER: None if mark.open_from is None else mark.open_from - 1}
+    acts = statements(records)
+    foreign = {LEADER: None, FOLLOWER: transactions.where("kind = 'foreign'") if mark.foreign else None}
+    folds = []
+    for side, end in ends.items():
+        held = records.where(F.col("side") == side)
+        if end is not None:
+            held = held.where(F.col("sequence") <= end)
+        seen = [act for act in acts.get(side, []) if end is None or act.sequence <= end]
+        names = contents[side].tables if side in contents else frozenset()
+        lives = segments(spark, lifelines(names, seen))
+        folds.append(fold(changes(held, lives, foreign[side])))
+    return compare(*folds)
+
+
+def _with_drift(audit: Audit, comparison: DataFrame, folder: Path) -> Audit:
+    lines = tables(comparison)
+    total = sum(line.missing + line.extra + line.different for line in lines)
+    first = []
+    if total:
+        drifted = drifted_rows(comparison)
+        drifted.write.parquet((folder / PARQUET).resolve().as_uri())
+        first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+    counts, discontinued = discontinuities(comparison, limit=_LISTED)
+    return replace(
+        audit,
+        tables=lines,
+        drifted_rows=total,
+        drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
+        discontinuities=counts,
+        discontinued=discontinued,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Drift: where the follower's fold is not the leader's, row by row, and on whom it is blamed.
+
+Keyed rows: missing (the leader alone has it), extra (the follower alone), different (both, with other values). A
+column that one image lacks counts as NULL there. A row that neither has drifted too when one side deleted it and the
+other never did: it was there before the topic began, so the topic does not show it, yet one side still has it.
+
+Keyless rows are a multiset: equal images are counted, and a difference in count is so many rows missing or extra.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.spark.fold import IDENTITY
+
+__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "tables"]
+
+_SIDES = ("leader", "follower")
+_KIND = """
+    CASE
+        WHEN leader_image = follower_image AND keyed THEN NULL
+        WHEN leader_image IS NOT NULL AND follower_image IS NOT NULL AND keyed THEN 'different'
+        WHEN leader_image IS NOT NULL AND keyed THEN 'missing'
+        WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
+        WHEN leader_net > follower_net THEN 'missing'
+        WHEN leader_net < follower_net THEN 'extra'
+    END
+"""
+_DIFFERING = """
+    IF(kind = 'different', array_sort(array_distinct(transform(
+        array_union(array_except(leader_image, follower_image), array_except(follower_image, leader_image)),
+        p -> p.column))), array())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table's verdict in rows. The row counts are those the topics tell of; the checksums cover the same rows."""
+
+    database: str
+    table: str
+    leader_rows: int
+    follower_rows: int
+    missing: int
+    extra: int
+    different: int
+    leader_checksum: str
+    follower_checksum: str
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedRow:
+    """One drifted identity; images and identity map columns to their values as JSON text, NULLs left out.
+
+    ``rows`` is 1 in a keyed table, the difference in count in a keyless one. ``leader_last`` and ``follower_last`` are
+    the last changes on each side (sequence, file, position), None where it never had any; ``foreign`` is the last
+    foreign write that touched the row, with its transaction.
+    """
+
+    database: str
+    table: str
+    kind: str
+    rows: int
+    keyed: bool
+    identity: dict[str, str]
+    columns: list[str]
+    leader_image: dict[str, str] | None
+    follower_image: dict[str, str] | None
+    leader_last: dict[str, Any] | None
+    follower_last: dict[str, Any] | None
+    foreign: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discontinuity:
+    """A keyed row whose before image was not the image put last, ``times`` times, lastly at ``last``."""
+
+    side: str
+    database: str
+    table: str
+    identity: dict[str, str]
+    times: int
+    last: dict[str, Any]
+
+
+def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
+    """The full outer join of both folds; ``kind`` is NULL for equal rows, whose images are left behind.
+
+    The join needs no exchange of its own: both folds are grouped by what they are joined on.
+    """
+    named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
+    joined = named[0].join(named[1], IDENTITY, "full_outer")
+    joined = joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")])
+    joined = joined.withColumn("kind", F.expr(_KIND))
+    joined = joined.withColumn("rows", F.expr("IF(keyed, 1, abs(leader_net - follower_net))"))
+    joined = joined.withColumn("columns", F.expr(_DIFFERING))
+    for side in _SIDES:
+        content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
+        present = f"IF(keyed, {side}_image IS NOT NULL, {side}_net != 0)"
+        joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({present}, {content}, 0L)"))
+    heavy = ["identity", "leader_image", "follower_image", "leader_last", "follower_last", "follower_foreign"]
+    told = F.expr("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
+    return joined.withColumns({name: F.when(told, F.col(name)) for name in heavy})
+
+
+def _named(side: str, rows: DataFrame) -> DataFrame:
+    """One side's fold with its name before every column; a keyless row that is there shows its image."""
+    image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
+    fields = {name: F.col(name) for name in ("net", "last", "foreign", "breaks", "broken")} | {"image": image}
+    return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
+
+
+def tables(comparison: DataFrame) -> list[Table]:
+    """A line for each table seen on either side, by name."""
+    drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
+    lines = comparison.groupBy("database", "table").agg(
+        F.sum("leader_net").alias("leader_rows"),
+        F.sum("follower_net").alias("follower_rows"),
+        *(total.alias(kind) for kind, total in drifted.items()),
+        *(F.lower(F.hex(F.bit_xor(f"{side}_hash"))).alias(f"{side}_checksum") for side in _SIDES),
+    )
+    return [Table(**row.asDict()) for row in lines.orderBy("database", "table").collect()]
+
+
+def drifted_rows(comparison: DataFrame) -> DataFrame:
+    """The drifted rows with the fields of DriftedRow."""
+    rows = comparison.where("kind IS NOT NULL").withColumn("foreign", F.col("follower_foreign"))
+    for name in ("identity", "leader_image", "follower_image"):
+        rows = rows.withColumn(name, F.map_from_entries(name))
+    return rows.select(*DriftedRow.__dataclass_fields__)
+
+
+def discontinuities(comparison: DataFrame, *, limit: int) -> tuple[dict[str, int], list[Discontinuity]]:
+    """How many before images on each side did not continue their row, and the first ``limit`` rows of each side."""
+    totals = comparison.agg(F.sum("leader_breaks").alias("leader"), F.sum("follower_breaks").alias("follower")).first()
+    counts = {side: (totals[side] or 0) if totals else 0 for side in _SIDES}
+    found = []
+    for side in [side for side, count in counts.items() if count]:
+        rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)
+        for row in rows.withColumn("identity", F.map_from_entries("identity")).collect():
+            last = row[f"{side}_broken"].asDict()
+            found.append(
+                Discontinuity(side, row["database"], row["table"], row["identity"], row[f"{side}_breaks"], last)
+            )
+    return counts, found

@@ -1,0 +1,87 @@
+"""Is each topic the unbroken stream its producer promises: no gap, no repeat, nothing torn, nothing else in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+__all__ = ["Break", "Integrity", "integrity"]
+
+_EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Break:
+    """One break of a stream, at a Kafka offset of its topic; ``kind`` is gap, repeat, torn or broken."""
+
+    side: str
+    kind: str
+    partition: int
+    offset: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """How often each (side, kind) of break was found, and the first few of each."""
+
+    counts: Mapping[tuple[str, str], int]
+    examples: list[Break]
+
+
+def integrity(records: DataFrame, transactions: DataFrame) -> Integrity:
+    """The breaks in both streams; none in sound ones.
+
+    A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges.
+    """
+    found = _sequence_breaks(records).unionByName(_torn(transactions)).unionByName(_broken(records))
+    counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
+    if not counts:
+        return Integrity({}, [])
+    order = Window.partitionBy("side", "kind").orderBy("partition", "offset")
+    first = found.withColumn("place", F.row_number().over(order)).where(F.col("place") <= _EXAMPLES).drop("place")
+    return Integrity(counts, sorted(Break(**row.asDict()) for row in first.collect()))
+
+
+def _torn(transactions: DataFrame) -> DataFrame:
+    text = "transaction %s: its %d records, sequence %d to %d, do not run from its first to its last"
+    return transactions.where("state = 'torn'").select(
+        "side",
+        F.lit("torn").alias("kind"),
+        F.col("start.partition").alias("partition"),
+        F.col("start.offset").alias("offset"),
+        F.format_string(text, "transaction", "records", "start.sequence", "final").alias("detail"),
+    )
+
+
+def _broken(records: DataFrame) -> DataFrame:
+    kind, detail = F.lit("broken").alias("kind"), F.lit("not a record").alias("detail")
+    return records.where("NOT valid").select("side", kind, "partition", "offset", detail)
+
+
+def _sequence_breaks(records: DataFrame) -> DataFrame:
+    """Each record says "n is here" and "n+1 comes next"; whoever is here unannounced follows a gap."""
+    here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
+    next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
+    said = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("said"))
+    numbers = said.select("side", "said.*").groupBy("side", "sequence")
+    counted = numbers.agg(
+        F.expr("count_if(here)").alias("times"),
+        F.expr("count_if(NOT here)").alias("announced"),
+        F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("place"),
+    )
+    first = counted.where("times > 0").groupBy("side").agg(F.min("sequence").alias("first"))
+    kind = F.when(F.col("times") > 1, "repeat").when(F.col("announced") == 0, "gap")
+    detail = F.when(F.col("times") > 1, F.format_string("sequence %d comes %d times", "sequence", "times")).otherwise(
+        F.format_string("sequence %d comes, but %d does not", "sequence", F.col("sequence") - 1)
+    )
+    found = counted.where("times > 0").join(F.broadcast(first), "side")
+    found = found.where("times > 1 OR (announced = 0 AND sequence > first)")
+    return found.select(
+        "side",
+        kind.alias("kind"),
+        F.col("place.partition").alias("partition"),
+        F.col("place.offset").alias("offset"),
+        detail.alias("detail"),
+    )

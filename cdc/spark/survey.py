@@ -1,0 +1,66 @@
+"""What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.filters import CHECKPOINT_DATABASE
+from cdc.spark.lifelines import Act
+
+__all__ = ["Contents", "statements", "survey"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named."""
+
+    records: int
+    broken: int
+    first: int | None
+    last: int | None
+    resources: frozenset[str]
+    tables: frozenset[tuple[str, str]]
+
+    @property
+    def end(self) -> int:
+        """The last sequence, -1 in an empty topic."""
+        return -1 if self.last is None else self.last
+
+
+def survey(records: DataFrame) -> Mapping[str, Contents]:
+    """Each side's contents, the consumer's own tables left out; a side whose topic is empty is absent."""
+    groups = (
+        records.groupBy("side", "valid", "resource", "database", "table")
+        .agg(F.count("*").alias("records"), F.min("sequence").alias("first"), F.max("sequence").alias("last"))
+        .collect()
+    )
+    contents = {}
+    for side in sorted({group["side"] for group in groups}):
+        rows = [group for group in groups if group["side"] == side]
+        valid = [row for row in rows if row["valid"]]
+        tables = [(row["database"], row["table"]) for row in valid if row["table"] is not None]
+        contents[side] = Contents(
+            records=sum(row["records"] for row in rows),
+            broken=sum(row["records"] for row in rows if not row["valid"]),
+            first=min((row["first"] for row in valid), default=None),
+            last=max((row["last"] for row in valid), default=None),
+            resources=frozenset(row["resource"] for row in valid),
+            tables=frozenset(name for name in tables if name[0] != CHECKPOINT_DATABASE),
+        )
+    return contents
+
+
+def statements(records: DataFrame) -> Mapping[str, list[Act]]:
+    """Per side what its statements did, in no order. Statements are few beside rows: they fit the driver."""
+    acts = (
+        records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
+        .select("side", "sequence", F.posexplode("affects").alias("place", "affect"))
+        .select("side", "sequence", "place", "affect.*")
+    )
+    found: dict[str, list[Act]] = {}
+    for row in acts.collect():
+        act = Act(row["sequence"], row["place"], row["action"], row["uri"], row["to"])
+        found.setdefault(row["side"], []).append(act)
+    return found

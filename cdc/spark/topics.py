@@ -1,0 +1,130 @@
+"""Both topics as one DataFrame of records, read up to fixed offsets, row values kept as the JSON text they travel in.
+
+The columns of ``parse``:
+
+    side                        leader or follower
+    partition, offset           where in the topic
+    valid                       false for what is not a record; then all that follows may be NULL
+    resource, database, table   from the URI; table is NULL for a statement
+    sequence, file, position    the record's number and its binlog position (offset in bytes)
+    transaction, index, last    id, place in the transaction, whether it is the last one
+    ts_us                       commit time in µs since 1970
+    columns, key                names; key is NULL for a keyless table and for a statement
+    rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
+    query                       a statement's text, NULL for rows
+    affects                     what a statement does: array of (action, uri, to)
+"""
+
+import json
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc.errors import UserError
+from cdc.spark.brokers import Span
+
+__all__ = ["FOLLOWER", "LEADER", "parse", "read"]
+
+LEADER, FOLLOWER = "leader", "follower"
+
+_OFFSETS_A_TASK = 100_000
+
+# A field declared STRING that holds an object keeps the object's text: any value of any type passes unread.
+_SCHEMA = """
+    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
+    transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
+    columns ARRAY<STRING>, key ARRAY<STRING>,
+    operation STRUCT<
+        Query: STRING,
+        Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
+        Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
+        Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>>,
+    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING>>,
+    broken STRING
+"""
+_NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
+_URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
+_ROWS = """
+    CASE
+        WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
+            r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
+        WHEN operation.Delete IS NOT NULL THEN transform(operation.Delete.rows,
+            r -> named_struct('before', r.cols, 'after', CAST(NULL AS ARRAY<STRING>)))
+        WHEN operation.Update IS NOT NULL THEN transform(operation.Update.rows,
+            r -> named_struct('before', r.before_cols, 'after', r.after_cols))
+    END
+"""
+# An image that an operation must have shows as NULL inside rows, so each operation names the ones it needs.
+_WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
+_VALID_ROWS = f"""
+    table IS NOT NULL AND size(columns) > 0 AND size(rows) > 0
+    AND (key IS NULL OR (size(key) > 0 AND size(array_except(key, columns)) = 0))
+    AND forall(rows, r -> coalesce(
+        (operation.Add IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
+        AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
+"""
+_VALID = f"""
+    broken IS NULL AND uri_matches AND sequence >= 0 AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
+    AND transaction.id IS NOT NULL AND transaction.index >= 0 AND transaction.last IS NOT NULL
+    AND transaction.ts_us IS NOT NULL
+    AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
+        + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
+    AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
+    AND (affects IS NULL OR forall(affects, a ->
+        coalesce(a.action IS NOT NULL AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
+"""
+
+
+def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
+    """The messages of one topic between the offsets of ``span``, committed ones only; not yet parsed.
+
+    Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
+    """
+    first, end = (
+        json.dumps({span.topic: {str(number): ends[which] for number, ends in span.partitions.items()}})
+        for which in (0, 1)
+    )
+    # One partition is one task by default, and a topic has one partition: read long ones in parts, side by side.
+    parts = max(len(span.partitions), span.size // _OFFSETS_A_TASK)
+    reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
+    reader = reader.option("subscribe", span.topic).option("startingOffsets", first).option("endingOffsets", end)
+    try:
+        messages = reader.option("minPartitions", str(parts)).load()
+    except AnalysisException as error:
+        raise UserError(
+            f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
+            hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
+        ) from None
+    return messages.select(F.lit(side).alias("side"), "partition", "offset", "value")
+
+
+def parse(messages: DataFrame) -> DataFrame:
+    """The records in ``messages`` (side, partition, offset, value), with the columns this module's docstring lists."""
+    body = F.from_json(F.col("value").cast("string"), _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
+    fields = messages.select("side", "partition", F.col("offset").alias("at"), body.alias("body"))
+    fields = fields.select("side", "partition", "at", "body.*").withColumn("uri_matches", F.col("uri").rlike(_URI))
+    names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
+    fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))
+    fields = fields.withColumn("table", F.expr("get(names, 4)"))
+    return fields.select(
+        "side",
+        "partition",
+        F.col("at").alias("offset"),
+        F.coalesce(F.expr(_VALID), F.lit(False)).alias("valid"),
+        F.expr("get(names, 2)").alias("resource"),
+        F.expr("get(names, 3)").alias("database"),
+        "table",
+        "sequence",
+        F.col("bn_file.fileName").alias("file"),
+        F.col("bn_file.offset").alias("position"),
+        F.col("transaction.id").alias("transaction"),
+        F.col("transaction.index").alias("index"),
+        F.col("transaction.last").alias("last"),
+        F.col("transaction.ts_us").alias("ts_us"),
+        "columns",
+        "key",
+        "rows",
+        F.col("operation.Query").alias("query"),
+        "affects",
+    )

@@ -1,0 +1,177 @@
+"""Transactions of both topics, and the watermark: the leader sequence that the follower's last state stands for.
+
+The consumer commits its checkpoint row with the rows it applies, and runs a leader's DDL under a GTID made of the
+leader's name and the record's sequence (``cdc.position.ddl_gtid``). So each follower transaction says by itself what
+it is, whatever its rows or text look like:
+
+    applied       carries a checkpoint row, or has a DDL GTID: the follower then is the leader at ``upto``
+    bookkeeping   touches nothing but the consumer's own database
+    foreign       all others: a write that did not come through the consumer
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.filters import CHECKPOINT_DATABASE
+from cdc.position import ddl_uuid
+from cdc.spark.topics import FOLLOWER
+
+__all__ = ["ForeignWrite", "Watermark", "foreign_writes", "transactions", "watermark"]
+
+_CHECKPOINT = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}' AND table = 'checkpoint'"
+_TABLES_LISTED = 20
+_QUERY_SHOWN = 200
+
+
+_KIND = f"""
+    CASE
+        WHEN side != '{FOLLOWER}' OR state != 'whole' THEN NULL
+        WHEN upto IS NOT NULL THEN 'applied'
+        WHEN size(tables) = 0 THEN 'bookkeeping'
+        ELSE 'foreign'
+    END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """The leader sequence the follower is at: -1 when nothing is applied yet, None without any checkpoint.
+
+    ``highest`` is the highest it ever was at, ``open_from`` the follower's sequence where an open transaction begins,
+    ``foreign`` the number of foreign transactions.
+    """
+
+    sequence: int | None
+    highest: int | None
+    open_from: int | None
+    foreign: int
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignWrite:
+    """A follower transaction that did not come through the consumer; ``ts_us`` is its commit time in µs since 1970."""
+
+    transaction: str
+    file: str
+    position: int
+    ts_us: int
+    tables: list[str]
+    rows: int
+    statement: str | None
+
+
+def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) -> DataFrame:
+    """One row a transaction of the valid ``records``.
+
+    ``resource`` is the leader whose checkpoints count, ``ends`` the last sequence of each side. ``state`` is whole,
+    torn, or open for one that the topic's end cuts in two: the producer writes large transactions in parts. ``since``
+    and ``upto`` are leader sequences, exclusive and inclusive: what an applied transaction of the follower brought.
+    ``kind`` is what this module's docstring tells, NULL for the leader's.
+    """
+    places = F.struct("sequence", "file", "position", "partition", "offset")
+    touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
+    grouped = (
+        records.where("valid")
+        .withColumn("checkpoint", F.expr(_checkpoint(resource)))
+        .groupBy("side", "transaction")
+        .agg(
+            F.count("*").alias("records"),
+            F.min(places).alias("start"),
+            F.max("sequence").alias("final"),
+            F.min("ts_us").alias("ts_us"),
+            F.expr("min(index) = 0 AND min(sequence - index) = max(sequence - index)").alias("contiguous"),
+            F.expr("count_if(last)").alias("lasts"),
+            F.expr("max(index) = max(IF(last, index, -1))").alias("ends_in_last"),
+            F.collect_set(touched).alias("tables"),
+            F.sum(F.when(touched.isNotNull(), F.expr("coalesce(size(rows), 0)")).otherwise(0)).alias("rows"),
+            F.min(F.when(touched.isNotNull(), F.substring("query", 1, _QUERY_SHOWN))).alias("statement"),
+            F.min("checkpoint.since").alias("checkpoint_since"),
+            F.max("checkpoint.upto").alias("checkpoint_upto"),
+        )
+    )
+    return _classified(grouped, resource, ends)
+
+
+def _checkpoint(resource: str) -> str:
+    """The leader sequences before and after a record of the checkpoint table, NULL for any other record."""
+    quoted = resource.replace("\\", "\\\\").replace("'", "\\'")
+
+    def cell(image: str, column: str, tag: str) -> str:
+        return f"get_json_object(get({image}, int(array_position(columns, '{column}')) - 1), '$.{tag}')"
+
+    ours = f"filter(rows, r -> {cell('r.after', 'resource', 'String')} = '{quoted}')"
+    since = cell("r.before", "sequence", "SignedInteger")
+    upto = cell("r.after", "sequence", "SignedInteger")
+    pairs = f"transform({ours}, r -> named_struct('since', bigint({since}), 'upto', bigint({upto})))"
+    return (
+        f"CASE WHEN {_CHECKPOINT} AND rows IS NOT NULL THEN named_struct("
+        f"'since', array_min(transform({pairs}, p -> coalesce(p.since, -1))),"
+        f"'upto', array_max(transform({pairs}, p -> p.upto))) END"
+    )
+
+
+def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> DataFrame:
+    at_end = F.lit(False)
+    for side, end in ends.items():
+        at_end = at_end | ((F.col("side") == side) & (F.col("final") == end))
+    state = (
+        F.when(F.expr("contiguous AND lasts = 1 AND ends_in_last"), "whole")
+        .when(F.expr("contiguous AND lasts = 0") & at_end, "open")
+        .otherwise("torn")
+    )
+    # Only the follower runs DDL under these GTIDs; they count from 1, sequences from 0.
+    number = f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT)"
+    statement = F.when(F.col("side") == FOLLOWER, F.expr(number) - 1)
+    classified = grouped.withColumns(
+        {
+            "state": state,
+            "since": F.coalesce("checkpoint_since", statement - 1),
+            "upto": F.greatest("checkpoint_upto", statement),
+        }
+    )
+    return classified.select(
+        "side",
+        "transaction",
+        "records",
+        "start",
+        "final",
+        "ts_us",
+        "tables",
+        "rows",
+        "statement",
+        "state",
+        "since",
+        "upto",
+        F.expr(_KIND).alias("kind"),
+    )
+
+
+def watermark(transactions: DataFrame) -> Watermark:
+    """Where the follower is, by its last applied transaction."""
+    row = transactions.where(f"side = '{FOLLOWER}'").agg(
+        F.max_by("upto", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("sequence"),
+        F.max(F.when(F.expr("kind = 'applied'"), F.col("upto"))).alias("highest"),
+        F.min(F.when(F.expr("state = 'open'"), F.col("start.sequence"))).alias("open_from"),
+        F.expr("count_if(kind = 'foreign')").alias("foreign"),
+    )
+    return Watermark(**row.collect()[0].asDict())
+
+
+def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]:
+    """The first ``limit`` transactions that did not come through the consumer, in the follower's order."""
+    foreign = transactions.where("kind = 'foreign'").orderBy("final").limit(limit)
+    return [
+        ForeignWrite(
+            transaction=row["transaction"],
+            file=row["start"]["file"],
+            position=row["start"]["position"],
+            ts_us=row["ts_us"],
+            tables=sorted(row["tables"])[:_TABLES_LISTED],
+            rows=row["rows"],
+            statement=row["statement"],
+        )
+        for row in foreign.collect()
+    ]

@@ -1,0 +1,68 @@
+"""One Spark for all tests of this folder, and the judge on streams that a test made by hand."""
+
+import gc
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.filters import Filters
+from cdc.profile import Kafka, Profile
+from cdc.spark.audit import judge
+from cdc.spark.brokers import Span
+from cdc.spark.report import Audit
+from cdc.spark.topics import FOLLOWER, LEADER, parse
+from tests.spark.streams import Stream, messages
+
+Judge = Callable[..., Audit]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+
+
+@pytest.fixture(autouse=True)
+def _sockets_collected() -> Iterator[None]:
+    # Here, where the warning is expected, not in a test of another folder where it would be an error.
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark with the settings of a small audit."""
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.ansi.enabled", "true")
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.adaptive.enabled", "false")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def judged(spark: SparkSession, tmp_path: Path) -> Judge:
+    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's."""
+
+    def run(leader: Stream, follower: Stream, *, filters: Filters | None = None) -> Audit:
+        profiles = {
+            LEADER: Profile(),
+            FOLLOWER: Profile(
+                mysql_resource_name="mysql-srv1-follower", kafka=Kafka(topic="follower"), filters=filters or Filters()
+            ),
+        }
+        sides = {LEADER: leader, FOLLOWER: follower}
+        spans = {side: Span(profiles[side].kafka.topic, {0: (0, len(sides[side].messages))}) for side in sides}
+        records = parse(messages(spark, sides)).persist()
+        try:
+            return judge(spark, records, profiles, spans, tmp_path)
+        finally:
+            spark.catalog.clearCache()
+
+    return run

@@ -1,0 +1,185 @@
+"""Topics by hand: the records a producer would write for a history that a test tells, and Kafka topics of them."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc.position import ddl_gtid
+
+Part = dict[str, Any]
+
+CHECKPOINT_COLUMNS = ["resource", "worker", "sequence"]
+SERVER_UUID = {"mysql-srv1": "11111111-1111-1111-1111-111111111111"}
+FOLLOWER_UUID = "22222222-2222-2222-2222-222222222222"
+
+
+def value(content: object) -> object:
+    """A record's value for a Python one."""
+    if content is None:
+        return "Null"
+    return {"SignedInteger": content} if isinstance(content, int) else {"String": content}
+
+
+def image(row: Sequence[object]) -> list[object]:
+    """A record's image of a row."""
+    return [value(content) for content in row]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as its records show it; ``name`` is ``database/table``."""
+
+    name: str
+    columns: Sequence[str]
+    key: Sequence[str] | None = None
+
+    def _part(self, operation: str, rows: list[dict[str, Any]]) -> Part:
+        part: Part = {"path": self.name, "columns": list(self.columns), "operation": {operation: {"rows": rows}}}
+        return part | ({"key": list(self.key)} if self.key else {})
+
+    def add(self, *rows: Sequence[object]) -> Part:
+        return self._part("Add", [{"cols": image(row)} for row in rows])
+
+    def delete(self, *rows: Sequence[object]) -> Part:
+        return self._part("Delete", [{"cols": image(row)} for row in rows])
+
+    def update(self, *pairs: tuple[Sequence[object], Sequence[object]]) -> Part:
+        return self._part("Update", [{"before_cols": image(b), "after_cols": image(a)} for b, a in pairs])
+
+
+def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]) -> Part:
+    """A statement; ``affects`` are (action, path[, new path])."""
+    acts = [{"action": act[0], "path": act[1]} | ({"to": act[2]} if len(act) > 2 else {}) for act in affects]
+    return {"path": path, "operation": {"Query": text}, "context": {"database": path}, "affects": acts}
+
+
+def checkpoint(before: int | None, after: int, *, resource: str = "mysql-srv1") -> Part:
+    """The consumer's checkpoint row, moved from one leader sequence to another, or written first."""
+    table = Table("cdc/checkpoint", CHECKPOINT_COLUMNS, ["resource", "worker"])
+    if before is None:
+        return table.add((resource, 0, after))
+    return table.update(((resource, 0, before), (resource, 0, after)))
+
+
+@dataclass
+class Stream:
+    """The records of one server so far, as JSON."""
+
+    resource: str = "mysql-srv1"
+    uuid: str = SERVER_UUID["mysql-srv1"]
+    messages: list[str] = field(default_factory=list)
+    sequence: int = 0
+    commits: int = 0
+    ts_us: int = 1_732_125_600_000_000
+
+    def transaction(self, *parts: Part, gtid: str = "", ts_us: int | None = None) -> None:
+        """One committed transaction; its time is 1 ms after the one before unless it is given."""
+        self.commits += 1
+        self.ts_us = self.ts_us + 1_000 if ts_us is None else ts_us
+        for index, part in enumerate(parts):
+            place = {"fileName": "binlog.000001", "offset": 200 * self.sequence + 4}
+            transaction = {
+                "id": gtid or f"{self.uuid}:{self.commits}",
+                "index": index,
+                "last": index == len(parts) - 1,
+                "ts_us": self.ts_us,
+            }
+            self.messages.append(json.dumps(self._record(part, place, transaction)))
+            self.sequence += 1
+
+    def _record(self, part: Part, place: dict[str, Any], transaction: dict[str, Any]) -> dict[str, Any]:
+        body = {key: content for key, content in part.items() if key not in ("path", "affects")}
+        if "affects" in part:
+            body["affects"] = [self._affect(act) for act in part["affects"]]
+        head = {"uri": self._uri(part["path"]), "sequence": self.sequence, "bn_file": place, "transaction": transaction}
+        return head | body
+
+    def _affect(self, act: Mapping[str, str]) -> dict[str, str]:
+        affect = {"action": act["action"], "uri": self._uri(act["path"])}
+        return affect | ({"to": self._uri(act["to"])} if "to" in act else {})
+
+    def _uri(self, path: str) -> str:
+        return f"flv://{self.resource}/{path}"
+
+
+def follower_stream() -> Stream:
+    """A follower's stream that begins as the consumer begins it: its database, then the first checkpoint."""
+    stream = Stream(resource="mysql-srv1-follower", uuid=FOLLOWER_UUID)
+    stream.transaction(query("CREATE DATABASE cdc", "cdc", ("CreateDatabase", "cdc")))
+    stream.transaction(query("CREATE TABLE cdc.checkpoint (…)", "cdc", ("CreateTable", "cdc/checkpoint")))
+    stream.transaction(checkpoint(None, -1))
+    return stream
+
+
+def replicate(follower: Stream, parts: Iterable[Part], *, before: int) -> int:
+    """Write to ``follower`` what the consumer does for the leader transaction after ``before``; its last sequence."""
+    listed = list(parts)
+    last = before + len(listed)
+    if "Query" in listed[0]["operation"]:
+        follower.transaction(*listed, gtid=ddl_gtid("mysql-srv1", last))
+        follower.transaction(checkpoint(before, last))
+    else:
+        follower.transaction(*listed, checkpoint(before, last))
+    return last
+
+
+def tutorial() -> tuple[Stream, Stream]:
+    """The tutorial's records on the leader, and as the consumer brings them to the follower: 0 to 8."""
+    old = Table("flvDb/pet", ["name", "owner", "birth"])
+    new = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
+    history = [
+        query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
+        query("CREATE TABLE pet (…)", "flvDb", ("CreateTable", "flvDb/pet")),
+        old.add(("Puffball", "Diane", "1999-03-30")),
+        old.add(("Jack", "Peter", "1999-03-30")),
+        old.update((("Jack", "Peter", "1999-03-30"), ("Jack", "Peter", "1989-08-31"))),
+        query("ALTER TABLE pet ADD COLUMN last_vaccine DATE", "flvDb", ("AlterTable", "flvDb/pet")),
+        new.delete(("Puffball", "Diane", "1999-03-30", None)),
+        new.add(("Spot", "Jane", "2010-11-02", None)),
+        new.update((("Spot", "Jane", "2010-11-02", None), ("Spot", "Jane", "2010-11-02", "2020-06-10"))),
+    ]
+    return both(*([part] for part in history))
+
+
+def both(*transactions: Sequence[Part]) -> tuple[Stream, Stream]:
+    """A leader with these transactions, and a faithful follower."""
+    leader, follower, last = Stream(), follower_stream(), -1
+    for parts in transactions:
+        leader.transaction(*parts)
+        last = replicate(follower, parts, before=last)
+    return leader, follower
+
+
+def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
+    """What Spark would read from Kafka for these streams."""
+    rows = [
+        (side, 0, offset, bytearray(message, "utf-8"))
+        for side, stream in sides.items()
+        for offset, message in enumerate(stream.messages)
+    ]
+    return spark.createDataFrame(rows, "side STRING, partition INT, offset BIGINT, value BINARY")
+
+
+def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
+    """Make a topic of one partition that holds ``messages``, written in Kafka transactions as the producer does."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+    producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for at, message in enumerate(messages):
+        if at % 3 == 2:
+            producer.commit_transaction(30)
+            producer.begin_transaction()
+        producer.produce(topic, message.encode())
+    producer.commit_transaction(30)
+    # What was aborted must not be seen.
+    producer.begin_transaction()
+    producer.produce(topic, b"never committed")
+    producer.flush(30)
+    producer.abort_transaction(30)

@@ -1,0 +1,147 @@
+"""The audit as users run it, on topics in a real Kafka: what it prints and writes, and how it ends."""
+
+import json
+import os
+import subprocess
+from dataclasses import fields
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.sandbox.jars import spark_connector_jars
+from cdc.sandbox.kafka import Kafka
+from cdc.spark.__main__ import command
+from cdc.spark.report import Audit
+from tests.programs import BIN, refused, run
+from tests.spark.streams import Stream, Table, publish, tutorial
+
+pytestmark = pytest.mark.spark
+
+PET = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """This process's, with the connector's jars at hand."""
+    jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
+    return dict(os.environ) | {"CDC_SPARK_JARS": jars, "SPARK_LOCAL_IP": "127.0.0.1"} | changes
+
+
+def profiles(folder: Path, brokers: str, *, leader: str, follower: str) -> list[str]:
+    """The options for two profiles in ``folder`` that read the topics ``leader`` and ``follower``."""
+    options = []
+    for side, topic, resource in (("leader", leader, "mysql-srv1"), ("follower", follower, "mysql-srv1-follower")):
+        path = folder / f"{side}.toml"
+        path.write_text(
+            f'mysql_resource_name = "{resource}"\n[kafka]\nbootstrap_servers = "{brokers}"\ntopic = "{topic}"\n'
+        )
+        options += [f"--{side}", str(path)]
+    return options
+
+
+def published(kafka: Kafka, folder: Path, leader: Stream, follower: Stream) -> list[str]:
+    """Both streams in topics of this test's own, and the options of an audit of them."""
+    topics = [f"{folder.name}-leader", f"{folder.name}-follower"]
+    for topic, stream in zip(topics, (leader, follower), strict=True):
+        publish(kafka.bootstrap_servers, topic, stream.messages)
+    options = profiles(folder, kafka.bootstrap_servers, leader=topics[0], follower=topics[1])
+    return [*options, "--report", str(folder / "report")]
+
+
+def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
+    options = published(kafka, tmp_path, *tutorial())
+    done = run("cdc-audit", *options, env=environment())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no drift at sequence 8\n")
+    told = json.loads((tmp_path / "report/report.json").read_text())
+    assert set(told) == {"verdict", "exit_status", *(field.name for field in fields(Audit))}
+    assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
+    assert told["leader"]["records"] == 9
+    assert "no drift at sequence 8</h1>" in (tmp_path / "report/report.html").read_text()
+
+
+def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:
+    leader, follower = tutorial()
+    follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    done = run("cdc-audit", *published(kafka, tmp_path, leader, follower), env=environment())
+    assert done.returncode == 1, done.stderr
+    position = 200 * (follower.sequence - 1) + 4
+    assert done.stdout.startswith("drift at sequence 8\n")
+    assert "extra in flvDb.pet: birth='2000-01-01', name='Ghost', owner='Nobody'\n" in done.stdout
+    assert f"foreign write at binlog.000001:{position} on the follower: 1 row in flvDb.pet" in done.stdout
+    (row,) = spark.read.parquet((tmp_path / "report/drift.parquet").as_uri()).collect()
+    assert (row["kind"], row["follower_image"]["name"]) == ("extra", '{"String":"Ghost"}')
+    assert row["foreign"]["position"] == position
+
+
+def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = tutorial()
+    del leader.messages[4]
+    options = published(kafka, tmp_path, leader, follower)
+    (tmp_path / "report/drift.parquet").mkdir(parents=True)
+    (tmp_path / "report/report.json").write_text("an earlier audit's")
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    line = command(BIN, settings, options, small=True)
+    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.startswith("could not judge\n")
+    assert "sequence 5 comes, but 4 does not" in done.stdout
+    assert json.loads((tmp_path / "report/report.json").read_text())["exit_status"] == 2
+    assert not (tmp_path / "report/drift.parquet").exists()
+
+
+def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
+    options = published(kafka, tmp_path, *tutorial())
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    audit = command(BIN, settings, options, small=True)[-len(options) - 1 :]
+    done = subprocess.run(
+        ["spark-submit", *audit], env=settings, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    # spark-submit gives a driver one stream for both, standard output.
+    assert done.stdout.startswith("cdc-audit: Spark has no Kafka connector")
+    assert done.stdout.count("\n") == 1
+    assert f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in done.stdout
+
+
+def test_no_jdk(tmp_path: Path) -> None:
+    options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
+    bare = {"PATH": str(tmp_path)}
+    assert "no JDK" in refused("cdc-audit", *options, "--report", tmp_path, env=bare)
+    assert "no JDK" in refused("cdc-audit", *options, "--report", tmp_path, env=bare | {"JAVA_HOME": str(tmp_path)})
+
+
+def test_java_that_is_too_old(tmp_path: Path) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
+    settings = {"PATH": f"{tmp_path}{os.pathsep}/bin"}
+    assert "Java 11 is too old" in refused("cdc-audit", *options, "--report", tmp_path, env=settings)
+
+
+def test_brokers_that_do_not_answer(tmp_path: Path) -> None:
+    options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
+    assert "cannot ask the brokers" in refused("cdc-audit", *options, "--report", tmp_path)
+
+
+def test_topic_that_is_not_there(kafka: Kafka, tmp_path: Path) -> None:
+    options = profiles(tmp_path, kafka.bootstrap_servers, leader="no-such-leader", follower="no-such-follower")
+    assert "no such topic: no-such-leader" in refused("cdc-audit", *options, "--report", tmp_path)
+
+
+def test_one_topic_for_both(tmp_path: Path) -> None:
+    options = profiles(tmp_path, "127.0.0.1:9", leader="same", follower="same")
+    assert "have the same topic: same" in refused("cdc-audit", *options, "--report", tmp_path)
+
+
+def test_profile_that_is_not_there(tmp_path: Path) -> None:
+    options = ["--leader", "none.toml", "--follower", "none.toml", "--report", str(tmp_path)]
+    assert "no such file: none.toml" in refused("cdc-audit", *options)
+
+
+def test_report_that_cannot_be_written(kafka: Kafka, tmp_path: Path) -> None:
+    options = published(kafka, tmp_path, *tutorial())
+    (tmp_path / "report").write_text("a file")
+    assert "cannot write the report" in refused("cdc-audit", *options, env=environment())

@@ -1,0 +1,196 @@
+"""The verdict on streams made by hand: faithful ones, drift of every kind, and what can't be judged."""
+
+import json
+
+import pytest
+
+from cdc.filters import Filters
+from tests.spark.conftest import Judge
+from tests.spark.streams import Stream, Table, both, checkpoint, follower_stream, query, tutorial
+
+pytestmark = pytest.mark.spark
+
+KEYED = Table("flvDb/toy", ["id", "name"], ["id"])
+KEYLESS = Table("flvDb/pet", ["name", "owner"])
+
+
+def history() -> tuple[Stream, Stream]:
+    """Two tables with rows, on both sides."""
+    return both(
+        [query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb"))],
+        [KEYED.add((1, "ball"), (2, "bone"), (3, "mouse"))],
+        [KEYLESS.add(("Jack", "Peter"), ("Jack", "Peter"), ("Spot", "Jane"))],
+        [KEYED.update(((2, "bone"), (4, "bone")), ((1, "ball"), (1, "rope")))],
+    )
+
+
+def test_faithful_copy(judged: Judge) -> None:
+    audit = judged(*tutorial())
+    assert (audit.verdict, audit.exit_status, audit.sequence) == ("no drift", 0, 8)
+    assert [(t.table, t.leader_rows, t.follower_rows) for t in audit.tables] == [("pet", 2, 2)]
+    assert audit.tables[0].leader_checksum == audit.tables[0].follower_checksum
+    assert audit.foreign_writes == 0
+    assert audit.lag is not None
+    assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
+
+
+def test_rows_in_flight_are_no_drift(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.delete((1, "rope")))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.sequence) == ("no drift", 3)
+
+
+def test_nothing_applied_yet(judged: Judge) -> None:
+    leader, _ = history()
+    audit = judged(leader, follower_stream())
+    assert (audit.verdict, audit.sequence) == ("no drift", -1)
+
+
+def test_drift_of_every_kind_and_whom_it_is_blamed_on(judged: Judge) -> None:
+    leader, follower = history()
+    follower.transaction(KEYED.update(((1, "rope"), (1, "stick"))), KEYED.delete((3, "mouse")))
+    follower.transaction(KEYED.add((9, "ghost")))
+    follower.transaction(KEYLESS.delete(("Jack", "Peter")), KEYLESS.add(("Jack", None)))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.exit_status, audit.drifted_rows) == ("drift", 1, 5)
+    found = {(row.table, row.kind, row.rows, *row.columns): row for row in audit.drifted}
+    assert set(found) == {
+        ("toy", "different", 1, "name"),
+        ("toy", "missing", 1),
+        ("toy", "extra", 1),
+        ("pet", "missing", 1),
+        ("pet", "extra", 1),
+    }
+    changed = found["toy", "different", 1, "name"]
+    assert changed.leader_image is not None
+    assert changed.follower_image is not None
+    assert (json.loads(changed.leader_image["name"]), json.loads(changed.follower_image["name"])) == (
+        {"String": "rope"},
+        {"String": "stick"},
+    )
+    assert changed.leader_last == {"sequence": 3, "file": "binlog.000001", "position": 604}
+    assert [write.transaction for write in audit.foreign] == [f"{follower.uuid}:{n}" for n in (9, 10, 11)]
+    assert {row.foreign["transaction"] for row in audit.drifted if row.foreign} == {
+        w.transaction for w in audit.foreign
+    }
+    assert all(row.foreign and row.follower_last for row in audit.drifted)
+    assert audit.discontinuities == {"leader": 0, "follower": 0}
+
+
+def test_a_change_the_consumer_lost_is_drift_without_a_foreign_write(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.update(((3, "mouse"), (3, "rat"))))
+    follower.transaction(checkpoint(3, 4))
+    audit = judged(leader, follower)
+    assert [(row.kind, row.columns, row.foreign) for row in audit.drifted] == [("different", ["name"], None)]
+
+
+def test_lost_delete_of_a_row_from_before_the_topic(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.delete((77, "older than the topic")))
+    follower.transaction(checkpoint(3, 4))
+    audit = judged(leader, follower)
+    assert [(row.kind, row.table) for row in audit.drifted] == [("extra", "toy")]
+
+
+def test_foreign_write_that_was_undone_is_told_but_no_drift(judged: Judge) -> None:
+    leader, follower = history()
+    follower.transaction(KEYED.add((9, "ghost")))
+    follower.transaction(KEYED.delete((9, "ghost")))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.exit_status, audit.foreign_writes) == ("no drift", 0, 2)
+    assert [(write.tables, write.rows) for write in audit.foreign] == [(["flvDb.toy"], 1)] * 2
+
+
+def test_foreign_statement_is_told_with_its_text(judged: Judge) -> None:
+    leader, follower = history()
+    follower.transaction(query("TRUNCATE TABLE toy", "flvDb", ("TruncateTable", "flvDb/toy")))
+    audit = judged(leader, follower)
+    assert [write.statement for write in audit.foreign] == ["TRUNCATE TABLE toy"]
+    assert {row.kind for row in audit.drifted} == {"missing"}
+
+
+def test_before_image_that_does_not_continue_its_row(judged: Judge) -> None:
+    leader, follower = both([KEYED.add((1, "ball"))], [KEYED.update(((1, "not the ball"), (1, "rope")))])
+    audit = judged(leader, follower)
+    assert audit.verdict == "no drift"
+    assert audit.discontinuities == {"leader": 1, "follower": 1}
+    assert {(each.side, each.times) for each in audit.discontinued} == {("leader", 1), ("follower", 1)}
+
+
+def test_lag_counts_from_the_first_commit_that_covers_a_transaction(judged: Judge) -> None:
+    leader, follower = Stream(), follower_stream()
+    for at, name in enumerate(["a", "b", "c"]):
+        leader.transaction(KEYED.add((at, name)), ts_us=1_000_000 * at)
+    follower.transaction(KEYED.add((0, "a")), KEYED.add((1, "b")), checkpoint(-1, 1), ts_us=1_500_000)
+    follower.transaction(KEYED.add((2, "c")), checkpoint(1, 2), ts_us=2_010_000)
+    lag = judged(leader, follower).lag
+    assert lag is not None
+    assert (lag.transactions, lag.p50_us, lag.max_us) == (3, 500_000, 1_500_000)
+    assert sum(count for _, count in lag.histogram) == 3
+
+
+def damaged(leader: Stream, follower: Stream, damage: str) -> None:
+    """Break the streams in one way."""
+    if damage == "gap":
+        del leader.messages[2]
+    elif damage == "repeat":
+        leader.messages.insert(2, leader.messages[2])
+    elif damage == "torn":
+        leader.messages[2] = leader.messages[2].replace('"last": true', '"last": false')
+    elif damage == "two lasts":
+        follower.messages[:] = [message.replace('"last": false', '"last": true') for message in follower.messages]
+    elif damage == "broken":
+        follower.messages.insert(3, '{"uri": "flv://')
+    elif damage == "width":
+        leader.messages[1] = leader.messages[1].replace('["id", "name"]', '["id"]')
+    elif damage == "retention":
+        del leader.messages[:2]
+    elif damage == "ahead":
+        del leader.messages[2:]
+    elif damage == "back":
+        follower.transaction(checkpoint(3, 1))
+    elif damage == "no checkpoint":
+        follower.messages[:] = follower.messages[:2]
+    elif damage == "other leader":
+        leader.messages[:] = [message.replace("mysql-srv1", "other") for message in leader.messages]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("gap", "sequence 3 comes, but 2 does not"),
+        ("repeat", "sequence 2 comes 2 times"),
+        ("torn", "do not run from its first to its last (partition 0, offset 2)"),
+        ("two lasts", "topic follower is broken (torn, 3 in all)"),
+        ("broken", "not a record (partition 0, offset 3)"),
+        ("width", "not a record (partition 0, offset 1)"),
+        ("retention", "begins at sequence 2"),
+        ("ahead", "the follower is at sequence 3, topic rust-mysql-cdc ends at 1"),
+        ("back", "went back from sequence 3 to 1"),
+        ("no checkpoint", "has no checkpoint of mysql-srv1"),
+        ("other leader", "holds records of other"),
+    ],
+)
+def test_could_not_judge(judged: Judge, damage: str, reason: str) -> None:
+    leader, follower = history()
+    damaged(leader, follower, damage)
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.exit_status, audit.sequence) == ("could not judge", 2, None)
+    assert any(reason in each for each in audit.reasons), audit.reasons
+
+
+def test_follower_capture_that_leaves_tables_out(judged: Judge) -> None:
+    audit = judged(*history(), filters=Filters(include_dbs=("flvDb",), exclude_tables=("flvDb.pet",)))
+    assert audit.verdict == "could not judge"
+    assert any("leave out database cdc" in each for each in audit.reasons)
+    assert any("flvDb.pet" in each for each in audit.reasons)
+
+
+def test_transaction_that_the_end_of_the_topic_cuts_is_left_for_later(judged: Judge) -> None:
+    leader, follower = history()
+    follower.transaction(KEYED.add((5, "leash")), KEYED.add((6, "bowl")), checkpoint(3, 4))
+    del follower.messages[-1]
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.foreign_writes) == ("no drift", 0)
