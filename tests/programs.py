@@ -11,7 +11,7 @@ from typing import Any
 
 import toml
 
-from cdc.producer import commit_log
+from cdc.producer import topic_tail
 from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
@@ -100,4 +100,4 @@ def as_json(profile: Path) -> list[dict[str, Any]]:
 
 def end_offset(kafka: Kafka, topic: str) -> int:
     """The offset after the topic's newest message."""
-    return commit_log.end_offset({"bootstrap.servers": kafka.bootstrap_servers}, topic)
+    return topic_tail.end_offset({"bootstrap.servers": kafka.bootstrap_servers}, topic)

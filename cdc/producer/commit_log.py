@@ -1,18 +1,15 @@
 """The commit log: a compacted topic beside the records' topic in which the producer commits its position with them."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
-
-from cdc.errors import Disconnected, PromiseError, UserError
+from cdc.errors import PromiseError, UserError
 from cdc.position import Position
-from cdc.service import LIBRDKAFKA
+from cdc.producer import topic_tail
 
-__all__ = ["Entry", "Partial", "end_offset", "read"]
-
-_ANSWER_SECONDS = 10.0
+__all__ = ["Entry", "Partial", "entries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,55 +58,17 @@ class Entry:
             ) from None
 
 
-def read(properties: dict[str, Any], *, topic: str, resource: str) -> Entry | None:
-    """The newest committed entry in ``topic``; None where it is empty. ``properties`` are librdkafka's.
+def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
+    """The entries in ``topic``, newest first. ``properties`` are librdkafka's.
 
     Raises UserError where another leader's entries are there, Disconnected where the brokers do not answer.
     """
-    consumer = _consumer(properties)
-    try:
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        newest = None
-        while (message := consumer.poll(_ANSWER_SECONDS)) is not None:
-            error = message.error()
-            if error is None:
-                where = f"topic {topic}, offset {message.offset()}"
-                _require_own(str(message.key() or b"", "utf-8", "replace"), resource=resource, topic=topic)
-                newest = Entry.parse(message.value() or b"", where=where)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return newest
-            else:
-                raise Disconnected(f"the commit log cannot be read: {error.str()}", where=f"topic {topic}")
-        raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {topic}")
-    finally:
-        consumer.close()
-
-
-def end_offset(properties: dict[str, Any], topic: str) -> int:
-    """The offset after the topic's newest message. Raises KafkaException where the brokers do not answer."""
-    consumer = _consumer(properties)
-    try:
-        _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=_ANSWER_SECONDS)
-        return int(end)
-    finally:
-        consumer.close()
-
-
-def _consumer(properties: dict[str, Any]) -> Consumer:
-    own = {
-        "group.id": "cdc-commit-log",  # librdkafka asks for one; nothing is ever committed under it
-        "enable.auto.commit": False,
-        "isolation.level": "read_committed",
-        "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # the end of the topic is what is asked for: no use in waiting there for more
-    }
-    return Consumer(properties | own, logger=LIBRDKAFKA)
-
-
-def _require_own(key: str, *, resource: str, topic: str) -> None:
-    if key != resource:
-        raise UserError(
-            f"the topic holds the records of another leader, {key!r}",
-            where=f"topic {topic}",
-            hint="set mysql_resource_name to that name, or kafka.topic to a topic of its own",
-        )
+    for message in topic_tail.backwards(properties, topic, committed=committed):
+        key = str(message.key() or b"", "utf-8", "replace")
+        if key != resource:
+            raise UserError(
+                f"the topic holds the records of another leader, {key!r}",
+                where=f"topic {topic}",
+                hint="set mysql_resource_name to that name, or kafka.topic to a topic of its own",
+            )
+        yield Entry.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")

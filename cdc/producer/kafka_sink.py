@@ -2,8 +2,8 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -15,6 +15,8 @@ from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.producer.router import Headers
 from cdc.producer.router import Message as RecordMessage
+from cdc.producer.settlement import settled_entry
+from cdc.producer.topic_tail import end_offset
 from cdc.service import LIBRDKAFKA
 
 __all__ = ["KafkaSink"]
@@ -34,19 +36,42 @@ _DENIED = frozenset(
 )
 
 
+@dataclass(slots=True)
+class _Reports:
+    """What librdkafka tells in its callbacks, which run inside of our calls."""
+
+    too_large: PromiseError | None = None
+    lost: str = ""
+
+    def on_delivery(self, error: KafkaError, message: Message) -> None:
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.too_large = _size_error(message.topic() or "", message.key() or b"", message.value() or b"")
+
+    def on_error(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+            self.lost = error.str()
+
+
 class KafkaSink:
     """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet."""
 
     def __init__(
-        self, producer: Producer, *, topic: str, resource: str, entry: Entry | None, stop: threading.Event
+        self,
+        producer: Producer,
+        reports: _Reports,
+        *,
+        topic: str,
+        resource: str,
+        entry: Entry | None,
+        stop: threading.Event,
     ) -> None:
         self._producer = producer
+        self._reports = reports
         self._topic = topic
         self._resource = resource
         self._stop = stop
         self.entry = entry
         self._counts = dict(entry.counts) if entry else {}
-        self._too_large: list[CdcError] = []
         self._begun_at: float | None = None
         self.records = 0
         self.bytes = 0
@@ -69,18 +94,19 @@ class KafkaSink:
         Disconnected where the brokers do not answer, UserError where topic and commit log do not belong together.
         """
         commits = f"{topic}.commits"
-        too_large: list[CdcError] = []
+        reports = _Reports()
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
             "queue.buffering.max.kbytes": _MEMORY_KB,
             "delivery.report.only.error": True,
-            "on_delivery": _remember_too_large(too_large),
+            "on_delivery": reports.on_delivery,
+            "error_cb": reports.on_error,
         }
         try:
             _require_topics(properties, _topics(topic, properties), replicas=replicas)
             if reopening:
-                entry = commit_log.read(properties, topic=commits, resource=resource)
+                entry = next(commit_log.entries(properties, topic=commits, resource=resource), None)
                 if entry is not None and entry.instance != instance:
                     raise PromiseError(
                         "another cdc-producer has taken over this topic",
@@ -90,13 +116,12 @@ class KafkaSink:
             producer = Producer(settings | properties, logger=LIBRDKAFKA)
             # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
             producer.init_transactions(_ANSWER_SECONDS)
-            entry = commit_log.read(properties, topic=commits, resource=resource)
-            _require_matching(properties, topic, entry)
+            entry = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
+            _require_matching(topic, entry, end=end_offset(properties, topic))
         except KafkaException as error:
             raise _translated(error, topic) from None
-        sink = cls(producer, topic=topic, resource=resource, entry=entry, stop=stop)
-        sink._too_large = too_large
-        return sink
+        reports.lost = ""
+        return cls(producer, reports, topic=topic, resource=resource, entry=entry, stop=stop)
 
     @property
     def age(self) -> float:
@@ -127,14 +152,23 @@ class KafkaSink:
                 self._producer.commit_transaction(1.0)
                 break
             except KafkaException as error:
-                if self._too_large:
-                    raise self._too_large[0] from None
+                if self._reports.too_large:
+                    raise self._reports.too_large from None
                 if self._stop.is_set():
                     give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
                 if not error.args[0].retriable() or time.monotonic() > give_up:
                     raise _translated(error, self._topic) from None
         self.entry = entry
         self._begun_at, self.records, self.bytes = None, 0, 0
+
+    def check(self) -> None:
+        """Raise Disconnected where a broker went away, even if it is back.
+
+        It may have left the last transaction without its end (module settlement): a new sink finds and mends that.
+        """
+        self._producer.poll(0)
+        if self._reports.lost:
+            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
 
     def close(self) -> None:
         """Drop what is not committed, so that readers need not wait for it to time out."""
@@ -172,14 +206,6 @@ class KafkaSink:
                 raise _translated(error, topic) from None
 
 
-def _remember_too_large(errors: list[CdcError]) -> Callable[[KafkaError, Message], None]:
-    def on_delivery(error: KafkaError, message: Message) -> None:
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            errors.append(_size_error(message.topic() or "", message.key() or b"", message.value() or b""))
-
-    return on_delivery
-
-
 def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
     return PromiseError(
         f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka takes",
@@ -192,7 +218,9 @@ def _topics(topic: str, properties: dict[str, Any]) -> dict[str, dict[str, str]]
     """The topics that one leader needs, each with the settings with which it is created."""
     largest = properties.get("message.max.bytes")
     records = {"max.message.bytes": str(largest)} if largest else {}
-    return {topic: records, f"{topic}.commits": {"cleanup.policy": "compact"}}
+    # Only closed segments are compacted, so small ones keep the commit log small.
+    commits = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
+    return {topic: records, f"{topic}.commits": commits}
 
 
 def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]], *, replicas: int) -> None:
@@ -219,9 +247,8 @@ def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]
                 raise _translated(error, topic) from None
 
 
-def _require_matching(properties: dict[str, Any], topic: str, entry: Entry | None) -> None:
+def _require_matching(topic: str, entry: Entry | None, *, end: int) -> None:
     """Raise UserError where the records in the topic are not those that the commit log speaks of."""
-    end = commit_log.end_offset(properties, topic)
     wanted = entry.counts.get(f"{topic}/0", 0) if entry else 0
     if entry is None and end > 0:
         raise UserError(

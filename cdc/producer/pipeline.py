@@ -83,6 +83,8 @@ def _session(
                 progress.note(change)
                 if _due(change, sink, progress, profile.producer):
                     sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+                if isinstance(change, Idle):
+                    sink.check()
                 if target is not None and progress.has_reached(target):
                     break
         log("stopped", position=progress.position, next_sequence=router.next_sequence)

@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
@@ -118,6 +119,23 @@ def test_a_second_producer_takes_over_and_the_first_says_so(profile: Path, leade
             assert "another cdc-producer has taken over" in first.stderr.read()
             execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
             until(lambda: len(records(profile)) == 2, what="the second producer's record")
+
+
+def test_an_open_transaction_of_something_else_in_the_topic_is_refused(
+    profile: Path, leader: MySql, kafka: Kafka
+) -> None:
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
+    run_well("cdc-producer", profile, "--until-current")
+    stranger = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "stranger"})
+    stranger.init_transactions()
+    stranger.begin_transaction()
+    stranger.produce(profile.stem, b"{}")
+    stranger.flush()
+    assert "a transaction of something else is open" in refused("cdc-producer", profile, "--until-current")
+    stranger.abort_transaction()
+    execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
+    run_well("cdc-producer", profile, "--until-current")
+    assert [record.sequence for record in records(profile)] == [0, 1]
 
 
 def test_headers_and_keys_are_for_any_kafka_reader(profile: Path, leader: MySql) -> None:
