@@ -53,7 +53,10 @@ class _Reports:
 
 
 class KafkaSink:
-    """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet."""
+    """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet.
+
+    ``rolled_back`` names the topics in which Kafka had left a transaction without its end.
+    """
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class KafkaSink:
         self.entry = entry
         self._counts = dict(entry.counts) if entry else {}
         self._begun_at: float | None = None
+        self.rolled_back: list[str] = []
         self.records = 0
         self.bytes = 0
 
@@ -93,7 +97,6 @@ class KafkaSink:
         A process that is ``reopening`` stops instead (PromiseError) when another one has taken over from it. Raises
         Disconnected where the brokers do not answer, UserError where topic and commit log do not belong together.
         """
-        commits = f"{topic}.commits"
         reports = _Reports()
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
@@ -103,25 +106,22 @@ class KafkaSink:
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
         }
+        commits = f"{topic}.commits"
         try:
             _require_topics(properties, _topics(topic, properties), replicas=replicas)
             if reopening:
-                entry = next(commit_log.entries(properties, topic=commits, resource=resource), None)
-                if entry is not None and entry.instance != instance:
-                    raise PromiseError(
-                        "another cdc-producer has taken over this topic",
-                        where=f"topic {topic}",
-                        hint="run one cdc-producer for each leader and topic",
-                    )
+                _require_own(next(commit_log.entries(properties, topic=commits, resource=resource), None), instance)
             producer = Producer(settings | properties, logger=LIBRDKAFKA)
             # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
             producer.init_transactions(_ANSWER_SECONDS)
-            entry = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
+            entry, rolled_back = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
             _require_matching(topic, entry, end=end_offset(properties, topic))
         except KafkaException as error:
             raise _translated(error, topic) from None
         reports.lost = ""
-        return cls(producer, reports, topic=topic, resource=resource, entry=entry, stop=stop)
+        sink = cls(producer, reports, topic=topic, resource=resource, entry=entry, stop=stop)
+        sink.rolled_back = rolled_back
+        return sink
 
     @property
     def age(self) -> float:
@@ -245,6 +245,15 @@ def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise _translated(error, topic) from None
+
+
+def _require_own(entry: Entry | None, instance: str) -> None:
+    """Raise PromiseError where another process has written to the commit log since this one did."""
+    if entry is not None and entry.instance != instance:
+        raise PromiseError(
+            "another cdc-producer has taken over this topic",
+            hint="run one cdc-producer for each leader and topic",
+        )
 
 
 def _require_matching(topic: str, entry: Entry | None, *, end: int) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
@@ -68,26 +68,52 @@ def _session(
         stop=stop,
     )
     with closing(sink):
+        if sink.rolled_back:
+            log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
         cut = _cut(profile)
         entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
         entry = replace(entry, instance=instance)
         sink.commit(entry)
         retry.success()
         log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
-        router = _router(profile, entry)
+        router, progress = _router(profile, entry), Progress(entry, cut=cut, keeps_gtids=leader.gtid_on)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
-        progress = Progress(entry, cut=cut, keeps_gtids=leader.gtid_on)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
-            for change in decoder.decode(source.events(stop)):
-                _route(change, router, sink)
-                progress.note(change)
-                if _due(change, sink, progress, profile.producer):
-                    sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
-                if isinstance(change, Idle):
-                    sink.check()
-                if target is not None and progress.has_reached(target):
-                    break
+            changes = decoder.decode(source.events(stop))
+            _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
         log("stopped", position=progress.position, next_sequence=router.next_sequence)
+
+
+def _replicate(
+    changes: Iterable[Change],
+    router: Router,
+    sink: KafkaSink,
+    progress: Progress,
+    *,
+    limits: Limits,
+    target: Position | None,
+) -> None:
+    for change in changes:
+        _route(change, router, sink)
+        progress.note(change)
+        if _due(change, sink, progress, limits):
+            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+        if isinstance(change, Idle):
+            sink.check()
+        if target is not None and progress.has_reached(target):
+            return
+
+
+def _route(change: Change, router: Router, sink: KafkaSink) -> None:
+    match change:
+        case Begin():
+            router.begin(change)
+        case Rows():
+            sink.write(router.rows(change))
+        case Statement():
+            sink.write(router.statement(change))
+        case Commit():
+            sink.write(router.commit())
 
 
 @contextmanager
@@ -105,18 +131,6 @@ def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
     # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
     if progress.between_transactions or not router.sent:
         sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
-
-
-def _route(change: Change, router: Router, sink: KafkaSink) -> None:
-    match change:
-        case Begin():
-            router.begin(change)
-        case Rows():
-            sink.write(router.rows(change))
-        case Statement():
-            sink.write(router.statement(change))
-        case Commit():
-            sink.write(router.commit())
 
 
 def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:

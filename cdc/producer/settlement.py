@@ -24,16 +24,17 @@ _ANSWER_SECONDS = 10.0
 
 def settled_entry(
     properties: dict[str, Any], producer: Producer, *, topic: str, commits: str, resource: str
-) -> Entry | None:
-    """The entry from which to go on; None where nothing was ever committed. ``producer`` has no open transaction.
+) -> tuple[Entry | None, list[str]]:
+    """The entry from which to go on, None where nothing was ever committed, and the topics that were rolled back.
 
+    ``producer`` has no open transaction.
     Raises PromiseError where no entry stands for the records that readers can see, Disconnected where a transaction of
     something else is open in the topics, or the brokers do not answer. KafkaException as the producer does.
     """
     hanging = [name for name in (topic, commits) if _hangs(properties, name)]
     newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
     if not hanging:
-        return newest
+        return newest, []
     entry = _entry_of(properties, _visible(properties, topic), newest, commits=commits, resource=resource)
     _roll_back(producer, hanging)
     if any(_hangs(properties, name) for name in hanging):
@@ -42,7 +43,7 @@ def settled_entry(
             where=f"topics {' and '.join(hanging)}",
             hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
         )
-    return entry
+    return entry, hanging
 
 
 def _hangs(properties: dict[str, Any], topic: str) -> bool:
