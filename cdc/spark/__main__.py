@@ -13,13 +13,14 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.service import exit_status
 from cdc.spark.brokers import kafka_options, span
-from cdc.spark.folder import clear
+from cdc.spark.folder import JSON, clear
 from cdc.spark.options import SMALL, arguments, profiles_of
 
 __all__ = ["command", "main"]
 
 _JAVA = 17
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_RESOLVED = b" artifacts copied, "  # in the last line of Ivy's report
 _NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 
@@ -44,7 +45,11 @@ def _run(options: Sequence[str]) -> int:
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # All of it runs here, so no name of this host needs to resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    return _status(command(programs, environment, options, small=small), environment)
+    status = _status(command(programs, environment, options, small=small), environment)
+    if status == 1 and not (given.report / JSON).exists():
+        # spark-submit's own failures end with 1 too, which would read as drift.
+        raise UserError("Spark did not get as far as the audit", hint="what it said is above")
+    return status
 
 
 def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
@@ -64,14 +69,25 @@ def command(programs: Path, environment: Mapping[str, str], options: Sequence[st
 
 
 def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of spark-submit, its errors passed on but for the one line the JVM always writes."""
+    """The exit status of spark-submit, its errors passed on but for the one line the JVM always writes.
+
+    What Ivy says while it resolves the connector is held back, and shown only where it does not come to its end.
+    """
+    held = b"" if "--packages" in arguments else None
     with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE) as process:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda number, _: process.send_signal(number))
         assert process.stderr is not None
         while chunk := os.read(process.stderr.fileno(), 65_536):
+            if held is not None:
+                held += chunk
+                _, resolved, chunk = held.partition(_RESOLVED)
+                if not resolved:
+                    continue
+                held, chunk = None, chunk.partition(b"\n")[2]
             sys.stderr.buffer.write(chunk.replace(_NOISE, b""))
             sys.stderr.buffer.flush()
+        sys.stderr.buffer.write(held or b"")
     return process.returncode
 
 

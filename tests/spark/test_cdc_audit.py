@@ -105,6 +105,25 @@ def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     assert f"--packages org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}" in done.stdout
 
 
+def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path: Path) -> None:
+    options = published(kafka, tmp_path, *tutorial())
+    (tmp_path / "spark-defaults.conf").write_text("spark.jars.ivySettings nowhere.xml\n")
+    settings = environment(SPARK_CONF_DIR=str(tmp_path))
+    del settings["CDC_SPARK_JARS"]
+    done = run("cdc-audit", *options, env=settings)
+    assert done.returncode == 2, done.stderr
+    assert "nowhere.xml" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark did not get as far as the audit")
+
+
+def test_the_connector_is_fetched_without_a_word(kafka: Kafka, tmp_path: Path) -> None:
+    options = published(kafka, tmp_path, *tutorial())
+    settings = environment()
+    del settings["CDC_SPARK_JARS"]
+    done = run("cdc-audit", *options, env=settings)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_no_jdk(tmp_path: Path) -> None:
     options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
     bare = {"PATH": str(tmp_path)}
