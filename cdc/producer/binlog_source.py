@@ -122,22 +122,23 @@ class BinlogSource:
             data = packet[1:-_CHECKSUM_BYTES] if summed else packet[1:]
         else:
             data = packet[1 : len(packet) - self._checksum]
-        offset = self._offset(kind, ev.header(data))
-        event = RawEvent(kind, data, self._file, offset)
+        header = ev.header(data)
+        end = self._end_of(kind, header)
+        event = RawEvent(kind, data, self._file, end - header.event_length if end else 0, end)
         if kind == ev.ROTATE:
             following = ev.rotate(event)
             self._file, self._end = following.file, following.offset
         return event
 
-    def _offset(self, kind: int, header: ev.Header) -> int:
-        """Where the event starts in its file; 0 for those that the leader makes up for the connection."""
+    def _end_of(self, kind: int, header: ev.Header) -> int:
+        """Where the event ends in its file; 0 for those that the leader makes up for the connection."""
         if kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2) or header.next_event_position == 0:
             return 0
         end = self._end & ~0xFFFFFFFF | header.next_event_position
         if end < self._end:
             end += 1 << 32  # the header's position has 32 bits and wraps in files over 4 GiB
         self._end = end
-        return end - header.event_length
+        return end
 
     def _refusal(self, packet: bytes) -> CdcError:
         code = int.from_bytes(packet[1:3], "little")

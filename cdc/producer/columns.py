@@ -80,7 +80,6 @@ def _column(column: Column, index: int, constants: dict[str, Any], table: Table)
 
 _REFUSED = {
     7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
-    242: "VECTOR", 255: "GEOMETRY",
 }  # fmt: skip
 
 
@@ -163,6 +162,15 @@ def _json(column: Column, index: int, constants: dict[str, Any]) -> _Code:
     return _sized(column.meta), "'{\"Json\":' + json_text(x) + '}'"
 
 
+def _bytes(tag: str) -> Callable[[Column, int, dict[str, Any]], _Code]:
+    """A type of which the stored bytes travel as they are."""
+
+    def code(column: Column, index: int, constants: dict[str, Any]) -> _Code:
+        return _sized(column.meta), f"'{{\"{tag}\":\"' + b64(x, newline=False).decode() + '\"}}'"
+
+    return code
+
+
 def _bit(column: Column, index: int, constants: dict[str, Any]) -> _Code:
     width = (column.meta >> 8) + (1 if column.meta & 0xFF else 0)
     return [f"x = int.from_bytes(d[p:p+{width}], 'big')", f"p += {width}"], "'{\"Bit\":%d}' % x"
@@ -234,5 +242,5 @@ def _members(column: Column, index: int, constants: dict[str, Any]) -> _Code:
 
 _TYPES: dict[int, Callable[[Column, int, dict[str, Any]], _Code]] = {
     4: _float, 5: _float, 10: _date, 13: _year, 15: _string, 16: _bit, 17: _timestamp, 18: _datetime, 19: _time,
-    245: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string,
+    242: _bytes("Vector"), 245: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string, 255: _bytes("Geometry"),
 }  # fmt: skip

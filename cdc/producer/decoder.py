@@ -13,6 +13,7 @@ from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, RowDecoder,
 from cdc.producer.columns import row_decoder
 from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
+from cdc.producer.payload import payload
 from cdc.producer.table_map import Table, table_id, table_map, table_name
 
 __all__ = ["Decoder"]
@@ -71,6 +72,8 @@ class Decoder:
                 yield from self._query(event)
             elif kind == ev.XID:
                 yield self._commit(event)
+            elif kind == ev.TRANSACTION_PAYLOAD:
+                yield from self.decode(payload(event))
             elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
                 yield from self._moved(ev.heartbeat(event))
             elif kind == ev.ROTATE:
@@ -101,7 +104,7 @@ class Decoder:
 
     def _commit(self, event: RawEvent) -> Commit:
         self._in_transaction = False
-        return Commit(Position(event.file, event.offset + ev.header(event.data).event_length))
+        return Commit(Position(event.file, event.end))
 
     def _table_map(self, event: RawEvent) -> None:
         number = table_id(event)
@@ -231,7 +234,6 @@ def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
 def _unknown_event(event: RawEvent) -> PromiseError:
     name = ev.NAMES.get(event.type, "unknown")
     hints = {
-        40: "SET PERSIST binlog_transaction_compression = OFF on the leader, and in the session that set it",
         42: "GTIDs with a tag are not replicated yet: use GTID_NEXT = AUTOMATIC without a tag",
         38: "XA transactions are not replicated yet",
         39: "SET PERSIST binlog_row_value_options = '' on the leader",

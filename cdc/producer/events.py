@@ -28,10 +28,11 @@ QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = 30, 31, 32
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
+TRANSACTION_PAYLOAD = 40
 
 HANDLED = frozenset(
     {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
-    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS}
+    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD}
 )
 
 HARMLESS = {
@@ -60,12 +61,16 @@ _QUERY = Struct("<IIBHH")
 
 
 class RawEvent(NamedTuple):
-    """An event as read: ``data`` begins with the header and ends before the checksum; ``offset`` is its start."""
+    """An event as read: ``data`` begins with the header and ends before the checksum.
+
+    ``offset`` is its start in the file and ``end`` the next event's; both are 0 for one made up for the connection.
+    """
 
     type: int
     data: bytes
     file: str
     offset: int
+    end: int
 
     @property
     def position(self) -> Position:

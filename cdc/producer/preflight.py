@@ -24,7 +24,6 @@ _SETTINGS = {
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
     "binlog_row_value_options": ("", "SET PERSIST binlog_row_value_options = ''"),
-    "binlog_transaction_compression": ("OFF", "SET PERSIST binlog_transaction_compression = OFF"),
 }
 _IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode", "gtid_executed", "gtid_purged")
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"

@@ -85,7 +85,6 @@ def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka
         ("--binlog-row-metadata=MINIMAL", "SET PERSIST binlog_row_metadata = FULL"),
         ("--binlog-row-image=MINIMAL", "SET PERSIST binlog_row_image = FULL"),
         ("--binlog-row-value-options=PARTIAL_JSON", "SET PERSIST binlog_row_value_options = ''"),
-        ("--binlog-transaction-compression=ON", "SET PERSIST binlog_transaction_compression = OFF"),
     ],
 )
 def test_a_setting_that_loses_changes(

@@ -17,7 +17,7 @@ from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
 from cdc.record import Record
 
-EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400)
+EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
 
 
