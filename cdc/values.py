@@ -15,10 +15,11 @@ A value is ``"Null"`` or an object with one key, its tag:
     DateTime                                    {"year", "month", "day", "hour", "minute", "second", "subsecond"}
     Timestamp                                   {"unix_time", "subsecond"}; unix_time 0 is the zero timestamp
     Json                                        the document
+    JsonTyped                                   a document with members of SQL types, as a tree: {"array": [node, …]},
+                                                {"object": {key: node, …}}, Decimal, Date, Time, DateTime, or plain JSON
     Geometry, Vector                            base64 of the stored bytes
 
-subsecond counts microseconds. A character set without an exact codec and opaque JSON members are told at the decoder.
-"""
+subsecond counts microseconds."""
 
 import base64
 import json
@@ -61,6 +62,6 @@ def display(value: Value) -> str:
         return f"_{content['charset']} x'{base64.b64decode(content['base64']).hex()}'"
     if tag == "Set" and isinstance(content, list):
         return "'" + ",".join(content).replace("'", "''") + "'"
-    if tag == "Json":
+    if tag in ("Json", "JsonTyped"):
         return json.dumps(content, ensure_ascii=False)
     return str(content)

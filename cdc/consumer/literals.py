@@ -71,7 +71,7 @@ def exact(column: str, value: Value) -> str:
         # FLOAT(m,d) compares by its digits; a sum of doubles does not. Zeros are equal, only their text has the sign.
         sign = f" AND CAST({name} AS CHAR)={quoted(_zero(content))}" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
-    if tag == "Json":
+    if tag in ("Json", "JsonTyped"):
         # JSON equality says 1 = 1.0; the server's own text of a document tells them apart.
         return f"CAST(CAST({name} AS CHAR) AS BINARY)=CAST(CAST({text} AS CHAR) AS BINARY)"
     if tag == "Enum" and content in ("", 0):
@@ -126,6 +126,27 @@ def _json(content: Any) -> str:
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
 
 
+def _typed_json(content: Any) -> str:
+    return f"CAST({_node(content)} AS JSON)"
+
+
+def _node(node: Any) -> str:
+    """A node of a typed document as an expression whose value has the node's type inside of JSON_ARRAY and the like."""
+    if not isinstance(node, dict):
+        return _json(node)
+    ((tag, content),) = node.items()
+    if tag == "array":
+        return f"JSON_ARRAY({','.join(map(_node, content))})"
+    if tag == "object":
+        return f"JSON_OBJECT({','.join(f'{quoted(key)},{_node(value)}' for key, value in content.items())})"
+    if tag == "Decimal":
+        text = _decimal(content)
+        scale = len(text.partition(".")[2])
+        return f"CAST({text} AS DECIMAL(65,{scale}))"
+    kinds = {"Date": "DATE", "Time": "TIME(6)", "DateTime": "DATETIME(6)"}
+    return f"CAST({_LITERALS[tag](content)} AS {kinds[tag]})"
+
+
 def _clock(parts: dict[str, int]) -> str:
     fraction = f".{parts['subsecond']:06d}" if parts["subsecond"] else ""
     return f"{parts['hour']:02d}:{parts['minute']:02d}:{parts['second']:02d}{fraction}"
@@ -174,6 +195,7 @@ _LITERALS: dict[str, Callable[[Any], str]] = {
     "DateTime": _datetime,
     "Timestamp": _timestamp,
     "Json": _json,
+    "JsonTyped": _typed_json,
     "Geometry": _bytes,
     "Vector": _bytes,
 }

@@ -15,13 +15,13 @@ from typing import Any, cast
 from cdc.codec import text_decoder
 from cdc.errors import PromiseError
 from cdc.producer.changes import RowDecoder
-from cdc.producer.json_binary import json_text
+from cdc.producer.decimals import decimal_reader
+from cdc.producer.json_binary import json_value
 from cdc.producer.table_map import ENUM, SET, Column, Table
 
 __all__ = ["row_decoder"]
 
 _INTEGER_WIDTHS = {1: 1, 2: 2, 9: 3, 3: 4, 8: 8}
-_DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # bytes for 0 to 9 decimal digits
 
 _Code = tuple[list[str], str]  # lines that read the value and move p, and the expression of its JSON text
 
@@ -33,7 +33,7 @@ def row_decoder(table: Table, *, update: bool) -> RowDecoder:
     with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, IndexError or
     struct.error on broken data.
     """
-    constants: dict[str, Any] = {"b64": b2a_base64, "quote": encode_basestring, "json_text": json_text}
+    constants: dict[str, Any] = {"b64": b2a_base64, "quote": encode_basestring, "json_value": json_value}
     body = ["def decode(d, p):", " out = []", " end = len(d)", " while p < end:"]
     if update:
         body += _image(table, constants, "before")
@@ -102,32 +102,9 @@ def _float(column: Column, index: int, constants: dict[str, Any]) -> _Code:
 
 def _decimal(column: Column, index: int, constants: dict[str, Any]) -> _Code:
     precision, scale = column.meta >> 8, column.meta & 0xFF
-    width, convert = _decimal_reader(precision, scale)
+    width, convert = decimal_reader(precision, scale)
     constants[f"decimal{index}"] = convert
     return [f"x = decimal{index}(d[p:p+{width}])", f"p += {width}"], "'{\"Decimal\":\"' + x + '\"}'"
-
-
-def _decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], str]]:
-    """Width in bytes and reader of DECIMAL(precision, scale): nine digits in four bytes, the sign in the top bit."""
-    whole = precision - scale
-    digits = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]
-    fraction = [*[9] * (scale // 9), *([scale % 9] if scale % 9 else [])]
-    width = sum(_DIGIT_BYTES[count] for count in digits + fraction)
-    plan = [(count, _DIGIT_BYTES[count]) for count in digits + fraction]
-
-    def convert(data: bytes) -> str:
-        negative = not data[0] & 0x80
-        number = int.from_bytes(data, "big") ^ (1 << (8 * width - 1))
-        raw = (number ^ ((1 << (8 * width)) - 1) if negative else number).to_bytes(width, "big")
-        texts, at = [], 0
-        for count, size in plan:
-            texts.append(f"{int.from_bytes(raw[at : at + size], 'big'):0{count}d}")
-            at += size
-        integral = "".join(texts[: len(digits)]).lstrip("0") or "0"
-        text = integral + ("." + "".join(texts[len(digits) :]) if scale else "")
-        return "-" + text if negative else text
-
-    return width, convert
 
 
 def _string_value(column: Column, constants: dict[str, Any]) -> str:
@@ -159,7 +136,7 @@ def _blob(column: Column, index: int, constants: dict[str, Any]) -> _Code:
 
 
 def _json(column: Column, index: int, constants: dict[str, Any]) -> _Code:
-    return _sized(column.meta), "'{\"Json\":' + json_text(x) + '}'"
+    return _sized(column.meta), "json_value(x)"
 
 
 def _bytes(tag: str) -> Callable[[Column, int, dict[str, Any]], _Code]:

@@ -194,3 +194,11 @@ def test_what_is_no_value_is_refused(value: Any) -> None:
 def test_zeros_and_error_values_are_told_apart() -> None:
     assert exact("a", {"Double": -0.0}) != exact("a", {"Double": 0.0})
     assert exact("a", {"Enum": 0}) != exact("a", {"Enum": ""})
+
+
+def test_a_document_with_members_of_sql_types_keeps_them() -> None:
+    node = {"object": {"a'b": {"array": [1, 1.5, None, {"Decimal": "-1.50"}]}}}
+    assert literal({"JsonTyped": node}) == (
+        "CAST(JSON_OBJECT('a''b',JSON_ARRAY(CAST('1' AS JSON),CAST('1.5' AS JSON),CAST('null' AS JSON),"
+        "CAST(-1.50 AS DECIMAL(65,2)))) AS JSON)"
+    )
