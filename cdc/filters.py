@@ -42,12 +42,16 @@ class Filters:
                 )
         for key in ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables"):
             self._compiled[key] = _pattern(getattr(self, key))
+        self._compiled["their_dbs"] = _pattern(glob.partition(".")[0] for glob in self.include_tables)
 
     def wants_database(self, database: str) -> bool:
         """Whether anything of this database may pass (a table filter can still leave out its tables)."""
         if database in SYSTEM_DATABASES:
             return False
         include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
+        their = self._compiled["their_dbs"]
+        if their is not None and their.match(database) is None:
+            return False
         if include is not None:
             return include.match(database) is not None
         return exclude is None or exclude.match(database) is None

@@ -10,6 +10,7 @@ __all__ = ["Retry"]
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
+_HELD = 30.0  # an attempt that works for so long has ended the trouble before it
 
 
 class Retry:
@@ -24,7 +25,12 @@ class Retry:
         self._stop = stop
         self._wait = _FIRST_WAIT
         self._failing_since: float | None = None
+        self._waited_at: float | None = None
         self.succeeded = False
+
+    def connected(self) -> None:
+        """The servers were there; only an attempt that holds for a while ends the count, or ``success``."""
+        self.succeeded = True
 
     def success(self) -> None:
         """The servers answer: the next failure starts a new count."""
@@ -41,9 +47,12 @@ class Retry:
         if not self.succeeded:
             raise UserError(error.what, where=error.where, hint=error.hint)
         now = time.monotonic()
+        if self._waited_at is not None and now - self._waited_at > _HELD:
+            self.success()
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self._seconds:
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
+        self._waited_at = time.monotonic()
         self._wait = min(2 * self._wait, _LONGEST_WAIT)

@@ -11,7 +11,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc import profile, service
-from cdc.errors import UserError
+from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
 from cdc.record import Record, Row
 from cdc.values import Value, display
@@ -82,7 +82,8 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
             elif error.code() == KafkaError._PARTITION_EOF:
                 at_end = True
             else:
-                raise _translated(error, kafka)
+                problem = _translated(error, kafka)
+                raise Disconnected(problem.what, where=problem.where, hint=problem.hint) if at_end else problem
             if at_end or last is None:
                 yield from kept
                 kept.clear()

@@ -9,6 +9,7 @@ import select
 import ssl
 import threading
 from collections.abc import Iterator
+from struct import error as StructError
 from typing import Any, Self
 from zlib import crc32
 
@@ -25,6 +26,7 @@ __all__ = ["BinlogSource"]
 _CHUNK = 1 << 18
 _MAX_PACKET = 0xFFFFFF
 _CHECKSUM_BYTES = 4
+_TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 
 
 class BinlogSource:
@@ -60,7 +62,11 @@ class BinlogSource:
         server cannot be reached.
         """
         # Announcing CRC32 is right for files with and without checksums: each file's format description says which.
-        settings = settings | {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
+        settings = (
+            settings
+            | _TIMEOUTS
+            | {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
+        )
         reader = BinLogStreamReader(
             connection_settings=settings,
             server_id=server_id,
@@ -77,6 +83,14 @@ class BinlogSource:
         )
         try:
             reader._BinLogStreamReader__connect_to_stream()
+        except (ValueError, StructError) as error:
+            # What the library can't encode: a GTID set with tags, an offset of more than 32 bits.
+            reader.close()
+            raise UserError(
+                f"the leader cannot be asked for this place: {error}",
+                where=f"{name}, position {position}",
+                hint="with GTIDs switched on and none with a tag, any place can be asked for",
+            ) from None
         except (pymysql.MySQLError, OSError) as error:
             reader.close()
             raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None
@@ -122,6 +136,12 @@ class BinlogSource:
             data = packet[1:-_CHECKSUM_BYTES] if summed else packet[1:]
         else:
             data = packet[1 : len(packet) - self._checksum]
+            if self._checksum and crc32(data) != int.from_bytes(packet[-_CHECKSUM_BYTES:], "little"):
+                raise PromiseError(
+                    "an event's checksum is wrong: the leader's binlog is damaged",
+                    where=f"after {self._file}:{self._end}",
+                    hint="check the leader's disk; give the producer a new topic and the follower a fresh copy",
+                )
         header = ev.header(data)
         end = self._end_of(kind, header)
         event = RawEvent(kind, data, self._file, end - header.event_length if end else 0, end)

@@ -29,6 +29,7 @@ class Entry:
     """What is out: everything before ``position`` (and in ``gtid_set``), which is every sequence below the next.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
+    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on.
     """
 
     next_sequence: int
@@ -38,6 +39,7 @@ class Entry:
     partial: Partial | None = None
     counts: dict[str, int] = field(default_factory=dict)
     instance: str = ""
+    gtids_complete: bool = False
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -64,6 +66,8 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
     Raises UserError where another leader's entries are there, Disconnected where the brokers do not answer.
     """
     for message in topic_tail.backwards(properties, topic, committed=committed):
+        if not message.value():
+            continue  # aborted, to end a transaction that hung (module settlement)
         key = str(message.key() or b"", "utf-8", "replace")
         if key != resource:
             raise UserError(

@@ -34,7 +34,7 @@ class Token(NamedTuple):
 
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?![!+M]).*?\*/|/\*[!M]+\d*|\*/|/\*\+.*?\*/)
+    r"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/)
     |`(?P<backtick>(?:[^`]|``)*)`
     |"(?P<double>(?:[^"\\]|""|\\.)*)"
     |'(?P<single>(?:[^'\\]|''|\\.)*)'
@@ -43,10 +43,15 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+# Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
+_PLAIN_TOKEN = re.compile(
+    _TOKEN.pattern.replace(r'[^"\\]|""|\\.', '[^"]|""').replace(r"[^'\\]|''|\\.", "[^']|''"), _TOKEN.flags
+)
 
-def tokens(text: str, *, ansi_quotes: bool) -> Iterator[Token]:
+
+def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
     """The statement's tokens; comments are left out, the content of executable ones (``/*!80000 … */``) is not."""
-    for match in _TOKEN.finditer(text):
+    for match in (_TOKEN if backslash_escapes else _PLAIN_TOKEN).finditer(text):
         kind = match.lastgroup
         content = match.group(kind) if kind else ""
         if kind == "backtick":
@@ -67,9 +72,10 @@ _DEFINITION = {"CREATE", "ALTER", "DROP"}
 _OBJECTS = {
     "TABLE": "Table", "DATABASE": "Database", "SCHEMA": "Database", "INDEX": "Index", "VIEW": "View",
     "TRIGGER": "Trigger", "PROCEDURE": "Procedure", "FUNCTION": "Function", "EVENT": "Event",
+    "LIBRARY": "Library",
 }  # fmt: skip
 _ACCOUNT_OBJECTS = {"USER", "ROLE"}
-_SERVER_OBJECTS = {"SERVER", "TABLESPACE", "UNDO", "LOGFILE", "RESOURCE", "SPATIAL_REFERENCE", "INSTANCE", "LIBRARY"}
+_SERVER_OBJECTS = {"SERVER", "TABLESPACE", "UNDO", "LOGFILE", "RESOURCE", "SPATIAL_REFERENCE", "INSTANCE"}
 
 
 @dataclass(slots=True)
@@ -123,13 +129,16 @@ class _Reader:
             raise ValueError(f"{word} is missing")
 
 
-def classify(text: str, *, database: str, ansi_quotes: bool) -> tuple[str, tuple[Effect, ...]]:
+def classify(
+    text: str, *, database: str, ansi_quotes: bool, backslash_escapes: bool = True
+) -> tuple[str, tuple[Effect, ...]]:
     """The statement's kind and, for ``ddl``, its effects.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
     ``temporary``, ``dml``, ``unknown``.
     """
-    reader = _Reader(list(tokens(text, ansi_quotes=ansi_quotes)), database)
+    items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes))
+    reader = _Reader(items, database)
     head = reader.peek()
     if head in _TRANSACTION:
         return _transaction(reader), ()
@@ -165,6 +174,8 @@ def _definition(reader: _Reader) -> tuple[str, tuple[Effect, ...]]:
         return "unknown", ()
     reader.at += 1
     kind = _object_kind(reader)
+    if kind == "Function" and [item.word() for item in reader.items[-2:]] == ["SONAME", ""]:
+        return "admin", ()  # a loadable function belongs to the server, not to a database
     if kind in ("account", "admin", "temporary"):
         return kind, ()
     effects = tuple(_effects(verb.capitalize(), kind, reader))
@@ -216,8 +227,6 @@ def _effects(verb: str, kind: str, reader: _Reader) -> Iterator[Effect]:
         yield from (Effect(action, *name) for name in reader.names())
     elif verb == "Alter" and kind == "Table":
         yield from _alter_table(reader)
-    elif kind == "Function" and any(item.word() == "SONAME" for item in reader.items):
-        return  # a loadable function belongs to the server, not to a database
     else:
         yield Effect(action, *reader.name())
 
@@ -245,6 +254,13 @@ def _alter_table(reader: _Reader) -> Iterator[Effect]:
             if not (reader.take("TO") or reader.take("AS")):
                 reader.mark("=")
             yield Effect("RenameTable", *table, to=reader.name())
-        elif token.word() == "EXCHANGE":
+        elif token.word() in ("DISCARD", "IMPORT") and _tablespace(reader):
+            raise ValueError("the rows of an imported tablespace are in no binlog")
+        elif token.word() == "EXCHANGE" and reader.take("PARTITION"):
             reader.skip_to("TABLE")
             yield Effect("AlterTable", *reader.name())
+
+
+def _tablespace(reader: _Reader) -> bool:
+    """Whether DISCARD or IMPORT is followed by [PARTITION names] TABLESPACE."""
+    return any(item.word() == "TABLESPACE" for item in reader.items[reader.at :])

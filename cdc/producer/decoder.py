@@ -47,6 +47,7 @@ class Decoder:
         self._tables: dict[int, TableShape | None] = {}
         self._shapes: dict[tuple[int, bytes], TableShape] = {}
         self._named: ev.Gtid | None = None
+        self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
 
@@ -59,31 +60,42 @@ class Decoder:
             if event is None:
                 yield Idle()
                 continue
-            kind = event.type
-            if kind in _OPERATIONS:
-                rows = self._rows(event)
-                if rows is not None:
-                    yield rows
-            elif kind == ev.TABLE_MAP:
-                self._table_map(event)
-            elif kind in (ev.GTID, ev.ANONYMOUS_GTID):
-                self._named = ev.gtid(event)
-            elif kind == ev.QUERY:
-                yield from self._query(event)
-            elif kind == ev.XID:
-                yield self._commit(event)
-            elif kind == ev.TRANSACTION_PAYLOAD:
-                yield from self.decode(payload(event))
-            elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
-                yield from self._moved(ev.heartbeat(event))
-            elif kind == ev.ROTATE:
-                self._tables.clear()
-                yield from self._moved(ev.rotate(event))
-            elif kind == ev.FORMAT_DESCRIPTION:
-                # A restarted server counts table ids from the start again.
-                self._tables.clear()
-            elif kind not in ev.HARMLESS:
-                raise _unknown_event(event)
+            try:
+                yield from self._event(event)
+            except (ValueError, LookupError, StructError, RuntimeError) as error:
+                raise PromiseError(
+                    f"event {event.type} ({ev.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+                    where=str(event.position),
+                    hint="this leader writes what this version of cdc does not know",
+                ) from None
+
+    def _event(self, event: RawEvent) -> Iterator[Change]:
+        kind = event.type
+        if kind in _OPERATIONS:
+            rows = self._rows(event)
+            if rows is not None:
+                yield rows
+        elif kind == ev.TABLE_MAP:
+            self._table_map(event)
+        elif kind in (ev.GTID, ev.ANONYMOUS_GTID):
+            self._require_closed(event)
+            self._named, self._named_at = ev.gtid(event), event.position
+        elif kind == ev.QUERY:
+            yield from self._query(event)
+        elif kind == ev.XID:
+            yield self._commit(event)
+        elif kind == ev.TRANSACTION_PAYLOAD:
+            yield from self.decode(payload(event))
+        elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
+            yield from self._moved(ev.heartbeat(event))
+        elif kind == ev.ROTATE:
+            self._tables.clear()
+            yield from self._moved(ev.rotate(event))
+        elif kind == ev.FORMAT_DESCRIPTION:
+            # A restarted server counts table ids from the start again.
+            self._tables.clear()
+        elif kind not in ev.HARMLESS:
+            raise _unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[Moved]:
         # Inside a transaction the place to resume from is still its start.
@@ -98,9 +110,18 @@ class Decoder:
                 where=str(event.position),
                 hint="the leader must be MySQL 8.0 or newer",
             )
+        self._require_closed(event)
         self._named = None
         self._in_transaction, self._saw_rows = True, False
-        return Begin(named.gtid or str(event.position), named.gtid, named.commit_us)
+        return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us)
+
+    def _require_closed(self, event: RawEvent) -> None:
+        if self._in_transaction:
+            raise PromiseError(
+                "a transaction begins before the one before it has ended",
+                where=str(event.position),
+                hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
+            )
 
     def _commit(self, event: RawEvent) -> Commit:
         self._in_transaction = False
@@ -171,8 +192,19 @@ class Decoder:
         query = ev.query(event)
         charset, _ = self._collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
         text = _statement_text(query.text, charset, event)
-        ansi_quotes = "ANSI_QUOTES" in query.variables.get("sql_mode", "")
-        kind, effects = classify(text, database=query.database, ansi_quotes=ansi_quotes)
+        modes = query.variables.get("sql_mode", "").split(",")
+        kind, effects = classify(
+            text,
+            database=query.database,
+            ansi_quotes="ANSI_QUOTES" in modes,
+            backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
+        )
+        if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
+            raise PromiseError(
+                f"a statement failed on the leader in part (error {query.variables['error_code']}): {text[:80]}",
+                where=str(event.position),
+                hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
+            )
         if kind == "begin":
             yield self._begin(event)
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
@@ -218,6 +250,8 @@ def _columns_json(table: Table) -> str:
 
 
 def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
+    if text.isascii() and charset not in ("ucs2", "utf16", "utf16le", "utf32"):
+        return text.decode("ascii")
     decode = text_decoder("utf8mb4" if charset == "binary" else charset)
     try:
         if decode is None:

@@ -32,20 +32,29 @@ _DENIED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.TOPIC_EXCEPTION,
     }
 )
+_NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
 @dataclass(slots=True)
 class _Reports:
     """What librdkafka tells in its callbacks, which run inside of our calls."""
 
-    too_large: PromiseError | None = None
+    refused: PromiseError | None = None
     lost: str = ""
 
     def on_delivery(self, error: KafkaError, message: Message) -> None:
+        topic, value = message.topic() or "", message.value() or b""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            self.too_large = _size_error(message.topic() or "", message.key() or b"", message.value() or b"")
+            self.refused = _size_error(topic, message.key() or b"", value)
+        elif error.code() in _NOT_TAKEN:
+            self.refused = PromiseError(
+                f"Kafka refuses a record: {error.str()}",
+                where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
+                hint="change the topic's settings so that it takes the record, or the leader's clock",
+            )
 
     def on_error(self, error: KafkaError) -> None:
         if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
@@ -114,8 +123,9 @@ class KafkaSink:
             producer = Producer(settings | properties, logger=LIBRDKAFKA)
             # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
             producer.init_transactions(_ANSWER_SECONDS)
+            newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
+            _require_matching(topic, newest, end=end_offset(properties, topic, committed=False))
             entry, rolled_back = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
-            _require_matching(topic, entry, end=end_offset(properties, topic))
         except KafkaException as error:
             raise _translated(error, topic) from None
         reports.lost = ""
@@ -152,14 +162,19 @@ class KafkaSink:
                 self._producer.commit_transaction(1.0)
                 break
             except KafkaException as error:
-                if self._reports.too_large:
-                    raise self._reports.too_large from None
+                self._raise_refused()
                 if self._stop.is_set():
                     give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
                 if not error.args[0].retriable() or time.monotonic() > give_up:
                     raise _translated(error, self._topic) from None
         self.entry = entry
         self._begun_at, self.records, self.bytes = None, 0, 0
+
+    def _raise_refused(self) -> None:
+        """Raise what a delivery report said: it is the reason why the transaction fails."""
+        self._producer.poll(0)
+        if self._reports.refused:
+            raise self._reports.refused
 
     def check(self) -> None:
         """Raise Disconnected where a broker went away, even if it is back.
@@ -183,6 +198,8 @@ class KafkaSink:
             return
 
     def _begin(self) -> None:
+        # A transaction begun after a broker was away would take one along that lost its end.
+        self.check()
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
@@ -203,6 +220,7 @@ class KafkaSink:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise _size_error(topic, key, value) from None
+                self._raise_refused()
                 raise _translated(error, topic) from None
 
 
@@ -217,7 +235,9 @@ def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
 def _topics(topic: str, properties: dict[str, Any]) -> dict[str, dict[str, str]]:
     """The topics that one leader needs, each with the settings with which it is created."""
     largest = properties.get("message.max.bytes")
-    records = {"max.message.bytes": str(largest)} if largest else {}
+    records = {"cleanup.policy": "delete", "retention.bytes": "-1"}
+    if largest:
+        records["max.message.bytes"] = str(largest)
     # Only closed segments are compacted, so small ones keep the commit log small.
     commits = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
     return {topic: records, f"{topic}.commits": commits}

@@ -74,9 +74,9 @@ def _session(
         entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
         entry = replace(entry, instance=instance)
         sink.commit(entry)
-        retry.success()
+        retry.connected()
         log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
-        router, progress = _router(profile, entry), Progress(entry, cut=cut, keeps_gtids=leader.gtid_on)
+        router, progress = _router(profile, entry), Progress(entry, cut=cut)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
             changes = decoder.decode(source.events(stop))
@@ -121,8 +121,12 @@ def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress)
     """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
     try:
         yield
-    except PromiseError:
-        _commit_whole(sink, router, progress)
+    except PromiseError as reason:
+        try:
+            _commit_whole(sink, router, progress)
+        except Disconnected:
+            # What stops the stream is told; what could not be committed is read again the next time.
+            raise reason from None
         raise
     _commit_whole(sink, router, progress)
 
@@ -173,5 +177,5 @@ def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource
         replica_uuid=ddl_uuid(f"cdc-producer {name}"),
         heartbeat_seconds=profile.producer.heartbeat_seconds,
         position=entry.position,
-        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on else None,
+        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None,
     )

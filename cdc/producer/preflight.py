@@ -17,6 +17,7 @@ _UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
 _DENIED = frozenset({1044, 1045, 1698})
 _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
+_ANSWER_SECONDS = 30
 _NO_BINARY_LOG = 1381
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
@@ -24,6 +25,8 @@ _SETTINGS = {
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
     "binlog_row_value_options": ("", "SET PERSIST binlog_row_value_options = ''"),
+    # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
+    "lower_case_table_names": ("0", "only a new server can have another value"),
 }
 _IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode", "gtid_executed", "gtid_purged")
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
@@ -52,7 +55,10 @@ def inspect(settings: dict[str, Any], *, name: str) -> Leader:
     mends it.
     """
     try:
-        with pymysql.connect(**settings) as connection, connection.cursor() as cursor:
+        with (
+            pymysql.connect(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
+            connection.cursor() as cursor,
+        ):
             return _ask(cursor, name)
     except pymysql.MySQLError as error:
         raise _translated(error, name) from None
@@ -73,7 +79,13 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    file, offset = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0][:2]
+    file, offset, only, ignored = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0][:4]
+    if only or ignored:
+        raise UserError(
+            "the leader does not log all databases",
+            where=name,
+            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
+        )
     return Leader(
         name=name,
         version=variables["version"],
@@ -160,6 +172,12 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, cut: str)
             hint="run the version and the settings of before until that transaction is through",
         )
     if entry.server_uuid != leader.server_uuid:
+        if entry.partial:
+            raise UserError(
+                f"transaction {entry.partial.transaction} is half out, and another server has cut it in other parts",
+                where=leader.name,
+                hint=f"run against the server {entry.server_uuid} until that transaction is through, or {_FRESH_COPY}",
+            )
         # Another server with our history: its files have names and offsets of their own, the GTIDs lead.
         return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
     return entry
@@ -185,13 +203,14 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
         position=position,
         gtid_set=str(executed) if leader.gtid_on else "",
         server_uuid=leader.server_uuid,
+        gtids_complete=leader.gtid_on,
     )
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
     """Raise UserError unless the server still has everything that follows ``entry``, and all that came before it."""
     ours = GtidSet.parse(entry.gtid_set)
-    if leader.gtid_on and ours:
+    if leader.gtid_on and entry.gtids_complete and ours:
         _require_gtids(leader, ours)
     elif leader.server_uuid != entry.server_uuid:
         raise UserError(

@@ -15,11 +15,11 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 class Progress:
     """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records."""
 
-    def __init__(self, entry: Entry, *, cut: str, keeps_gtids: bool) -> None:
+    def __init__(self, entry: Entry, *, cut: str) -> None:
         self._entry = entry
         self._cut = cut
         self._gtids = GtidSet.parse(entry.gtid_set)
-        self._keeps_gtids = keeps_gtids or bool(self._gtids)
+        self._gtids_complete = entry.gtids_complete
         self._open: Begin | None = None
         self._half_out = entry.partial
         self._committed_at = time.monotonic()
@@ -30,8 +30,10 @@ class Progress:
         """Take a change into account."""
         if isinstance(change, Begin):
             self._open = change
+            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
-            if self._open is not None and self._open.gtid is not None and self._keeps_gtids:
+            if self._open is not None and self._open.gtid is not None:
                 self._gtids.add(self._open.gtid)
             self._open = self._half_out = None
             self._advance(change.end)
@@ -67,9 +69,10 @@ class Progress:
             position=self.position,
             gtid_set=str(self._gtids),
             partial=partial,
+            gtids_complete=self._gtids_complete,
         )
 
 
-def _place(position: Position) -> tuple[int, Position]:
+def _place(position: Position) -> tuple[int, int]:
     # binlog.1000000 comes after binlog.999999
-    return len(position.file), position
+    return int(position.file.rpartition(".")[2]), position.offset

@@ -119,6 +119,11 @@ class Router:
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
         yield from self._release(last=True)
+        if self._skip and self._index <= self._skip:
+            raise PromiseError(
+                f"{self._skip} records of a transaction are out, but it now has {self._index}",
+                hint="the leader logged it anew: give the producer a new topic and the follower a fresh copy",
+            )
         self._skip = 0
 
     def _hold(self, part: _Part) -> Iterator[Message]:

@@ -7,7 +7,6 @@ whichever way that one ends. So before anything is written, it is ended here: wh
 decides which entry is true, and all the rest is rolled back.
 """
 
-import json
 from typing import Any
 
 from confluent_kafka import Producer
@@ -16,6 +15,7 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.producer.topic_tail import backwards, end_offset
+from cdc.record import Record
 
 __all__ = ["settled_entry"]
 
@@ -33,9 +33,10 @@ def settled_entry(
     """
     hanging = [name for name in (topic, commits) if _hangs(properties, name)]
     newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
-    if not hanging:
-        return newest, []
+    # Compared also when nothing hangs: it may have been rolled back just before a crash.
     entry = _entry_of(properties, _visible(properties, topic), newest, commits=commits, resource=resource)
+    if not hanging:
+        return entry, []
     _roll_back(producer, hanging)
     if any(_hangs(properties, name) for name in hanging):
         raise Disconnected(
@@ -52,15 +53,19 @@ def _hangs(properties: dict[str, Any], topic: str) -> bool:
     return end_offset(properties, topic) < written
 
 
-def _visible(properties: dict[str, Any], topic: str) -> int:
-    """The sequence after that of the newest record that readers can see."""
+def _visible(properties: dict[str, Any], topic: str) -> int | None:
+    """The sequence after that of the newest record that readers can see; None where there is no record to tell."""
     newest = next(backwards(properties, topic), None)
-    return 0 if newest is None else int(json.loads(newest.value() or b"{}")["sequence"]) + 1
+    if newest is None:
+        return None
+    place = f"topic {topic}, offset {newest.offset()}"
+    return Record.parse(newest.value() or b"", where=place).sequence + 1
 
 
 def _entry_of(
-    properties: dict[str, Any], next_sequence: int, newest: Entry | None, *, commits: str, resource: str
+    properties: dict[str, Any], visible: int | None, newest: Entry | None, *, commits: str, resource: str
 ) -> Entry | None:
+    next_sequence = 0 if visible is None else visible
     if newest is None and next_sequence == 0:
         return None
     if newest is not None and newest.next_sequence == next_sequence:

@@ -27,7 +27,10 @@ SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
 class Supervised:
-    """A program that is started again whenever it ends, as a service manager does. Only exit status 3 is a failure."""
+    """A program that is started again whenever it ends, as a service manager does.
+
+    It may end because a server is away when it starts (2) or stays away (4); any other end is a failure.
+    """
 
     def __init__(self, program: str, profile: Path, log: Path) -> None:
         self._command = [BIN / program, profile]
@@ -55,7 +58,7 @@ class Supervised:
         with self._log.open("ab") as log:
             while not self._stop.is_set() and not self.broken:
                 self._process = subprocess.Popen(self._command, stderr=log)
-                if self._process.wait() == 3:
+                if self._process.wait() not in (2, 4, 0, -signal.SIGKILL):
                     self.broken = self._log.read_text()[-2000:]
                 self._stop.wait(0.2)
 

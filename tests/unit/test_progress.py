@@ -11,7 +11,7 @@ from cdc.producer.commit_log import Entry, Partial
 from cdc.producer.progress import Progress
 
 UUID = "5f6a0f4e-0000-11ee-8000-000000000001"
-START = Entry(7, Position("binlog.000001", 4), f"{UUID}:1-3", UUID)
+START = Entry(7, Position("binlog.000001", 4), f"{UUID}:1-3", UUID, gtids_complete=True)
 
 
 @given(st.none() | st.builds(Partial, st.text(), st.integers(0), st.text()), st.dictionaries(st.text(), st.integers(0)))
@@ -27,7 +27,7 @@ def test_anything_else_is_refused(text: bytes) -> None:
 
 
 def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
-    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress = Progress(START, cut="c")
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
     assert not progress.between_transactions
     progress.note(Commit(Position("binlog.000001", 300)))
@@ -35,8 +35,15 @@ def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
     assert (entry.next_sequence, entry.gtid_set, entry.position.offset, entry.partial) == (9, f"{UUID}:1-4", 300, None)
 
 
+def test_a_transaction_without_a_gtid_ends_the_use_of_gtids() -> None:
+    progress = Progress(START, cut="c")
+    progress.note(Begin("binlog.000001:4", None, 0))
+    progress.note(Commit(Position("binlog.000001", 300)))
+    assert not progress.entry(next_sequence=8, sent=0).gtids_complete
+
+
 def test_an_open_transaction_is_counted_and_its_start_kept() -> None:
-    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress = Progress(START, cut="c")
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
     entry = progress.entry(next_sequence=12, sent=5)
     assert entry.partial == Partial(f"{UUID}:4", 5, "c")
@@ -45,7 +52,7 @@ def test_an_open_transaction_is_counted_and_its_start_kept() -> None:
 
 def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None:
     half = Partial(f"{UUID}:4", 5, "c")
-    progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half), cut="c", keeps_gtids=True)
+    progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half), cut="c")
     progress.note(Moved(Position("binlog.000001", 200)))
     assert progress.entry(next_sequence=12, sent=0).partial == half
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
@@ -54,7 +61,7 @@ def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None
 
 
 def test_the_position_never_goes_back_and_files_count_by_number() -> None:
-    progress = Progress(START, cut="c", keeps_gtids=True)
+    progress = Progress(START, cut="c")
     progress.note(Moved(Position("binlog.1000000", 4)))
     progress.note(Moved(Position("binlog.999999", 900)))
     assert progress.position == Position("binlog.1000000", 4)

@@ -78,12 +78,28 @@ def test_any_split_keeps_rows_order_sequence_and_one_last(events: list[list[str]
     assert values == [name for names in events for name in names]
 
 
-@given(st.integers(min_value=1, max_value=5))
+@given(st.integers(min_value=1, max_value=4))
 def test_a_transaction_that_is_half_out_goes_on_where_it_was_cut(sent: int) -> None:
     changes = [rows("x" * 400, "y" * 400, "z" * 400), rows("a"), rows("b"), rows("c")]
     whole = records(transaction(router(), *changes))
+    assert [len(record.rows) for record in whole] == [2, 1, 1, 1, 1]
     rest = records(transaction(router(next_sequence=5 + sent, half_out=(GTID, sent)), *changes))
     assert rest == whole[sent:]
+
+
+@pytest.mark.parametrize("sent", [2, 3])
+def test_a_transaction_that_has_become_shorter_stops(sent: int) -> None:
+    with pytest.raises(PromiseError, match="but it now has 2"):
+        list(transaction(router(half_out=(GTID, sent)), rows("a"), rows("b")))
+
+
+def test_rows_share_a_record_only_up_to_its_size() -> None:
+    messages = list(transaction(router(), rows(*["é" * 100] * 20)))
+    sizes = [
+        len(json.dumps(json.loads(message.value)["operation"], ensure_ascii=False).encode()) for message in messages
+    ]
+    assert len(messages) > 1
+    assert max(sizes) < 1200
 
 
 def test_another_transaction_than_the_one_half_out_stops() -> None:
