@@ -124,6 +124,10 @@ class KafkaSource:
                 error = message.error()
                 if error is None:
                     yield self._located(message)
+                    partition, offset = _place(message)
+                    # Under a steady load the end of the partition may never be met.
+                    if until is not None and offset + 1 >= until[partition]:
+                        behind.discard(partition)
                 elif error.code() == KafkaError._PARTITION_EOF:
                     self._down_since = None
                     partition, offset = _place(message)

@@ -6,12 +6,11 @@ After a crash the follower's own executed GTID set tells whether the statement r
 a connection that we lost: SET gtid_next waits for it.
 
 CREATE TABLE … SELECT comes as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after that form
-(error 3977), so the table is created under its GTID without it, and the rows, the done row and the checkpoint commit
+(error 3977), so the table is created and committed under its GTID, and the rows, the done row and the checkpoint commit
 together. Between the two an empty table can be seen on the follower.
 """
 
 import logging
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -62,7 +61,6 @@ _RESTRICTED = frozenset({
     "default_table_encryption",
 })  # fmt: skip
 _NOT_APPLIED = ("Trigger", "Event")
-_ATOMIC_CREATE = re.compile(r"\s+START\s+TRANSACTION\s*\Z", re.IGNORECASE)
 _UNKNOWN_DATABASE = 1049
 
 
@@ -89,7 +87,9 @@ class Ledger:
             event(
                 _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=_short(record.query)
             )
-            return Statement(self._insert(record, state="not applied", note=reason).encode(), 1)
+            # An intent may be there already: the filters left the statement out after the follower had refused it.
+            settled = " ON DUPLICATE KEY UPDATE state='not applied', note=VALUES(note), finished_at=NOW(6)"
+            return Statement((self._insert(record, state="not applied", note=reason) + settled).encode())
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)
         if not self._executed(gtid):
@@ -148,12 +148,14 @@ class Ledger:
         try:
             context = dict(record.context or {})
             _enter_database(session, context.get("database", ""))
-            statement = _ATOMIC_CREATE.sub("", record.query) if not record.last else record.query
             # The one statement after this runs under the GTID.
             session.run(
                 [b"SET autocommit=1", *_assignments(session, context), f"SET gtid_next={quoted(gtid)}".encode()]
             )
-            session.run([_encoded(statement, context.get("charset", "utf8mb4"))])
+            session.run([_encoded(record.query, context.get("charset", "utf8mb4"))])
+            if not self._executed(gtid):
+                # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
+                session.run([b"COMMIT"])
         except Refused as error:
             raise _refusal(record, gtid, error) from None
         finally:

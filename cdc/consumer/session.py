@@ -29,7 +29,9 @@ STRICT = f"SET SESSION sql_mode='{_SQL_MODE}'".encode()
 LAX = f"SET SESSION sql_mode='{_SQL_MODE.partition(',')[2]}'".encode()
 _SETUP = (
     f"SET SESSION sql_mode='{_SQL_MODE}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
-    "foreign_key_checks=1, unique_checks=1"
+    "foreign_key_checks=1, unique_checks=1, "
+    # Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
+    "innodb_lock_wait_timeout=10, lock_wait_timeout=10"
 )
 
 

@@ -44,6 +44,8 @@ _REPLICATION = (
     "--enforce-gtid-consistency=ON",
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
+    # Functions are replicated as they are created; without, that would take SUPER.
+    "--log-bin-trust-function-creators=ON",
 )
 
 

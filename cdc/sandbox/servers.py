@@ -17,6 +17,7 @@ from cdc.sandbox.profiles import ProfileFiles
 __all__ = ["Servers"]
 
 _NAMES = ("leader", "follower", "kafka")
+_MARKER = ".cdc-sandbox"
 _PORTS = "ports.json"
 
 
@@ -33,7 +34,7 @@ class Servers:
     @classmethod
     def found(cls, folder: Path) -> Self:
         """Those that another process started in this folder. Raises UserError when there never were any."""
-        if not any((folder / name).exists() for name in _NAMES):
+        if not (folder / _MARKER).exists():
             raise UserError("there is no sandbox", where=str(folder), hint="start one: cdc-sandbox up")
         file = folder / _PORTS
         return cls(folder, **(json.loads(file.read_text()) if file.exists() else {}))
@@ -48,6 +49,7 @@ class Servers:
                 raise UserError(
                     f"{name} runs already", where=str(self.folder), hint="cdc-sandbox down, or another --dir"
                 )
+        self._claim()
         java()  # asked before anything is fetched or started
         started: list[MySql | Kafka] = []
         try:
@@ -79,11 +81,21 @@ class Servers:
         for _, server in self._each():
             server.kill()
 
+    def _claim(self) -> None:
+        """Mark the folder as ours. Raises UserError where others' things have our names: `wipe` removes ours."""
+        taken = [name for name in _NAMES if (self.folder / name).exists()]
+        if taken and not (self.folder / _MARKER).exists():
+            raise UserError(f"{taken[0]} is there already", where=str(self.folder), hint="choose another --dir")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _MARKER).touch()
+
     def wipe(self) -> None:
         """Remove what the servers wrote, and nothing else that is in the folder. They must not run."""
+        if not (self.folder / _MARKER).exists():
+            return
         for name in _NAMES:
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        for name in (_PORTS, "mysql-leader", "mysql-follower"):
+        for name in (_PORTS, _MARKER, "mysql-leader", "mysql-follower"):
             (self.folder / name).unlink(missing_ok=True)
 
     def status(self) -> dict[str, bool]:

@@ -1,5 +1,6 @@
 """cdc-audit: runs the audit through spark-submit on this machine, with the connector and the quiet it needs."""
 
+import json
 import os
 import re
 import shutil
@@ -46,9 +47,10 @@ def _run(options: Sequence[str]) -> int:
     # All of it runs here, so no name of this host needs to resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     status = _status(command(programs, environment, options, small=small), environment)
-    if status == 1 and not (given.report / JSON).exists():
+    report = given.report / JSON
+    if status in (0, 1) and (not report.exists() or json.loads(report.read_text())["exit_status"] != status):
         # spark-submit's own failures end with 1 too, which would read as drift.
-        raise UserError("Spark did not get as far as the audit", hint="what it said is above")
+        raise UserError("Spark did not get as far as the audit's end", hint="what it said is above")
     return status
 
 

@@ -45,7 +45,11 @@ _ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.se
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the audit and give its exit status."""
     options = arguments("audit.py").parse_args(argv)
-    return exit_status(lambda: _run(options), program="cdc-audit")
+    try:
+        return exit_status(lambda: _run(options), program="cdc-audit")
+    except Exception as error:  # noqa: BLE001 - whatever fails here is no verdict, and 1 would read as drift
+        print(f"cdc-audit: Spark failed: {type(error).__name__}: {str(error).splitlines()[:1]}", file=sys.stderr)
+        return 2
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -41,8 +41,8 @@ def span(kafka: Kafka) -> Span:
     """
     where = f"Kafka at {kafka.bootstrap_servers}"
     # The errors come to us as exceptions; librdkafka's own lines on standard error would only double them.
-    admin = AdminClient({**kafka.librdkafka, "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
     try:
+        admin = AdminClient({**kafka.librdkafka, "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
         topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if kafka.topic not in topics:
             raise UserError(f"no such topic: {kafka.topic}", where=where, hint="start cdc-producer, which creates it")

@@ -35,5 +35,12 @@ INSERT INTO b VALUES (7, 'x');
 TRUNCATE TABLE b;
 -- -> {"sequence":17,"affects":[{"action":"TruncateTable","uri":"flv://mysql-srv1/objects/b"}]}
 CREATE USER IF NOT EXISTS 'nobody'@'localhost';
+CREATE TABLE d ENGINE=InnoDB COMMENT='with options' SELECT id FROM a LIMIT 1;
+-- -> {"sequence":18,"transaction":{"index":0,"last":false}}
+-- -> {"sequence":19,"transaction":{"index":1,"last":true}}
+CREATE TABLE e COMMENT='no rows' SELECT id FROM a WHERE id < 0;
+-- -> {"sequence":20,"affects":[{"action":"CreateTable","uri":"flv://mysql-srv1/objects/e"}]}
+CREATE FUNCTION f(n INT) RETURNS INT DETERMINISTIC RETURN n + 1;
+-- -> {"sequence":21,"affects":[{"action":"CreateFunction","uri":"flv://mysql-srv1/objects/f"}]}
 DROP TABLE b2;
--- -> {"sequence":18,"affects":[{"action":"DropTable","uri":"flv://mysql-srv1/objects/b2"}]}
+-- -> {"sequence":22,"affects":[{"action":"DropTable","uri":"flv://mysql-srv1/objects/b2"}]}

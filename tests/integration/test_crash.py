@@ -50,15 +50,19 @@ class Supervised:
 
     def stop(self) -> None:
         self._stop.set()
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-        self._thread.join()
+        told = None
+        # The thread may just be starting one more process: that one is told too.
+        while self._thread.is_alive():
+            if self._process is not told and self._process is not None:
+                told = self._process
+                told.send_signal(signal.SIGTERM)
+            self._thread.join(0.1)
 
     def _run(self) -> None:
         with self._log.open("ab") as log:
             while not self._stop.is_set() and not self.broken:
                 self._process = subprocess.Popen(self._command, stderr=log)
-                if self._process.wait() not in (2, 4, 0, -signal.SIGKILL):
+                if self._process.wait() not in (2, 4, 0, -signal.SIGKILL, -signal.SIGTERM):
                     self.broken = self._log.read_text()[-2000:]
                 self._stop.wait(0.2)
 
@@ -81,6 +85,7 @@ def test_random_kills(
             if isinstance(victim, MySql | Kafka):
                 victim.start()
             assert not any(program.broken for program in programs), [program.broken for program in programs]
+    assert not any(program.broken for program in programs), [program.broken for program in programs]
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
 
