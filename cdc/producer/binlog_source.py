@@ -81,19 +81,7 @@ class BinlogSource:
             filter_non_implemented_events=False,
             enable_logging=False,
         )
-        try:
-            reader._BinLogStreamReader__connect_to_stream()
-        except (ValueError, StructError) as error:
-            # What the library can't encode: a GTID set with tags, an offset of more than 32 bits.
-            reader.close()
-            raise UserError(
-                f"the leader cannot be asked for this place: {error}",
-                where=f"{name}, position {position}",
-                hint="with GTIDs switched on and none with a tag, any place can be asked for",
-            ) from None
-        except (pymysql.MySQLError, OSError) as error:
-            reader.close()
-            raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None
+        _connect(reader, name=name, position=position)
         return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds)
 
     def __enter__(self) -> Self:
@@ -218,3 +206,19 @@ class BinlogSource:
             waited += 0.2
             if waited > self._silence:
                 raise Disconnected(f"the leader has been silent for {waited:.0f} s", where=self._name)
+
+
+def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> None:
+    try:
+        reader._BinLogStreamReader__connect_to_stream()
+    except (ValueError, StructError) as error:
+        # What the library can't encode: a GTID set with tags, an offset of more than 32 bits.
+        reader.close()
+        raise UserError(
+            f"the leader cannot be asked for this place: {error}",
+            where=f"{name}, position {position}",
+            hint="with GTIDs switched on and none with a tag, any place can be asked for",
+        ) from None
+    except (pymysql.MySQLError, OSError) as error:
+        reader.close()
+        raise Disconnected(f"the leader cannot be reached: {error}", where=name) from None

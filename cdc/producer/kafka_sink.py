@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
-from cdc.errors import CdcError, Disconnected, PromiseError, UserError
+from cdc.errors import Disconnected, PromiseError
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
+from cdc.producer.kafka_topics import require_matching, require_topics, translated
 from cdc.producer.router import Headers
 from cdc.producer.router import Message as RecordMessage
 from cdc.producer.settlement import settled_entry
@@ -24,17 +23,6 @@ __all__ = ["KafkaSink"]
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
 _MEMORY_KB = 65_536
-_DENIED = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.TOPIC_EXCEPTION,
-    }
-)
 _NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -117,17 +105,17 @@ class KafkaSink:
         }
         commits = f"{topic}.commits"
         try:
-            _require_topics(properties, _topics(topic, properties), replicas=replicas)
+            require_topics(properties, topic, replicas=replicas)
             if reopening:
                 _require_own(next(commit_log.entries(properties, topic=commits, resource=resource), None), instance)
             producer = Producer(settings | properties, logger=LIBRDKAFKA)
             # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
             producer.init_transactions(_ANSWER_SECONDS)
             newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
-            _require_matching(topic, newest, end=end_offset(properties, topic, committed=False))
+            require_matching(topic, newest, end=end_offset(properties, topic, committed=False))
             entry, rolled_back = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
         except KafkaException as error:
-            raise _translated(error, topic) from None
+            raise translated(error, topic) from None
         reports.lost = ""
         sink = cls(producer, reports, topic=topic, resource=resource, entry=entry, stop=stop)
         sink.rolled_back = rolled_back
@@ -166,7 +154,7 @@ class KafkaSink:
                 if self._stop.is_set():
                     give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
                 if not error.args[0].retriable() or time.monotonic() > give_up:
-                    raise _translated(error, self._topic) from None
+                    raise translated(error, self._topic) from None
         self.entry = entry
         self._begun_at, self.records, self.bytes = None, 0, 0
 
@@ -203,7 +191,7 @@ class KafkaSink:
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
-            raise _translated(error, self._topic) from None
+            raise translated(error, self._topic) from None
         self._begun_at = time.monotonic()
 
     def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers) -> None:
@@ -221,7 +209,7 @@ class KafkaSink:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise _size_error(topic, key, value) from None
                 self._raise_refused()
-                raise _translated(error, topic) from None
+                raise translated(error, topic) from None
 
 
 def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
@@ -232,41 +220,6 @@ def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
     )
 
 
-def _topics(topic: str, properties: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """The topics that one leader needs, each with the settings with which it is created."""
-    largest = properties.get("message.max.bytes")
-    records = {"cleanup.policy": "delete", "retention.bytes": "-1"}
-    if largest:
-        records["max.message.bytes"] = str(largest)
-    # Only closed segments are compacted, so small ones keep the commit log small.
-    commits = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
-    return {topic: records, f"{topic}.commits": commits}
-
-
-def _require_topics(properties: dict[str, Any], topics: dict[str, dict[str, str]], *, replicas: int) -> None:
-    """Create the topics that are not there, to be kept for ever; refuse one in which there is no total order."""
-    admin = AdminClient(properties, logger=LIBRDKAFKA)
-    known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-    for topic in topics.keys() & known.keys():
-        if len(known[topic].partitions) != 1:
-            raise UserError(
-                f"the topic has {len(known[topic].partitions)} partitions, and only one keeps the leader's order",
-                where=f"topic {topic}",
-                hint="name a topic that does not exist in kafka.topic: it is created as it must be",
-            )
-    missing = [
-        NewTopic(topic, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"} | config)
-        for topic, config in topics.items()
-        if topic not in known
-    ]
-    for topic, created in (admin.create_topics(missing) if missing else {}).items():
-        try:
-            created.result(_ANSWER_SECONDS)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise _translated(error, topic) from None
-
-
 def _require_own(entry: Entry | None, instance: str) -> None:
     """Raise PromiseError where another process has written to the commit log since this one did."""
     if entry is not None and entry.instance != instance:
@@ -274,31 +227,3 @@ def _require_own(entry: Entry | None, instance: str) -> None:
             "another cdc-producer has taken over this topic",
             hint="run one cdc-producer for each leader and topic",
         )
-
-
-def _require_matching(topic: str, entry: Entry | None, *, end: int) -> None:
-    """Raise UserError where the records in the topic are not those that the commit log speaks of."""
-    wanted = entry.counts.get(f"{topic}/0", 0) if entry else 0
-    if entry is None and end > 0:
-        raise UserError(
-            "the topic has records but no commit log: it was lost, or something else writes here",
-            where=f"topic {topic}.commits",
-            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
-        )
-    if end < wanted:
-        raise UserError(
-            f"the commit log counts {wanted} records, the topic ends at offset {end}: it was deleted or emptied",
-            where=f"topic {topic}",
-            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
-        )
-
-
-def _translated(error: KafkaException, topic: str) -> CdcError:
-    code, text = error.args[0].code(), error.args[0].str()
-    if code in _DENIED:
-        return UserError(
-            f"Kafka refuses: {text}", where=f"topic {topic}", hint="check [kafka] and its librdkafka table"
-        )
-    if code == KafkaError._INVALID_ARG:
-        return UserError(f"Kafka's settings are refused: {text}", where="profile key kafka.librdkafka")
-    return Disconnected(f"Kafka does not answer: {text}", where=f"topic {topic}", hint="are the brokers running?")

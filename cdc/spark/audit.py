@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return exit_status(lambda: _run(options), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - whatever fails here is no verdict, and 1 would read as drift
-        print(f"cdc-audit: Spark failed: {type(error).__name__}: {str(error).splitlines()[:1]}", file=sys.stderr)
+        print(f"cdc-audit: Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}", file=sys.stderr)
         return 2
 
 
