@@ -1,15 +1,16 @@
 """Which topic a record belongs to, by the names of leader, database and table alone. Pure, so it never changes.
 
 Layout "single": everything goes to ``kafka.topic``. Layout "per_table": a table's rows and statements go to
-``<prefix><database>_<table>``, the rest to ``<prefix>mysql_binlog_events``. One rule keeps tables apart and names legal:
+``<prefix><database>_<table>``, all else to ``<prefix>mysql_binlog_events``. One rule tells tables apart and makes names
+legal:
 
-    The name is used as it is where the database has no ``_``, both names have only ``A-Z a-z 0-9 _ -``, the whole has at
-    most 249 characters, is not the name of another topic of this leader and does not end as the names made here do.
-    Any other name gets its other characters replaced by ``-``, is cut, and ends with ``-`` and the first 12 hex digits of
-    the SHA-256 of ``database/table``, both percent-encoded.
+    The name is used as it is where the database has no ``_``, both names have only ``A-Z a-z 0-9 _ -``, the whole has
+    at most 249 characters, is not the name of another topic of this leader, and does not end as the names made here do.
+    Any other name gets its other characters replaced by ``-``, is cut, and ends with ``-`` and the first 12 hex digits
+    of the SHA-256 of ``database/table``, both percent-encoded.
 
-So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka holds
-names apart only as metrics do, where ``.`` and ``_`` are the same. Letters keep their case: Kafka tells ``A`` from ``a``.
+So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka only
+tells names apart as its metrics do, where ``.`` and ``_`` are the same. Letters keep their case: ``A`` is not ``a``.
 """
 
 import hashlib

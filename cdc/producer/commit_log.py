@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from cdc import topic_tail
 from cdc.errors import PromiseError, UserError
 from cdc.position import Position
-from cdc.producer import topic_tail
+from cdc.topic_tail import Partition
 
 __all__ = ["Entry", "Partial", "entries"]
 
@@ -29,7 +30,8 @@ class Entry:
     """What is out: everything before ``position`` (and in ``gtid_set``), which is every sequence below the next.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on.
+    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``last`` is the
+    newest sequence in each ``topic/partition``; left out in layout "single", where the one partition has them all.
     """
 
     next_sequence: int
@@ -40,9 +42,18 @@ class Entry:
     counts: dict[str, int] = field(default_factory=dict)
     instance: str = ""
     gtids_complete: bool = False
+    last: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        body = asdict(self)
+        if not self.last:
+            del body["last"]
+        return json.dumps(body, separators=(",", ":")).encode()
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Where records are, or may be next."""
+        return [(topic, int(number)) for topic, _, number in (name.rpartition("/") for name in self.counts)]
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -65,7 +76,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
 
     Raises UserError where another leader's entries are there, Disconnected where the brokers do not answer.
     """
-    for message in topic_tail.backwards(properties, topic, committed=committed):
+    for message in topic_tail.backwards(properties, (topic, 0), committed=committed):
         if not message.value():
             continue  # aborted, to end a transaction that hung (module settlement)
         key = str(message.key() or b"", "utf-8", "replace")

@@ -15,6 +15,7 @@ from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
 from cdc.producer.router import Router
@@ -36,12 +37,13 @@ def run(profile: Profile, *, instance: str, stop: threading.Event, until_current
     """
     retry = Retry(seconds=profile.producer.retry_seconds, log=log, stop=stop)
     target: Position | None = None
+    topics = _topics(profile)
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if until_current:
                 target = target or leader.position
-            _session(profile, leader, instance=instance, retry=retry, target=target, stop=stop, log=log)
+            _session(profile, leader, topics, instance=instance, retry=retry, target=target, stop=stop, log=log)
             return
         except Disconnected as error:
             retry.wait(error)
@@ -50,6 +52,7 @@ def run(profile: Profile, *, instance: str, stop: threading.Event, until_current
 def _session(
     profile: Profile,
     leader: Leader,
+    topics: KafkaTopics,
     *,
     instance: str,
     retry: Retry,
@@ -60,8 +63,7 @@ def _session(
     """One connection to each server, from the commit log's last entry on."""
     sink = KafkaSink.open(
         profile.kafka.properties(),
-        topic=profile.kafka.topic,
-        replicas=profile.kafka.replicas,
+        topics,
         resource=profile.mysql_resource_name,
         instance=instance,
         reopening=retry.succeeded,
@@ -156,10 +158,21 @@ def _cut(profile: Profile) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
+def _topics(profile: Profile) -> KafkaTopics:
+    kafka = profile.kafka
+    return KafkaTopics(
+        kafka.properties(),
+        kafka.topics(),
+        partitions=kafka.partitions,
+        replicas=kafka.replicas,
+        retention_hours=kafka.retention_hours,
+    )
+
+
 def _router(profile: Profile, entry: Entry) -> Router:
     return Router(
         resource=profile.mysql_resource_name,
-        topic=profile.kafka.topic,
+        topics=profile.kafka.topics(),
         filters=profile.filters,
         record_bytes=profile.producer.record_bytes,
         next_sequence=entry.next_sequence,

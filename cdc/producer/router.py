@@ -12,6 +12,7 @@ from cdc.producer.changes import Begin, Rows, Statement
 from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.record import Uri
+from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]
 
@@ -32,6 +33,7 @@ class Message(NamedTuple):
 class _Part:
     """A record without its sequence and its place in the transaction, which follow when it is known to be the last."""
 
+    topic: str
     uri: str
     position: str
     body: str
@@ -49,14 +51,14 @@ class Router:
         self,
         *,
         resource: str,
-        topic: str,
+        topics: Topics,
         filters: Filters,
         record_bytes: int,
         next_sequence: int,
         half_out: tuple[str, int] | None = None,
     ) -> None:
         self._resource = resource
-        self._topic = topic
+        self._topics = topics
         self._filters = filters
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
@@ -66,6 +68,7 @@ class Router:
         self._index = 0
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
+        self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
     def sent(self) -> int:
@@ -87,11 +90,12 @@ class Router:
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
         uri = self._uri(change.table.database, change.table.name)
+        topic = self._topic(change.table.database, change.table.name)
         position, header = _position(change.event), _header(change.event)
         flags = f',"flags":{change.flags}' if change.flags else ""
         for rows in self._split(change):
             body = f'{change.table.columns_json}{flags},"operation":{{"{change.operation}":{{"rows":[{rows}]}}}}'
-            yield from self._hold(_Part(uri, position, body, header))
+            yield from self._hold(_Part(topic, uri, position, body, header))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
@@ -114,7 +118,8 @@ class Router:
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
         uri = self._uri(change.effects[0].database)
-        yield from self._hold(_Part(uri, _position(change.event), body, _header(change.event)))
+        topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
+        yield from self._hold(_Part(topic, uri, _position(change.event), body, _header(change.event)))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -144,7 +149,7 @@ class Router:
             f'"ts_us":{begin.commit_us}}},{part.body}}}'
         )
         headers: Headers = [("mysql_binlog_headers", part.header)]
-        yield Message(self._topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
+        yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
         self._index += 1
         self.next_sequence += 1
@@ -180,6 +185,12 @@ class Router:
             uri = self._uris[names] = str(Uri(self._resource, *names))
         return uri
 
+    def _topic(self, database: str, table: str) -> str:
+        topic = self._topics_of_tables.get((database, table))
+        if topic is None:
+            topic = self._topics_of_tables[database, table] = self._topics.of_table(database, table)
+        return topic
+
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -190,6 +201,13 @@ def _places(effect: Effect) -> list[tuple[str, str | None]]:
     by_name = effect.action.endswith(("Table", "View", "Index"))
     places: list[tuple[str, str | None]] = [(effect.database, effect.name if by_name else None)]
     return [*places, effect.to] if effect.to else places
+
+
+def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
+    if effect.action.endswith("Table") and effect.name is not None:
+        yield effect.database, effect.name
+    if effect.action.endswith("Table") and effect.to is not None:
+        yield effect.to
 
 
 def _position(event: RawEvent) -> str:

@@ -10,7 +10,9 @@ from cdc.errors import UserError
 from cdc.topics import PER_TABLE, Topics
 
 # MySQL's identifiers: up to 64 characters of the basic plane.
-NAMES = st.text(st.characters(min_codepoint=1, max_codepoint=0xFFFF, exclude_categories=["Cs"]), min_size=1, max_size=64)
+NAMES = st.text(
+    st.characters(min_codepoint=1, max_codepoint=0xFFFF, exclude_categories=["Cs"]), min_size=1, max_size=64
+)
 CLOSE = st.text("aA_-.é0", min_size=1, max_size=6)
 TABLES = st.tuples(NAMES, NAMES) | st.tuples(CLOSE, CLOSE)
 LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
