@@ -32,6 +32,7 @@ class Entry:
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
     ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``last`` is the
     newest sequence in each ``topic/partition``; left out in layout "single", where the one partition has them all.
+    ``shown`` is the newest of the binlog's other events that was shown; left out where they are not.
     """
 
     next_sequence: int
@@ -43,11 +44,10 @@ class Entry:
     instance: str = ""
     gtids_complete: bool = False
     last: dict[str, int] = field(default_factory=dict)
+    shown: Position | None = None
 
     def to_json(self) -> bytes:
-        body = asdict(self)
-        if not self.last:
-            del body["last"]
+        body = {key: value for key, value in asdict(self).items() if value or key not in ("last", "shown")}
         return json.dumps(body, separators=(",", ":")).encode()
 
     @property
@@ -62,6 +62,8 @@ class Entry:
             body: dict[str, Any] = json.loads(text)
             body["position"] = Position(**body["position"])
             body["partial"] = body["partial"] and Partial(**body["partial"])
+            if "shown" in body:
+                body["shown"] = Position(**body["shown"])
             return cls(**body)
         except (ValueError, KeyError, TypeError) as error:
             raise PromiseError(

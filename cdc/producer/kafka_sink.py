@@ -10,12 +10,13 @@ from zlib import crc32
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.errors import Disconnected, PromiseError
+from cdc.position import Position
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_topics import KafkaTopics, translated
 from cdc.producer.router import Headers
 from cdc.producer.router import Message as RecordMessage
-from cdc.producer.settlement import Settled, settle
+from cdc.producer.settlement import AFTER, SHOWN, Settled, settle
 from cdc.producer.spread import Spread
 from cdc.service import LIBRDKAFKA
 from cdc.topics import PER_TABLE
@@ -54,7 +55,8 @@ class _Reports:
 class KafkaSink:
     """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet.
 
-    ``rolled_back`` names the topics in which Kafka had left a transaction without its end.
+    ``rolled_back`` names the topics in which Kafka had left a transaction without its end; ``shown`` is the newest of
+    the binlog's other events that is out, or will be with the open transaction.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class KafkaSink:
         self.entry = settled.entry
         self.rolled_back = settled.rolled_back
         self._out = settled.out
+        self.shown = settled.shown
         ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
         ours.add(topics.names.topic)
         self._spread = Spread(settled.entry, open_topic=lambda name: topics.claim(name, ours=name in ours))
@@ -140,6 +143,23 @@ class KafkaSink:
             self.records += 1
             self.bytes += len(message.value)
 
+    def show(self, message: RecordMessage, position: Position) -> None:
+        """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
+
+        Its headers tell a settlement what else is out by then, without a search for the record before it.
+        """
+        if self._begun_at is None:
+            self._begin()
+        self._spread.opened(message.topic)
+        if position.offset:
+            self.shown = position
+        marks: Headers = [(AFTER, str(self._spread.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
+        # What the leader makes up for the connection has no time; 1970 would be over any retention.
+        time_ms = message.time_ms or int(time.time() * 1000)
+        self._produce(message.topic, message.key, message.value, time_ms, [*message.headers, *marks], 0)
+        self.records += 1
+        self.bytes += len(message.value)
+
     def _is_out(self, message: RecordMessage) -> bool:
         """Whether readers can see the record already (module settlement); then it is only counted."""
         sum_ = self._out.pop(self._spread.next_sequence, None)
@@ -159,7 +179,7 @@ class KafkaSink:
         if self._begun_at is None:
             self._begin()
         last = self._spread.last() if self._names.layout == PER_TABLE else {}
-        entry = replace(entry, counts=self._spread.counts(), last=last)
+        entry = replace(entry, counts=self._spread.counts(), last=last, shown=self.shown)
         now_ms = int(time.time() * 1000)
         self._produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
         give_up = time.monotonic() + _ANSWER_SECONDS

@@ -10,10 +10,12 @@ from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import preflight
+from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
@@ -75,15 +77,30 @@ def _session(
         cut = _cut(profile)
         entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
         entry = replace(entry, instance=instance)
+        if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
+            sink.shown = None  # another server has positions of its own
         sink.commit(entry)
         retry.connected()
         log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
-            changes = decoder.decode(source.events(stop))
+            events: Iterable[RawEvent | None] = source.events(stop)
+            if profile.kafka.events:
+                events = _shown(events, sink, profile)
+            changes = decoder.decode(events)
             _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
         log("stopped", position=progress.position, next_sequence=router.next_sequence)
+
+
+def _shown(events: Iterable[RawEvent | None], sink: KafkaSink, profile: Profile) -> Iterator[RawEvent | None]:
+    """Passes the events on; those of no record are shown first, in the Kafka transactions of the records."""
+    messages = BinlogEvents(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=sink.shown)
+    for event in events:
+        message = messages.message(event) if event is not None else None
+        if event is not None and message is not None:
+            sink.show(message, event.position)
+        yield event
 
 
 def _replicate(

@@ -21,6 +21,7 @@ from zlib import crc32
 from confluent_kafka import Message, Producer
 
 from cdc.errors import Disconnected, PromiseError, UserError
+from cdc.position import Position
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_topics import KafkaTopics, hanging
@@ -28,8 +29,10 @@ from cdc.record import Record
 from cdc.topic_tail import Partition, backwards, begin_offsets, newest, partition_name
 from cdc.topics import SINGLE
 
-__all__ = ["Settled", "settle"]
+__all__ = ["AFTER", "SHOWN", "Settled", "settle"]
 
+# Headers of the binlog's other events: the newest sequence that is out by then, and the newest event with a position.
+AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _EXPIRED = 1 << 63
 
@@ -39,11 +42,13 @@ class Settled:
     """Where to go on: after ``entry``, None where nothing was ever committed. ``rolled_back`` are topics.
 
     ``out`` are records that readers can see already although they come after the entry: CRC-32 by sequence.
+    ``shown`` is the newest of the binlog's other events that they can see.
     """
 
     entry: Entry | None
     rolled_back: list[str] = field(default_factory=list)
     out: dict[int, int] = field(default_factory=dict)
+    shown: Position | None = None
 
 
 def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, *, resource: str) -> Settled:
@@ -61,7 +66,8 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     # Compared also when nothing hangs: it may have been rolled back just before a crash.
     visible = _visible(properties, partitions, left, resource)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
-    entry = _entry_of(visible, chain([committed] if committed else [], every), topics)
+    shown = _shown(properties, [place for place in partitions if place[0] == topics.names.events])
+    entry = _entry_of(visible, shown, chain([committed] if committed else [], every), topics)
     if left:
         _roll_back(producer, left)
         if hanging(properties, left):
@@ -71,7 +77,7 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
     out = _out(properties, visible, entry.next_sequence if entry else 0, resource)
-    return Settled(entry, sorted({topic for topic, _ in left}), out)
+    return Settled(entry, sorted({topic for topic, _ in left}), out, shown)
 
 
 def _written(topics: KafkaTopics, *entries: Entry | None) -> list[Partition]:
@@ -92,7 +98,25 @@ def _visible(
     return seen | {place: _EXPIRED for place, begin in begins.items() if begin > 0}
 
 
+def _shown(properties: dict[str, Any], partitions: list[Partition]) -> Position | None:
+    for place in partitions[:1]:
+        for message in backwards(properties, place):
+            text = _mark(message, SHOWN)
+            if text is not None:
+                return Position.parse(text) if text else None
+    return None
+
+
+def _mark(message: Message, name: str) -> str | None:
+    """A header of ours; None in records, which have none."""
+    found = dict(message.headers() or []).get(name)
+    return str(found, "utf-8") if isinstance(found, bytes) else None
+
+
 def _sequence(message: Message, resource: str) -> int:
+    after = _mark(message, AFTER)
+    if after is not None:
+        return int(after)
     place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
     record = Record.parse(message.value() or b"", where=place)
     if record.uri.resource != resource:
@@ -104,7 +128,9 @@ def _sequence(message: Message, resource: str) -> int:
     return record.sequence
 
 
-def _entry_of(visible: Mapping[Partition, int], entries: Iterator[Entry], topics: KafkaTopics) -> Entry | None:
+def _entry_of(
+    visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], topics: KafkaTopics
+) -> Entry | None:
     """The entry with the most records below which all can be seen.
 
     One that was not committed is as true as one that was: it says where in the binlog the records before a sequence
@@ -115,7 +141,8 @@ def _entry_of(visible: Mapping[Partition, int], entries: Iterator[Entry], topics
     announced, entry = -1, None
     for entry in entries:
         announced = max(announced, entry.next_sequence - 1)
-        if (found is None or entry.next_sequence > found.next_sequence) and _all_visible(entry, visible, topics):
+        better = found is None or entry.next_sequence > found.next_sequence
+        if better and _all_visible(entry, visible, topics) and _all_shown(entry, shown):
             found = entry
         if found is not None and announced >= top:
             return found
@@ -135,6 +162,11 @@ def _all_visible(entry: Entry, visible: Mapping[Partition, int], topics: KafkaTo
     return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
 
 
+def _all_shown(entry: Entry, shown: Position | None) -> bool:
+    # Retention may have removed all events, which are for people to read and not worth a stop.
+    return entry.shown is None or shown is None or entry.shown.place <= shown.place
+
+
 def _out(
     properties: dict[str, Any], visible: Mapping[Partition, int], next_sequence: int, resource: str
 ) -> dict[int, int]:
@@ -146,7 +178,8 @@ def _out(
             sequence = _sequence(message, resource)
             if sequence < next_sequence:
                 break
-            found[sequence] = crc32(message.value() or b"")
+            if _mark(message, AFTER) is None:
+                found[sequence] = crc32(message.value() or b"")
     return found
 
 
