@@ -256,11 +256,12 @@ def test_a_gap_stops_the_consumer(stage: Stage) -> None:
 
 def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: Stage) -> None:
     """Readers see a part of a transaction: what is missing is written again, and what they see is not."""
+    shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
+    other = stage.profile("shadow", stage.leader, **shadow)
+    run_well("cdc-producer", other, "--until-current")
     stage.execute(
         "CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (0)"
     )
-    shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
-    other = stage.profile("shadow", stage.leader, **shadow)
     for path in (stage.producer, other):
         run_well("cdc-producer", path, "--until-current")
     # A second stream of the same leader has the very messages that ours would have next.
