@@ -67,7 +67,7 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     visible = _visible(properties, partitions, left, resource)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     # Without such an entry there may be none to find, in a topic of any length.
-    events = committed is not None and committed.shown or anyhow is not None and anyhow.shown
+    events = (committed is not None and committed.shown) or (anyhow is not None and anyhow.shown)
     shown = _shown(properties, (topics.names.events, 0)) if events else None
     entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
     if left:

@@ -14,8 +14,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from cdc import topic_tail
+from cdc.consumer import merged_source
+from cdc.consumer.kafka_reader import KafkaReader
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from cdc.topics import Topics
 from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import records, refused, run_well, running, write_profile
@@ -353,6 +356,57 @@ def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[st
         for file in [row[0] for row in cursor.fetchall() if row[0] >= first[0]]:
             cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
             yield from ((file, row[1]) for row in cursor.fetchall() if row[2] in kinds and (file, row[1]) >= first)
+
+
+def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = Topics("ahead", layout="per_table", prefix="ahead.")
+    first, second = names.of_table("d", "a"), names.of_table("d", "b")
+    # Whichever is read first has to wait for the other.
+    held = {first: [*range(4000), *range(12_000, 16_000)], second: [*range(4000, 12_000)]}
+    written(kafka, names, held)
+    monkeypatch.setattr(merged_source, "_MOST_BYTES", 50_000)
+    with reader(kafka) as connection:
+        source = merged_source.MergedSource(connection, names)
+        topic = source.topic()
+        assert topic is not None
+        source.start(topic, {}, sequence=0, until_current=True)
+        found, most = [], 0
+        for located in source.records(threading.Event()):
+            most = max(most, source.waiting_bytes)
+            if located is not None:
+                found.append(located.record.sequence)
+    assert found == list(range(16_000))
+    # One list of messages more than the limit, at most: 1000 of some 200 bytes.
+    assert 50_000 < most < 400_000
+
+
+def reader(kafka: Kafka) -> KafkaReader:
+    return KafkaReader(bootstrap_servers=kafka.bootstrap_servers, group="reader", properties={}, retry_seconds=10)
+
+
+def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
+    """Topics with records of these sequences, and a commit log that speaks of them."""
+    admin = kafka.admin()
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in (*held, names.commits)]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": names.topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for topic, sequences in held.items():
+        for sequence in sequences:
+            record = {
+                "uri": "flv://srv/d/t",
+                "sequence": sequence,
+                "bn_file": {"fileName": "binlog.000001", "offset": 4},
+                "transaction": {"id": f"u:{sequence + 1}", "index": 0, "last": True, "ts_us": 0},
+                "columns": [],
+                "operation": {"Add": {"rows": []}},
+            }
+            producer.produce(topic, json.dumps(record).encode())
+            producer.poll(0)
+    entry = {"next_sequence": sum(map(len, held.values())), "counts": {f"{topic}/0": 1 for topic in held}}
+    producer.produce(names.commits, json.dumps(entry).encode())
+    producer.commit_transaction()
 
 
 def end_offset_of(stage: Stage) -> int:
