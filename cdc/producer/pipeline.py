@@ -11,7 +11,7 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import preflight
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
+from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.kafka_sink import KafkaSink
@@ -79,7 +79,7 @@ def _session(
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
-            changes = decoder.decode(source.events(stop))
+            changes = decoder.decode(source.chunks(stop))
             _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
         log("stopped", position=progress.position, next_sequence=router.next_sequence)
 
@@ -106,6 +106,8 @@ def _replicate(
 
 def _route(change: Change, router: Router, sink: KafkaSink) -> None:
     match change:
+        case Whole():
+            sink.write(router.whole(change))
         case Begin():
             router.begin(change)
         case Rows():
@@ -133,7 +135,7 @@ def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress)
 
 def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
     # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
-    if progress.between_transactions or not router.sent:
+    if not router.sent:
         sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
 
 

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 from cdc.position import GtidSet, Position
-from cdc.producer.changes import Begin, Change, Commit, Moved
+from cdc.producer.changes import Begin, Change, Commit, Moved, Whole
 from cdc.producer.commit_log import Entry, Partial
 
 __all__ = ["Progress"]
@@ -24,11 +24,19 @@ class Progress:
         self._half_out = entry.partial
         self._committed_at = time.monotonic()
         self._moved = False
-        self.position = entry.position
+        self._file, self._offset = entry.position.file, entry.position.offset
 
     def note(self, change: Change) -> None:
         """Take a change into account."""
-        if isinstance(change, Begin):
+        if type(change) is Whole:
+            gtid = change.begin.gtid
+            if gtid is None:
+                self._gtids_complete = False
+            else:
+                self._gtids.add(gtid)
+            self._half_out = None
+            self._advance(change.file, change.end)
+        elif isinstance(change, Begin):
             self._open = change
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
@@ -36,14 +44,19 @@ class Progress:
             if self._open is not None and self._open.gtid is not None:
                 self._gtids.add(self._open.gtid)
             self._open = self._half_out = None
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
 
-    def _advance(self, end: Position) -> None:
+    def _advance(self, file: str, offset: int) -> None:
         # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
-        if _place(end) > _place(self.position):
-            self.position, self._moved = end, True
+        if (offset > self._offset) if file == self._file else (_number(file) > _number(self._file)):
+            self._file, self._offset, self._moved = file, offset, True
+
+    @property
+    def position(self) -> Position:
+        """Up to where the leader's log is read, at the end of a transaction."""
+        return Position(self._file, self._offset)
 
     @property
     def between_transactions(self) -> bool:
@@ -56,7 +69,9 @@ class Progress:
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
-        return self._open is None and _place(self.position) >= _place(target)
+        if self._open is not None or (self._file == target.file and self._offset < target.offset):
+            return False
+        return _number(self._file) >= _number(target.file)
 
     def entry(self, *, next_sequence: int, sent: int) -> Entry:
         """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
@@ -73,6 +88,6 @@ class Progress:
         )
 
 
-def _place(position: Position) -> tuple[int, int]:
+def _number(file: str) -> int:
     # binlog.1000000 comes after binlog.999999
-    return int(position.file.rpartition(".")[2]), position.offset
+    return int(file.rpartition(".")[2])
