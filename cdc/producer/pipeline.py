@@ -80,7 +80,7 @@ def _session(
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
             changes = decoder.decode(source.chunks(stop))
-            _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
+            _replicate(changes, router, sink, progress, limits=profile.producer, target=target, stop=stop)
         log("stopped", position=progress.position, next_sequence=router.next_sequence)
 
 
@@ -92,12 +92,16 @@ def _replicate(
     *,
     limits: Limits,
     target: Position | None,
+    stop: threading.Event,
 ) -> None:
     for change in changes:
         _route(change, router, sink)
         progress.note(change)
         if _due(change, sink, progress, limits):
+            records = sink.records
             sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+            if isinstance(change, Idle):
+                stop.wait(_rest(records))
         if isinstance(change, Idle):
             sink.check()
         if target is not None and progress.has_reached(target):
@@ -150,6 +154,16 @@ def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) ->
     if isinstance(change, Idle):
         return sink.records > 0 or progress.stale
     return full or sink.age * 1000 > limits.commit_ms or progress.stale
+
+
+def _rest(records: int) -> float:
+    """For how many seconds to let events gather after a commit of so many records, with nothing more at hand.
+
+    A broker still ends the last transaction for a moment after it has said that it is committed, and a client that
+    begins the next one by then has to ask again, 20 ms later. Beyond that, the busier the leader, the larger the
+    Kafka transactions that pay: their number costs, not their size.
+    """
+    return 0.002 + min(records * 20e-6, 0.05)
 
 
 def _cut(profile: Profile) -> str:
