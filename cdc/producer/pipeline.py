@@ -9,22 +9,23 @@ from dataclasses import replace
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
-from cdc.producer import preflight
+from cdc.producer import pace, preflight
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
+from cdc.producer.reread import rows_of
 from cdc.producer.router import Router
+from cdc.producer.xa import Place, Xa
 from cdc.profile import Producer as Limits
 from cdc.profile import Profile
 from cdc.retry import Retry
 
 __all__ = ["run"]
-
-_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
 
 Log = Callable[..., None]
 
@@ -77,7 +78,8 @@ def _session(
         retry.connected()
         log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
-        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
+        xa = Xa(entry.prepared, read_again=lambda place: _read_again(profile, leader, progress, place, stop))
+        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
             changes = decoder.decode(source.chunks(stop))
             _replicate(changes, router, sink, progress, limits=profile.producer, target=target, stop=stop)
@@ -97,11 +99,11 @@ def _replicate(
     for change in changes:
         _route(change, router, sink)
         progress.note(change)
-        if _due(change, sink, progress, limits):
+        if pace.due(change, sink, progress, limits):
             records = sink.records
             sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
             if isinstance(change, Idle):
-                stop.wait(_rest(records))
+                stop.wait(pace.rest(records))
         if isinstance(change, Idle):
             sink.check()
         if target is not None and progress.has_reached(target):
@@ -143,29 +145,6 @@ def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
         sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
 
 
-def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit: when the leader has nothing more, or a limit is reached at the end of a transaction.
-
-    A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
-    """
-    full = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes
-    if not progress.between_transactions:
-        return sink.records > 0 and (full or sink.age > _OPEN_SECONDS)
-    if isinstance(change, Idle):
-        return sink.records > 0 or progress.stale
-    return full or sink.age * 1000 > limits.commit_ms or progress.stale
-
-
-def _rest(records: int) -> float:
-    """For how many seconds to let events gather after a commit of so many records, with nothing more at hand.
-
-    A broker still ends the last transaction for a moment after it has said that it is committed, and a client that
-    begins the next one by then has to ask again, 20 ms later. Beyond that, the busier the leader, the larger the
-    Kafka transactions that pay: their number costs, not their size.
-    """
-    return 0.002 + min(records * 20e-6, 0.05)
-
-
 def _cut(profile: Profile) -> str:
     """Names what decides how a transaction is cut into records."""
     text = f"{__version__} {profile.producer.record_bytes} {profile.filters!r}"
@@ -184,14 +163,32 @@ def _router(profile: Profile, entry: Entry) -> Router:
 
 
 def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource:
-    # One name per leader and topic: a second reader under it ends the dump of the first at the server.
-    name = f"{profile.kafka.topic} {profile.mysql_resource_name}"
+    gtid_set = GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None
+    return _source(profile, leader, entry.position, gtid_set)
+
+
+def _read_again(
+    profile: Profile, leader: Leader, progress: Progress, place: Place, stop: threading.Event
+) -> Iterator[RawEvent]:
+    """The rows of the prepared XA transaction at ``place``, through a connection of their own."""
+    position = Position(place.file, place.offset)
+    gtid_set = progress.read_without(place.gtid) if leader.gtid_on and place.gtid else None
+    with _source(profile, leader, position, gtid_set, purpose="xa") as source:
+        yield from rows_of(place, source, stop=stop)
+
+
+def _source(
+    profile: Profile, leader: Leader, position: Position, gtid_set: GtidSet | None, *, purpose: str = ""
+) -> BinlogSource:
+    # One name per leader, topic and purpose: a second reader under it ends the dump of the first at the server.
+    name = f"{profile.kafka.topic} {profile.mysql_resource_name}{purpose}"
+    server_id = 1 << 31 | zlib.crc32(name.encode())
     return BinlogSource.open(
         profile.database.settings(),
         name=leader.name,
-        server_id=profile.producer.server_id or 1 << 31 | zlib.crc32(name.encode()),
+        server_id=server_id if purpose else profile.producer.server_id or server_id,
         replica_uuid=ddl_uuid(f"cdc-producer {name}"),
         heartbeat_seconds=profile.producer.heartbeat_seconds,
-        position=entry.position,
-        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None,
+        position=position,
+        gtid_set=gtid_set,
     )
