@@ -39,6 +39,11 @@ class Position:
     file: str
     offset: int
 
+    @property
+    def number(self) -> int:
+        """The file's number: binlog.1000000 comes after binlog.999999."""
+        return int(self.file.rpartition(".")[2])
+
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 

@@ -8,6 +8,7 @@ reconnects behind our back. The names used of it are private, hence the exact ve
 import select
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from struct import error as StructError
 from typing import Any, Self
@@ -30,7 +31,10 @@ _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump
 
 
 class BinlogSource:
-    """One dump connection. ``with BinlogSource.open(…) as source: for event in source.events(stop): …``"""
+    """One dump connection. ``with BinlogSource.open(…) as source: for event in source.events(stop): …``
+
+    ``heard_at`` is when anything came from the leader, as ``time.monotonic()`` has it.
+    """
 
     def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
         self._reader = reader
@@ -43,6 +47,7 @@ class BinlogSource:
         self._file = ""
         self._end = 0
         self._checksum: int | None = None
+        self.heard_at = time.monotonic()
 
     @classmethod
     def open(
@@ -195,6 +200,7 @@ class BinlogSource:
         if not chunk:
             raise Disconnected("the leader closed the connection", where=self._name)
         self._buffer += chunk
+        self.heard_at = time.monotonic()
         return True
 
     def _wait(self, stop: threading.Event) -> None:

@@ -30,7 +30,7 @@ class Decoder:
 
     ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
     ``collations`` maps the server's collation ids to (character set, collation); ``log(event, **fields)`` is told of
-    each statement that is passed over by design.
+    each statement that is passed over by design. ``filtered`` counts the rows events of tables that are not wanted.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class Decoder:
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
+        self.filtered = 0
 
     def decode(self, events: Iterable[RawEvent | None]) -> Iterator[Change]:
         """The changes of ``events``, in order; None stands for "nothing more right now".
@@ -157,6 +158,7 @@ class Decoder:
         table = self._tables[number]
         self._saw_rows = True
         if table is None:
+            self.filtered += 1
             return None
         if not self._in_transaction:
             raise PromiseError("rows came outside of a transaction", where=str(event.position))

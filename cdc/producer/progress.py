@@ -13,7 +13,10 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records."""
+    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records.
+
+    ``transactions`` counts those read to their end, ``through_us`` is the commit time of the newest of them.
+    """
 
     def __init__(self, entry: Entry, *, cut: str) -> None:
         self._entry = entry
@@ -25,6 +28,8 @@ class Progress:
         self._committed_at = time.monotonic()
         self._moved = False
         self.position = entry.position
+        self.transactions = 0
+        self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
         """Take a change into account."""
@@ -33,8 +38,11 @@ class Progress:
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
-            if self._open is not None and self._open.gtid is not None:
-                self._gtids.add(self._open.gtid)
+            if self._open is not None:
+                self.through_us = self._open.commit_us
+                if self._open.gtid is not None:
+                    self._gtids.add(self._open.gtid)
+            self.transactions += 1
             self._open = self._half_out = None
             self._advance(change.end)
         elif isinstance(change, Moved):
@@ -74,5 +82,4 @@ class Progress:
 
 
 def _place(position: Position) -> tuple[int, int]:
-    # binlog.1000000 comes after binlog.999999
-    return int(position.file.rpartition(".")[2]), position.offset
+    return position.number, position.offset
