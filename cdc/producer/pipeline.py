@@ -1,15 +1,18 @@
 """The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
 
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import preflight
+from cdc.producer.activity import Activity
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
 from cdc.producer.commit_log import Entry
@@ -29,19 +32,29 @@ _OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one le
 Log = Callable[..., None]
 
 
-def run(profile: Profile, *, instance: str, stop: threading.Event, until_current: bool, log: Log) -> None:
+def run(
+    profile: Profile,
+    *,
+    instance: str,
+    retry: Retry,
+    activity: Activity,
+    stop: threading.Event,
+    until_current: bool,
+    log: Log,
+) -> None:
     """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect where servers go away.
 
     Raises UserError, PromiseError, ServerGone.
     """
-    retry = Retry(seconds=profile.producer.retry_seconds, log=log, stop=stop)
     target: Position | None = None
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if until_current:
                 target = target or leader.position
-            _session(profile, leader, instance=instance, retry=retry, target=target, stop=stop, log=log)
+            _session(
+                profile, leader, instance=instance, retry=retry, activity=activity, target=target, stop=stop, log=log
+            )
             return
         except Disconnected as error:
             retry.wait(error)
@@ -53,6 +66,7 @@ def _session(
     *,
     instance: str,
     retry: Retry,
+    activity: Activity,
     target: Position | None,
     stop: threading.Event,
     log: Log,
@@ -75,13 +89,16 @@ def _session(
         entry = replace(entry, instance=instance)
         sink.commit(entry)
         retry.connected()
-        log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
-        with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
+        commit = partial(_commit, sink, decoder, router, progress, activity)
+        with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
+            activity.connected(source, entry)
+            log(
+                "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
+            )
             changes = decoder.decode(source.events(stop))
-            _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
-        log("stopped", position=progress.position, next_sequence=router.next_sequence)
+            _replicate(changes, router, sink, progress, activity, commit=commit, limits=profile.producer, target=target)
 
 
 def _replicate(
@@ -89,7 +106,9 @@ def _replicate(
     router: Router,
     sink: KafkaSink,
     progress: Progress,
+    activity: Activity,
     *,
+    commit: Callable[[int], None],
     limits: Limits,
     target: Position | None,
 ) -> None:
@@ -97,9 +116,11 @@ def _replicate(
         _route(change, router, sink)
         progress.note(change)
         if _due(change, sink, progress, limits):
-            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+            commit(router.sent)
         if isinstance(change, Idle):
             sink.check()
+            if progress.between_transactions:
+                activity.drained()
         if target is not None and progress.has_reached(target):
             return
 
@@ -116,25 +137,42 @@ def _route(change: Change, router: Router, sink: KafkaSink) -> None:
             sink.write(router.commit())
 
 
+def _commit(
+    sink: KafkaSink, decoder: Decoder, router: Router, progress: Progress, activity: Activity, sent: int
+) -> None:
+    """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
+    size, begun = sink.bytes, time.monotonic()
+    entry = progress.entry(next_sequence=router.next_sequence, sent=sent)
+    sink.commit(entry)
+    activity.committed(
+        entry,
+        size=size,
+        seconds=time.monotonic() - begun,
+        through_us=progress.through_us,
+        transactions=progress.transactions,
+        filtered=decoder.filtered + router.filtered,
+    )
+
+
 @contextmanager
-def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress) -> Iterator[None]:
+def _whole_transactions_out(router: Router, progress: Progress, commit: Callable[[int], None]) -> Iterator[None]:
     """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
     try:
         yield
     except PromiseError as reason:
         try:
-            _commit_whole(sink, router, progress)
+            _commit_whole(router, progress, commit)
         except Disconnected:
             # What stops the stream is told; what could not be committed is read again the next time.
             raise reason from None
         raise
-    _commit_whole(sink, router, progress)
+    _commit_whole(router, progress, commit)
 
 
-def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
+def _commit_whole(router: Router, progress: Progress, commit: Callable[[int], None]) -> None:
     # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
     if progress.between_transactions or not router.sent:
-        sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
+        commit(0)
 
 
 def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
