@@ -215,7 +215,7 @@ def test_it_answers_while_it_works_and_ends_while_it_is_asked(
         # A client that connects and says nothing must not hold up the end.
         silent = socket.create_connection(("127.0.0.1", port))
         ended_at = time.monotonic()
-    assert time.monotonic() - ended_at < 5
+    assert time.monotonic() - ended_at < 4
     silent.close()
     assert seen == sorted(seen)
     assert len(set(seen)) > 2, "it was through before it was asked"
@@ -267,7 +267,9 @@ def test_the_log_tells_what_an_operator_asks(tmp_path: Path, mysql_server: MySql
         assert process.stderr is not None
         assert json.loads(process.stderr.readline())["event"] == "replicating"
         leader.kill()
-        assert "cannot be reached" in json.loads(process.stderr.readline())["error"]
+        waits = json.loads(process.stderr.readline())
+        assert waits["event"] == "waiting for a server"
+        assert f"127.0.0.1:{leader.port}" in waits["error"]
         leader.start()
         events = [json.loads(process.stderr.readline())["event"]]
         while events[-1] != "replicating":
