@@ -12,6 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from cdc.behind import Behind
 from cdc.brokers import Brokers
 from cdc.health import Check
+from cdc.position import file_number
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.commit_log import Entry
 from cdc.retry import Retry
@@ -103,7 +104,7 @@ class Activity:
         if self._entry is not None and self._source is not None:
             position = self._entry.position
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
-            yield _value("binlog_file_number", "The leader's binlog file of the position.", position.number)
+            yield _value("binlog_file_number", "The leader's binlog file of the position.", file_number(position.file))
             yield _value("binlog_offset_bytes", "The position's offset in that file.", position.offset)
             silence = time.monotonic() - self._source.heard_at
             yield _value("leader_silence_seconds", "Since anything, a heartbeat too, came from the leader.", silence)

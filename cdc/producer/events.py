@@ -3,6 +3,8 @@
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
 """
 
+import functools
+import uuid
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, NamedTuple
@@ -20,13 +22,14 @@ __all__ = [
     "RawEvent",
     "gtid",
     "header",
+    "header_fields",
     "heartbeat",
     "query",
 ]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = 30, 31, 32
+WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
 TRANSACTION_PAYLOAD = 40
 
@@ -56,8 +59,9 @@ NAMES = {
 }  # fmt: skip
 
 HEADER_BYTES = 19
-_HEADER = Struct("<IBIIIH")
+header_fields = Struct("<IBIIIH").unpack_from  # those of class Header
 _QUERY = Struct("<IIBHH")
+_GTID = Struct("<16sq").unpack_from
 
 
 class RawEvent(NamedTuple):
@@ -106,17 +110,12 @@ class Query:
 
 def header(data: bytes) -> Header:
     """The header that ``data`` begins with."""
-    return Header._make(_HEADER.unpack_from(data))
+    return Header._make(header_fields(data))
 
 
 def gtid(event: RawEvent) -> Gtid:
     """Read a GTID or anonymous GTID event."""
-    data = event.data
-    name = None
-    if event.type == GTID:
-        sid = data[20:36].hex()
-        number = int.from_bytes(data[36:44], "little")
-        name = f"{sid[:8]}-{sid[8:12]}-{sid[12:16]}-{sid[16:20]}-{sid[20:]}:{number}"
+    data = event[1]
     if len(data) < 68:
         raise PromiseError(
             "the leader does not log commit times",
@@ -125,7 +124,15 @@ def gtid(event: RawEvent) -> Gtid:
         )
     # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's.
     commit_us = int.from_bytes(data[61:68], "little") & ((1 << 55) - 1)
-    return Gtid(name, commit_us)
+    if event[0] != GTID:
+        return Gtid(None, commit_us)
+    source, number = _GTID(data, 20)
+    return Gtid(f"{_uuid(source)}:{number}", commit_us)
+
+
+@functools.lru_cache(maxsize=1000)
+def _uuid(source: bytes) -> str:
+    return str(uuid.UUID(bytes=source))
 
 
 def rotate(event: RawEvent) -> Position:

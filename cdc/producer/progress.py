@@ -3,8 +3,8 @@
 import time
 from dataclasses import replace
 
-from cdc.position import GtidSet, Position
-from cdc.producer.changes import Begin, Change, Commit, Moved
+from cdc.position import GtidSet, Position, file_number
+from cdc.producer.changes import Begin, Change, Commit, Moved, Whole
 from cdc.producer.commit_log import Entry, Partial
 
 __all__ = ["Progress"]
@@ -27,13 +27,23 @@ class Progress:
         self._half_out = entry.partial
         self._committed_at = time.monotonic()
         self._moved = False
-        self.position = entry.position
+        self._file, self._offset = entry.position.file, entry.position.offset
         self.transactions = 0
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
         """Take a change into account."""
-        if isinstance(change, Begin):
+        if type(change) is Whole:
+            gtid = change.begin.gtid
+            if gtid is None:
+                self._gtids_complete = False
+            else:
+                self._gtids.add(gtid)
+            self._half_out = None
+            self.through_us = change.begin.commit_us
+            self.transactions += 1
+            self._advance(change.file, change.end)
+        elif isinstance(change, Begin):
             self._open = change
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
@@ -44,14 +54,19 @@ class Progress:
                     self._gtids.add(self._open.gtid)
             self.transactions += 1
             self._open = self._half_out = None
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
 
-    def _advance(self, end: Position) -> None:
+    def _advance(self, file: str, offset: int) -> None:
         # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
-        if _place(end) > _place(self.position):
-            self.position, self._moved = end, True
+        if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
+            self._file, self._offset, self._moved = file, offset, True
+
+    @property
+    def position(self) -> Position:
+        """Up to where the leader's log is read, at the end of a transaction."""
+        return Position(self._file, self._offset)
 
     @property
     def between_transactions(self) -> bool:
@@ -64,7 +79,9 @@ class Progress:
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
-        return self._open is None and _place(self.position) >= _place(target)
+        if self._open is not None or (self._file == target.file and self._offset < target.offset):
+            return False
+        return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, sent: int) -> Entry:
         """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
@@ -79,7 +96,3 @@ class Progress:
             partial=partial,
             gtids_complete=self._gtids_complete,
         )
-
-
-def _place(position: Position) -> tuple[int, int]:
-    return position.number, position.offset

@@ -7,13 +7,25 @@ from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.filters import Filters
+from cdc.position import Position
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Rows, Statement
+from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
-from cdc.producer.events import RawEvent
 from cdc.record import Uri
 
 __all__ = ["Headers", "Message", "Router"]
+
+_MOST_HEADS = 10_000
+_HEADER_JSON = (
+    b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
+)
+
+# bn_file, transaction and the rest: DESIGN.md, "The record".
+_RECORD = (
+    '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
+    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'
+)
+_BOOL = {False: "false", True: "true"}
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -33,7 +45,7 @@ class _Part:
     """A record without its sequence and its place in the transaction, which follow when it is known to be the last."""
 
     uri: str
-    position: str
+    position: Position
     body: str
     header: bytes
 
@@ -66,11 +78,12 @@ class Router:
         self._index = 0
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
+        self._heads: dict[TableShape, tuple[str, bytes, str]] = {}
         self.filtered = 0
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction have left."""
+        """How many records of the open transaction have left; 0 when none is open."""
         return self._index
 
     def begin(self, begin: Begin) -> None:
@@ -85,14 +98,56 @@ class Router:
                     hint="the leader lost binlogs: give the producer a new topic and the follower a fresh copy",
                 )
 
+    def whole(self, change: Whole) -> Iterator[Message]:
+        """The messages of a transaction that arrived whole. Raises PromiseError as ``begin`` and ``commit`` do.
+
+        This runs for nearly every transaction, hence all in one place.
+        """
+        (transaction, _, commit_us), last = change.begin, len(change.rows) - 1
+        if self._half_out is not None or self._is_large(change.rows):
+            yield from self._piecewise(change)
+            return
+        # Until all have left, they are records of an open transaction.
+        self._index = last + 1
+        for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
+            uri, key, columns = self._heads.get(table) or self._head(table)
+            body = _rows_body(columns, flags, operation, ",".join(rows))
+            value = _RECORD % (
+                uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
+            )  # fmt: skip
+            headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
+            yield Message(self._topic, key, value.encode(), commit_us // 1000, headers)
+        self.next_sequence += last + 1
+        self._index = 0
+
+    def _piecewise(self, change: Whole) -> Iterator[Message]:
+        self.begin(change.begin)
+        for rows in change.rows:
+            yield from self.rows(rows)
+        yield from self.commit()
+
+    def _is_large(self, changes: list[Rows]) -> bool:
+        """Whether one of the rows events may have to be split: a character takes at most four bytes."""
+        for change in changes:  # noqa: SIM110  a generator would take as long as the whole record
+            if len(change.rows) > 1 and sum(map(len, change.rows)) * 4 > self._record_bytes:
+                return True
+        return False
+
+    def _head(self, table: TableShape) -> tuple[str, bytes, str]:
+        """What all records of a table share: URI, Kafka key, the JSON text of columns and key."""
+        if len(self._heads) > _MOST_HEADS:
+            self._heads.clear()
+        uri = self._uri(table.database, table.name)
+        head = self._heads[table] = (uri, uri.encode(), table.columns_json)
+        return head
+
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
         uri = self._uri(change.table.database, change.table.name)
-        position, header = _position(change.event), _header(change.event)
-        flags = f',"flags":{change.flags}' if change.flags else ""
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
         for rows in self._split(change):
-            body = f'{change.table.columns_json}{flags},"operation":{{"{change.operation}":{{"rows":[{rows}]}}}}'
-            yield from self._hold(_Part(uri, position, body, header))
+            body = _rows_body(change.table.columns_json, change.flags, change.operation, rows)
+            yield from self._hold(_Part(uri, change.event.position, body, header))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
@@ -116,7 +171,8 @@ class Router:
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
         uri = self._uri(change.effects[0].database)
-        yield from self._hold(_Part(uri, _position(change.event), body, _header(change.event)))
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
+        yield from self._hold(_Part(uri, change.event.position, body, header))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -126,7 +182,7 @@ class Router:
                 f"{self._skip} records of a transaction are out, but it now has {self._index}",
                 hint="the leader logged it anew: give the producer a new topic and the follower a fresh copy",
             )
-        self._skip = 0
+        self._skip = self._index = 0
 
     def _hold(self, part: _Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -140,11 +196,10 @@ class Router:
         if self._index < self._skip:
             self._index += 1
             return
-        value = (
-            f'{{"uri":"{part.uri}","sequence":{self.next_sequence},"bn_file":{part.position},'
-            f'"transaction":{{"id":"{begin.transaction}","index":{self._index},"last":{"true" if last else "false"},'
-            f'"ts_us":{begin.commit_us}}},{part.body}}}'
-        )
+        value = _RECORD % (
+            part.uri, self.next_sequence, part.position.file, part.position.offset,
+            begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
+        )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
         yield Message(self._topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
@@ -194,13 +249,6 @@ def _places(effect: Effect) -> list[tuple[str, str | None]]:
     return [*places, effect.to] if effect.to else places
 
 
-def _position(event: RawEvent) -> str:
-    return f'{{"fileName":"{event.file}","offset":{event.offset}}}'
-
-
-def _header(event: RawEvent) -> bytes:
-    timestamp, kind, server_id, length, end, flags = ev.header(event.data)
-    return (
-        f'{{"timestamp":{timestamp},"event_type":{kind},"server_id":{server_id},"event_length":{length},'
-        f'"next_event_position":{end},"event_flags":{flags}}}'
-    ).encode()
+def _rows_body(columns: str, flags: int, operation: str, rows: str) -> str:
+    shown = f',"flags":{flags}' if flags else ""
+    return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

@@ -25,7 +25,7 @@ def no_rows(data: bytes, at: int) -> list[str]:
     raise AssertionError("the router decodes nothing")
 
 
-TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows)
+TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows, 1)
 
 
 def router(**changes: Any) -> Router:
