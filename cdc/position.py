@@ -10,7 +10,7 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "Position", "ddl_gtid", "ddl_uuid"]
+__all__ = ["GtidSet", "Position", "ddl_gtid", "ddl_uuid", "file_number"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
@@ -30,6 +30,11 @@ def ddl_gtid(resource: str, sequence: int) -> str:
     GTIDs start at 1, so it is sequence + 1. A server executes one GTID once, whatever crashes.
     """
     return f"{ddl_uuid(resource)}:{sequence + 1}"
+
+
+def file_number(file: str) -> int:
+    """A binlog file's number: binlog.1000000 comes after binlog.999999."""
+    return int(file.rpartition(".")[2])
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -8,6 +8,7 @@ reconnects behind our back. The names used of it are private, hence the exact ve
 import select
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from struct import Struct
 from struct import error as StructError
@@ -53,7 +54,10 @@ binlogstream.GtidSet = _AskedGtids
 
 
 class BinlogSource:
-    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
+    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``
+
+    ``heard_at`` is when anything came from the leader, as ``time.monotonic()`` has it.
+    """
 
     def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
         self._reader = reader
@@ -65,6 +69,7 @@ class BinlogSource:
         self._file = ""
         self._end = 0
         self._checksum: int | None = None
+        self.heard_at = time.monotonic()
 
     @classmethod
     def open(
@@ -246,6 +251,8 @@ class BinlogSource:
         except OSError as error:
             raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
         self._data = b"".join(parts)
+        if received:
+            self.heard_at = time.monotonic()
         return received >= missing
 
     def _wait(self, stop: threading.Event) -> None:

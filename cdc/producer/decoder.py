@@ -56,6 +56,11 @@ class Decoder:
         self._in_transaction = False
         self._saw_rows = False
 
+    @property
+    def filtered(self) -> int:
+        """How many rows events were of tables that are not wanted."""
+        return self._tables.filtered
+
     def decode(self, chunks: Iterable[Sequence[RawEvent]]) -> Iterator[Change]:
         """The changes of ``chunks`` of events, in order; an empty one stands for "nothing more right now".
 

@@ -1,15 +1,18 @@
 """The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
 
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import pace, preflight
+from cdc.producer.activity import Activity
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
@@ -30,19 +33,29 @@ __all__ = ["run"]
 Log = Callable[..., None]
 
 
-def run(profile: Profile, *, instance: str, stop: threading.Event, until_current: bool, log: Log) -> None:
+def run(
+    profile: Profile,
+    *,
+    instance: str,
+    retry: Retry,
+    activity: Activity,
+    stop: threading.Event,
+    until_current: bool,
+    log: Log,
+) -> None:
     """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect where servers go away.
 
     Raises UserError, PromiseError, ServerGone.
     """
-    retry = Retry(seconds=profile.producer.retry_seconds, log=log, stop=stop)
     target: Position | None = None
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if until_current:
                 target = target or leader.position
-            _session(profile, leader, instance=instance, retry=retry, target=target, stop=stop, log=log)
+            _session(
+                profile, leader, instance=instance, retry=retry, activity=activity, target=target, stop=stop, log=log
+            )
             return
         except Disconnected as error:
             retry.wait(error)
@@ -54,6 +67,7 @@ def _session(
     *,
     instance: str,
     retry: Retry,
+    activity: Activity,
     target: Position | None,
     stop: threading.Event,
     log: Log,
@@ -76,14 +90,20 @@ def _session(
         entry = replace(entry, instance=instance)
         sink.commit(entry)
         retry.connected()
-        log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
         xa = Xa(entry.prepared, read_again=lambda place: _read_again(profile, leader, progress, place, stop))
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
-        with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
+        commit = partial(_commit, sink, decoder, router, progress, activity)
+        with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
+            activity.connected(source, entry)
+            log(
+                "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
+            )
             changes = decoder.decode(source.chunks(stop))
-            _replicate(changes, router, sink, progress, limits=profile.producer, target=target, stop=stop)
-        log("stopped", position=progress.position, next_sequence=router.next_sequence)
+            limits = profile.producer
+            _replicate(
+                changes, router, sink, progress, activity, commit=commit, limits=limits, target=target, stop=stop
+            )
 
 
 def _replicate(
@@ -91,7 +111,9 @@ def _replicate(
     router: Router,
     sink: KafkaSink,
     progress: Progress,
+    activity: Activity,
     *,
+    commit: Callable[[int], None],
     limits: Limits,
     target: Position | None,
     stop: threading.Event,
@@ -101,11 +123,13 @@ def _replicate(
         progress.note(change)
         if pace.due(change, sink, progress, limits):
             records = sink.records
-            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+            commit(router.sent)
             if isinstance(change, Idle):
                 stop.wait(pace.rest(records))
         if isinstance(change, Idle):
             sink.check()
+            if progress.between_transactions:
+                activity.drained()
         if target is not None and progress.has_reached(target):
             return
 
@@ -124,25 +148,42 @@ def _route(change: Change, router: Router, sink: KafkaSink) -> None:
             sink.write(router.commit())
 
 
+def _commit(
+    sink: KafkaSink, decoder: Decoder, router: Router, progress: Progress, activity: Activity, sent: int
+) -> None:
+    """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
+    size, begun = sink.bytes, time.monotonic()
+    entry = progress.entry(next_sequence=router.next_sequence, sent=sent)
+    sink.commit(entry)
+    activity.committed(
+        entry,
+        size=size,
+        seconds=time.monotonic() - begun,
+        through_us=progress.through_us,
+        transactions=progress.transactions,
+        filtered=decoder.filtered + router.filtered,
+    )
+
+
 @contextmanager
-def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress) -> Iterator[None]:
+def _whole_transactions_out(router: Router, progress: Progress, commit: Callable[[int], None]) -> Iterator[None]:
     """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
     try:
         yield
     except PromiseError as reason:
         try:
-            _commit_whole(sink, router, progress)
+            _commit_whole(router, progress, commit)
         except Disconnected:
             # What stops the stream is told; what could not be committed is read again the next time.
             raise reason from None
         raise
-    _commit_whole(sink, router, progress)
+    _commit_whole(router, progress, commit)
 
 
-def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
+def _commit_whole(router: Router, progress: Progress, commit: Callable[[int], None]) -> None:
     # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
     if not router.sent:
-        sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
+        commit(0)
 
 
 def _cut(profile: Profile) -> str:

@@ -3,7 +3,7 @@
 import time
 from dataclasses import replace
 
-from cdc.position import GtidSet, Position
+from cdc.position import GtidSet, Position, file_number
 from cdc.producer.changes import Begin, Change, Commit, Moved, Prepared, Whole
 from cdc.producer.commit_log import Entry, Partial
 
@@ -13,7 +13,10 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records."""
+    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records.
+
+    ``transactions`` counts those read to their end, ``through_us`` is the commit time of the newest of them.
+    """
 
     def __init__(self, entry: Entry, *, cut: str) -> None:
         self._entry = entry
@@ -26,6 +29,8 @@ class Progress:
         self._committed_at = time.monotonic()
         self._moved = False
         self._file, self._offset = entry.position.file, entry.position.offset
+        self.transactions = 0
+        self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
         """Take a change into account."""
@@ -36,16 +41,21 @@ class Progress:
             else:
                 self._gtids.add(gtid)
             self._half_out = None
+            self.through_us = change.begin.commit_us
+            self.transactions += 1
             self._advance(change.file, change.end)
         elif isinstance(change, Begin):
             self._open = change
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
-            if self._open is not None and self._open.gtid is not None:
-                self._gtids.add(self._open.gtid)
+            if self._open is not None:
+                self.through_us = self._open.commit_us
+                if self._open.gtid is not None:
+                    self._gtids.add(self._open.gtid)
             if change.xid is not None:
                 self._prepared.pop(change.xid, None)
+            self.transactions += 1
             self._open = self._half_out = None
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Prepared):
@@ -60,7 +70,7 @@ class Progress:
 
     def _advance(self, file: str, offset: int) -> None:
         # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
-        if (offset > self._offset) if file == self._file else (_number(file) > _number(self._file)):
+        if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
     @property
@@ -85,7 +95,7 @@ class Progress:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
         if self._open is not None or (self._file == target.file and self._offset < target.offset):
             return False
-        return _number(self._file) >= _number(target.file)
+        return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, sent: int) -> Entry:
         """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
@@ -101,8 +111,3 @@ class Progress:
             gtids_complete=self._gtids_complete,
             prepared=dict(self._prepared),
         )
-
-
-def _number(file: str) -> int:
-    # binlog.1000000 comes after binlog.999999
-    return int(file.rpartition(".")[2])

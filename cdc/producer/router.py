@@ -54,7 +54,7 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``half_out`` is a transaction, by id, that is larger than one Kafka transaction and was cut off after so many
-    records: they are counted, not sent again.
+    records: they are counted, not sent again. ``filtered`` counts the statements that did not pass.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class Router:
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
         self._heads: dict[TableShape, tuple[str, bytes, str]] = {}
+        self.filtered = 0
 
     @property
     def sent(self) -> int:
@@ -156,6 +157,7 @@ class Router:
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
         if not any(wanted):
+            self.filtered += 1
             return
         if not all(wanted):
             named = ", ".join(".".join(part for part in place if part) for place in places)

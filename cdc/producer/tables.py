@@ -27,7 +27,8 @@ class Tables:
     """The tables of one leader by the numbers that its events give them.
 
     ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
-    ``charsets`` maps the server's collation ids to character set names.
+    ``charsets`` maps the server's collation ids to character set names. ``filtered`` counts the rows events of tables
+    that are not wanted.
     """
 
     def __init__(self, *, wants_table: Callable[[str, str], bool], charsets: Mapping[int, str]) -> None:
@@ -35,6 +36,7 @@ class Tables:
         self._charsets = charsets
         self._numbers: dict[bytes, TableShape | None] = {}
         self._shapes: dict[bytes, TableShape | None] = {}
+        self.filtered = 0
 
     def forget_numbers(self) -> None:
         """A new log file: a restarted server counts tables from the start again."""
@@ -74,6 +76,7 @@ class Tables:
                 f"rows of table id {number} came without a table map", where=str(event.position)
             ) from None
         if table is None:
+            self.filtered += 1
             return None
         at = table.rows_at[kind]
         if data[27:at] not in table.whole_images:
