@@ -8,7 +8,7 @@ __all__ = ["excerpt"]
 _LITERAL = re.compile(r"""['"]|\b0x[0-9a-f]""", re.IGNORECASE)
 
 
-def excerpt(statement: str, *, length: int = 80) -> str:
+def excerpt(statement: str, *, length: int = 120) -> str:
     """The beginning of a statement, up to its first string or hexadecimal literal and at most ``length`` characters."""
     text = _LITERAL.split(" ".join(statement[: 4 * length].split()), maxsplit=1)[0][:length]
     return text if text == " ".join(statement.split()) else text.rstrip() + " …"

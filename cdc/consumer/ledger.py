@@ -19,6 +19,7 @@ from cdc.consumer.literals import identifier, quoted
 from cdc.consumer.session import Refused, Session
 from cdc.consumer.statements import Statement
 from cdc.errors import PromiseError, UserError
+from cdc.excerpt import excerpt
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_gtid
 from cdc.profile import Database
@@ -85,7 +86,7 @@ class Ledger:
         reason = self._why_not(record)
         if reason is not None:
             event(
-                _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=_short(record.query)
+                _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query)
             )
             # An intent may be there already: the filters left the statement out after the follower had refused it.
             settled = " ON DUPLICATE KEY UPDATE state='not applied', note=VALUES(note), finished_at=NOW(6)"
@@ -108,7 +109,7 @@ class Ledger:
             return "of a database or table that is not replicated to this follower"
         if not all(wanted):
             raise PromiseError(
-                f"a statement crosses the border of the filters: {_short(record.query)}",
+                f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 where=_place(record),
                 hint="let all of its tables in, or none; the database cdc is the follower's own",
             )
@@ -161,7 +162,7 @@ class Ledger:
         finally:
             # Closing frees the GTID of a statement that did not run.
             session.close()
-        event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=_short(record.query))
+        event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
 
 
 def _enter_database(session: Session, name: str) -> None:
@@ -199,7 +200,7 @@ def _encoded(statement: str, charset: str) -> bytes:
 
 def _refusal(record: Record, gtid: str, error: Refused) -> PromiseError:
     return PromiseError(
-        f"the follower refuses a statement: {error}; tried: {_short(record.query)}",
+        f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
         where=_place(record),
         hint="make the follower take it and start again; or, where it must not run there, mark it as run: "
         f"SET gtid_next='{gtid}'; BEGIN; COMMIT; SET gtid_next='AUTOMATIC'",
@@ -208,8 +209,3 @@ def _refusal(record: Record, gtid: str, error: Refused) -> PromiseError:
 
 def _place(record: Record) -> str:
     return f"sequence {record.sequence}, leader position {record.position}"
-
-
-def _short(statement: str) -> str:
-    text = " ".join(statement.split())
-    return text if len(text) <= 200 else text[:200] + " …"

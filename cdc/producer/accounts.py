@@ -9,7 +9,8 @@ __all__ = ["accounts"]
 _FORMS = {
     ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
     ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",
-    ("GRANT",): "TO", ("REVOKE",): "FROM", ("SET", "PASSWORD"): "FOR", ("SET", "DEFAULT", "ROLE"): "TO", ("SET", "ROLE"): "",
+    ("GRANT",): "TO", ("REVOKE",): "FROM",
+    ("SET", "PASSWORD"): "FOR", ("SET", "DEFAULT", "ROLE"): "TO", ("SET", "ROLE"): "",
 }  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from cdc.producer.sql_tokens import tokens
 
 __all__ = ["Effect", "classify"]
 
-
 _TRANSACTION = {"BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"}
 _DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT", "TABLE", "VALUES", "HANDLER"}
 _ADMIN = {"FLUSH", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "CACHE", "INSTALL", "UNINSTALL", "RESET"}
@@ -107,9 +106,7 @@ def _object_kind(reader: SqlReader) -> str:
         elif reader.take("ALGORITHM"):
             reader.require_mark("=")
             reader.identifier()
-        elif reader.take("SQL", "SECURITY"):
-            reader.identifier()
-        elif reader.peek() in _ADJECTIVES:
+        elif reader.take("SQL", "SECURITY") or reader.peek() in _ADJECTIVES:
             reader.identifier()
         else:
             word = reader.identifier().upper()

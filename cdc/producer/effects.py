@@ -1,6 +1,7 @@
 """What a statement does to one object, and what an ALTER TABLE does by its clauses."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from cdc.producer.sql_reader import SqlReader
@@ -75,10 +76,10 @@ def _numbers_rows(clause: SqlReader) -> bool:
     """Whether ADD [COLUMN] adds an AUTO_INCREMENT column; neither word of its two forms is reserved in MySQL."""
     if not clause.take("COLUMN") and clause.peek() in _KEYS:
         return False
-    before = clause.items[clause.at :]
+    words = clause.items[clause.at :]
     return any(
         item.word() in ("AUTO_INCREMENT", "SERIAL")
         and previous.word() != "AFTER"
         and (previous.kind != "mark" or previous.text == ")")
-        for previous, item in zip(before, before[1:], strict=False)
+        for previous, item in pairwise(words)
     )

@@ -27,9 +27,7 @@ def test_a_statement_of_the_corpus(form: Form) -> None:
 def test_comments_space_case_and_quotes_change_nothing(form: Form, data: st.DataObject) -> None:
     """A statement written anew from its tokens, each as it might have been typed too, is the same statement."""
     modes = form.sql_mode.split(",")
-    found = tokens(
-        form.text, ansi_quotes="ANSI_QUOTES" in modes, backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes
-    )
+    found = tokens(form.text, ansi_quotes="ANSI_QUOTES" in modes, backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes)
     text = ""
     for token in found:
         # A host follows its @ at once, and so does the string that is one.
@@ -38,7 +36,17 @@ def test_comments_space_case_and_quotes_change_nothing(form: Form, data: st.Data
     assert said_of(text, database=form.database, sql_mode=form.sql_mode) == form.expected
 
 
-BETWEEN = [" ", "\n", "\t ", "/* DROP TABLE x */", " -- RENAME TO x\n", " # 'x\n", " /*! */ ", "/*!50100*/ ", "/*M! x */ "]
+BETWEEN = [
+    " ",
+    "\n",
+    "\t ",
+    "/* DROP TABLE x */",
+    " -- RENAME TO x\n",
+    " # 'x\n",
+    " /*! */ ",
+    "/*!50100*/ ",
+    "/*M! x */ ",
+]
 
 
 def typed(token: Token, modes: list[str]) -> list[str]:
@@ -73,7 +81,9 @@ def test_double_quotes_are_names_only_where_the_session_says_so() -> None:
     assert classify('DROP TABLE "t"', database="db", ansi_quotes=False)[0] == "unknown"
 
 
-@pytest.mark.parametrize("text", ["FROBNICATE t", "CREATE", "", "CREATE FROBNICATED TABLE t", "ALTER TABLE", "DROP", "("])
+@pytest.mark.parametrize(
+    "text", ["FROBNICATE t", "CREATE", "", "CREATE FROBNICATED TABLE t", "ALTER TABLE", "DROP", "("]
+)
 def test_what_is_not_in_the_grammar_is_unknown(text: str) -> None:
     assert classify(text, database="db", ansi_quotes=False) == ("unknown", ())
 
@@ -87,7 +97,7 @@ def test_what_is_not_in_the_grammar_is_unknown(text: str) -> None:
         ("CREATE USER c IDENTIFIED WITH x AS 0x5EC2E7 REQUIRE SUBJECT 'secret' AND ISSUER 'secret'", "CREATE USER c"),
         ("DROP ROLE r1, 'r2'@'%'", "DROP ROLE r1, r2@%"),
         ("RENAME USER a TO b, c@d TO e", "RENAME USER a, b, c@d, e"),
-        ("GRANT SELECT (`id`), INSERT ON `s`.`t1` TO 'u1'@'%','u4'@'localhost' WITH GRANT OPTION", "GRANT u1@%, u4@localhost"),
+        ("GRANT SELECT (`id`), INSERT ON `s`.`t1` TO 'u1'@'%','u4'@'h' WITH GRANT OPTION", "GRANT u1@%, u4@h"),
         ("GRANT r1 TO u1 WITH ADMIN OPTION", "GRANT u1"),
         ("REVOKE IF EXISTS ALL PRIVILEGES, GRANT OPTION FROM u1 IGNORE UNKNOWN USER", "REVOKE u1"),
         ("SET PASSWORD FOR u1@h = 'secret'", "SET PASSWORD u1@h"),
