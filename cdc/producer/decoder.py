@@ -7,8 +7,10 @@ from typing import Any
 
 from cdc.codec import text_decoder
 from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
 from cdc.position import Position
 from cdc.producer import events as ev
+from cdc.producer.accounts import accounts
 from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, RowDecoder, Rows, Statement, TableShape
 from cdc.producer.columns import row_decoder
 from cdc.producer.ddl import classify
@@ -193,15 +195,11 @@ class Decoder:
         charset, _ = self._collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
         text = _statement_text(query.text, charset, event)
         modes = query.variables.get("sql_mode", "").split(",")
-        kind, effects = classify(
-            text,
-            database=query.database,
-            ansi_quotes="ANSI_QUOTES" in modes,
-            backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
-        )
+        quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
+        kind, effects = classify(text, database=query.database, **quoting)
         if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
             raise PromiseError(
-                f"a statement failed on the leader in part (error {query.variables['error_code']}): {text[:80]}",
+                f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
                 where=str(event.position),
                 hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
             )
@@ -218,7 +216,8 @@ class Decoder:
             if kind == "ddl":
                 yield Statement(event, query.database, text, effects, self._context(query, event))
             else:
-                self._log("statement not replicated", kind=kind, position=event.position)
+                named = accounts(text, **quoting) or excerpt(text)
+                self._log("statement not replicated", kind=kind, statement=named, position=event.position)
             if alone:
                 yield self._commit(event)
         else:
@@ -281,7 +280,7 @@ def _unknown_event(event: RawEvent) -> PromiseError:
 
 
 def _refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    shown = " ".join(text.split())[:80]
+    shown = excerpt(text)
     if kind == "dml":
         return PromiseError(
             f"a change was logged as a statement, not as rows: {shown}",
