@@ -48,6 +48,9 @@ _VARIABLES = {
     "time_zone": "time_zone",
     "foreign_key_checks": "foreign_key_checks",
     "unique_checks": "unique_checks",
+    "lc_time_names": "lc_time_names",  # as a number
+    "auto_increment_increment": "auto_increment_increment",
+    "auto_increment_offset": "auto_increment_offset",
     "charset": "character_set_client",
     "collation": "collation_connection",
     "server_collation": "collation_server",
@@ -61,6 +64,9 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
+# What a leader doesn't log with a statement, though it decides what a table becomes. It writes an invisible primary key
+# that it generated into the statement itself; the engine of a table that names none is not to be had, so it is InnoDB.
+_FIXED = {"default_storage_engine": "InnoDB", "sql_generate_invisible_primary_key": "OFF"}
 _NOT_APPLIED = ("Trigger", "Event")
 _UNKNOWN_DATABASE = 1049
 
@@ -184,6 +190,10 @@ def _assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         # Setting these needs grants or warns; mostly they are as they should be.
         if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
             del wanted[variable]
+    names = ", ".join(map(quoted, _FIXED))
+    for variable, value in session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})"):
+        if value != _FIXED[variable]:
+            wanted[variable] = quoted(_FIXED[variable])
     if "timestamp_us" in context:
         seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
         wanted["timestamp"] = f"{seconds}.{micros:06d}"

@@ -226,7 +226,10 @@ class Decoder:
     def _context(self, query: ev.Query, event: RawEvent) -> dict[str, Any]:
         """What the statement's meaning depends on, in the words of the session variables."""
         context: dict[str, Any] = {"database": query.database}
-        for name in ("sql_mode", "time_zone", "foreign_key_checks", "unique_checks"):
+        for name in (
+            "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",
+            "auto_increment_increment", "auto_increment_offset",
+        ):  # fmt: skip
             if name in query.variables:
                 context[name] = query.variables[name]
         if "charset" in query.variables:
