@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
 from cdc.filters import Filters
 from cdc.position import Position
 from cdc.producer import events as ev
@@ -156,7 +157,8 @@ class Router:
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
 
-        Raises PromiseError where some pass and some do not: half a statement can't be replicated.
+        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a
+        statement that a follower can't repeat faithfully.
         """
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
@@ -166,9 +168,16 @@ class Router:
         if not all(wanted):
             named = ", ".join(".".join(part for part in place if part) for place in places)
             raise PromiseError(
-                f"a statement crosses the border of the filters ({named}): {' '.join(change.text.split())[:80]}",
+                f"a statement crosses the border of the filters ({named}): {excerpt(change.text)}",
                 where=str(change.event.position),
                 hint="let all of these tables in, or none; a table that was let in later needs a fresh copy",
+            )
+        doubt = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
+        if doubt:
+            raise PromiseError(
+                f"a follower can't do what this statement did: {doubt}: {excerpt(change.text)}",
+                where=str(change.event.position),
+                hint="leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT",
             )
         affects = [self._affect(effect) for effect in change.effects]
         body = (

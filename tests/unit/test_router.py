@@ -120,3 +120,10 @@ def test_a_statement_follows_the_objects_it_names() -> None:
     assert not records(transaction(router(filters=only), statement(Effect("DropTable", "other", "a"))))
     with pytest.raises(PromiseError, match="border of the filters"):
         list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
+
+
+def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() -> None:
+    alter = statement(Effect("AlterTable", "flvDb", "a", unfaithful="rows are numbered anew"))
+    with pytest.raises(PromiseError, match="rows are numbered anew"):
+        list(transaction(router(), alter))
+    assert not list(transaction(router(filters=Filters(exclude_tables=("flvDb.a",))), alter))
