@@ -5,6 +5,7 @@ packets are read here, in large chunks, because its own reader decodes too much,
 reconnects behind our back. The names used of it are private, hence the exact version in pyproject.toml.
 """
 
+import re
 import select
 import ssl
 import threading
@@ -36,6 +37,7 @@ _HEAD = Struct("<IB4xB4xII").unpack_from
 _new_event = tuple.__new__  # RawEvent(…) itself takes three times as long
 # Events that say nothing about the file or the connection.
 _PLAIN = frozenset({ev.QUERY, ev.XID, ev.TABLE_MAP, ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED, *ev.ROWS})
+_FILE = re.compile(rb".+\.[0-9]{6,}")
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 
 
@@ -173,23 +175,24 @@ class BinlogSource:
             raise self._refusal(packet)
         if status == 0xFE and len(packet) < 9:
             raise Disconnected("the leader ended the stream", where=self._name)
-        kind = packet[5]
+        kind, body = packet[5], packet[1:-_CHECKSUM_BYTES]
+        summed = crc32(body) == int.from_bytes(packet[-_CHECKSUM_BYTES:], "little")
         if kind == ev.FORMAT_DESCRIPTION:
-            self._checksum = _CHECKSUM_BYTES if packet[-1 - _CHECKSUM_BYTES] == 1 else 0
-            # A format description carries the checksum bytes whether or not it announces them.
-            data = packet[1:-_CHECKSUM_BYTES]
+            # A format description is summed whether or not it announces sums for the events that follow.
+            self._checksum = _CHECKSUM_BYTES if body[-1] == 1 else 0
+            damaged, data = not summed, body
         elif self._checksum is None:
             # The rotation that opens a dump comes before the format description: only the sum itself tells.
-            summed = crc32(packet[1:-_CHECKSUM_BYTES]) == int.from_bytes(packet[-_CHECKSUM_BYTES:], "little")
-            data = packet[1:-_CHECKSUM_BYTES] if summed else packet[1:]
+            data = body if summed else packet[1:]
+            damaged = kind != ev.ROTATE or _FILE.fullmatch(ev.rotate_name(data)) is None
         else:
-            data = packet[1 : len(packet) - self._checksum]
-            if self._checksum and crc32(data) != int.from_bytes(packet[-_CHECKSUM_BYTES:], "little"):
-                raise PromiseError(
-                    "an event's checksum is wrong: the leader's binlog is damaged",
-                    where=f"after {self._file}:{self._end}",
-                    hint="check the leader's disk; give the producer a new topic and the follower a fresh copy",
-                )
+            data, damaged = (body, not summed) if self._checksum else (packet[1:], False)
+        if damaged:
+            raise PromiseError(
+                "an event's checksum is wrong: the leader's binlog is damaged",
+                where=f"after {self._file}:{self._end}",
+                hint="check the leader's disk; give the producer a new topic and the follower a fresh copy",
+            )
         header = ev.header(data)
         end = self._end_of(kind, header)
         event = RawEvent(kind, data, self._file, end - header.event_length if end else 0, end)

@@ -25,6 +25,7 @@ __all__ = [
     "header_fields",
     "heartbeat",
     "query",
+    "rotate_name",
 ]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
@@ -180,7 +181,12 @@ def _uuid(source: bytes) -> str:
 
 def rotate(event: RawEvent) -> Position:
     """The file that follows and the offset at which its events start."""
-    return Position(event.data[27:].decode("utf-8"), int.from_bytes(event.data[19:27], "little"))
+    return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[19:27], "little"))
+
+
+def rotate_name(data: bytes) -> bytes:
+    """The name of the file that follows."""
+    return data[27:]
 
 
 def heartbeat(event: RawEvent) -> Position:
