@@ -13,7 +13,7 @@ from cdc.errors import UserError
 from cdc.filters import Filters
 from cdc.topics import PER_TABLE, SINGLE, Topics
 
-__all__ = ["Consumer", "Database", "Kafka", "Log", "Producer", "Profile", "Tls", "load"]
+__all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
 
 _MOVED = {
     "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
@@ -166,6 +166,14 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class Metrics:
+    """Where ``/metrics`` and ``/healthz`` are answered; port 0: nowhere."""
+
+    host: str = "127.0.0.1"
+    port: int = field(default=0, metadata={"range": (0, 65535)})
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A whole profile. ``mysql_resource_name`` is the leader's name in every URI."""
 
@@ -176,6 +184,7 @@ class Profile:
     producer: Producer = field(default_factory=Producer)
     consumer: Consumer = field(default_factory=Consumer)
     log: Log = field(default_factory=Log)
+    metrics: Metrics = field(default_factory=Metrics)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
@@ -216,6 +225,7 @@ _TABLES: dict[str, Any] = {
     "producer": Producer,
     "consumer": Consumer,
     "log": Log,
+    "metrics": Metrics,
 }
 
 

@@ -27,7 +27,7 @@ class Applier:
     """Applies batches from ``checkpoint`` on, over a connected session that holds the lock.
 
     ``passes(uri)`` says whose tables are replicated; ``retry`` says how long to go on without progress while the
-    follower is away, ``stop`` ends that early.
+    follower is away, ``stop`` ends that early. ``filtered`` counts the rows of tables that do not pass.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Applier:
         self._retry = retry
         self._stop = stop
         self.checkpoint = checkpoint
+        self.filtered = 0
 
     @property
     def conflicts(self) -> int:
@@ -118,6 +119,7 @@ class Applier:
             self._run_tail(tail)
         # The checkpoint commits with the rows: a crash leaves both or neither.
         self._session.commit()
+        self.filtered += batch.rows - sum(len(step.changes) for step in steps)
 
     def _run(self, source: Iterable[Statement]) -> None:
         """Raises _Mismatch or Refused at the first statement that does not do what it did on the leader."""

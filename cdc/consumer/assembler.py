@@ -34,6 +34,10 @@ class Batch:
     offsets: dict[Partition, int]
     statement: Record | None = None
 
+    @property
+    def rows(self) -> int:
+        return sum(len(record.rows) for record in self.records)
+
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
@@ -71,10 +75,11 @@ def assemble(located: Iterable[Located | None], *, resource: str, next_sequence:
             open_records, offsets = [], {}
 
 
-def batches(transactions: Iterable[Transaction | None], *, rows: int) -> Iterator[Batch]:
+def batches(transactions: Iterable[Transaction | None], *, rows: int) -> Iterator[Batch | None]:
     """Transactions joined until about ``rows`` rows are together or the source is drained; never a part of one.
 
-    A transaction with a statement is a batch of its own.
+    A transaction with a statement is a batch of its own. None where the source is drained and every whole transaction
+    has been in a batch.
     """
     waiting: list[Transaction] = []
     count = 0
@@ -87,7 +92,9 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int) -> Iterato
         if waiting:
             yield _joined(waiting)
             waiting, count = [], 0
-        if transaction is not None and _has_statement(transaction):
+        if transaction is None:
+            yield None
+        elif _has_statement(transaction):
             yield _with_statement(transaction)
     if waiting:
         yield _joined(waiting)

@@ -25,8 +25,13 @@ class Source(Protocol):
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Those of the topics that there are."""
 
-    def start(self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool) -> None:
-        """Read on at ``offsets``, where record ``sequence`` follows; with ``until_current`` up to the end as of now."""
+    def start(
+        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
+    ) -> dict[Partition, int]:
+        """Read on at ``offsets``, where record ``sequence`` follows; with ``until_current`` up to the end as of now.
+
+        Returns the places of the records from which it reads.
+        """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """Records in order; None whenever there is no more right now. Ends when ``stop`` is set, or at the end.
@@ -54,14 +59,16 @@ class KafkaSource:
         """The topic, or None where there is none. Raises UserError where the brokers can't be reached."""
         return self._reader.topic(self._name)
 
-    def start(self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool) -> None:
+    def start(
+        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
+    ) -> dict[Partition, int]:
         """Read each partition from its offset on, or from its beginning, in order."""
         self._partitions = {number: Partition(topic.name, number, topic.id) for number in topic.ranges}
-        self._reader.assign(
-            {place: topic.ranges[place.number][0] for place in self._partitions.values()} | dict(offsets)
-        )
+        begins = {place: topic.ranges[place.number][0] for place in self._partitions.values()} | dict(offsets)
+        self._reader.assign(begins)
         if until_current:
             self._behind = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
+        return begins
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """See ``Source``."""

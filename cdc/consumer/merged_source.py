@@ -50,7 +50,9 @@ class MergedSource:
         """The commit log, or None where there is none. Raises UserError where the brokers can't be reached."""
         return self._reader.topic(self._names.commits)
 
-    def start(self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool) -> None:
+    def start(
+        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
+    ) -> dict[Partition, int]:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
         self._partitions = {(place.topic, place.number): place for place in offsets}
@@ -62,6 +64,7 @@ class MergedSource:
             self._discover(newest)
         if until_current:
             self._until = newest.next_sequence if newest else 0
+        return dict(offsets)
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""

@@ -4,9 +4,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 
 from cdc.consumer import preflight
+from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier
 from cdc.consumer.assembler import assemble, batches
 from cdc.consumer.kafka_reader import KafkaReader, Topic
@@ -28,7 +28,7 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS, _SAY_SECONDS = 0.5, 10.0
 
 
-def run(profile: Profile, *, until_current: bool, stop: threading.Event) -> None:
+def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bool, stop: threading.Event) -> None:
     """Apply the leader's records to the follower until ``stop`` is set or, with ``until_current``, the topic's end.
 
     Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, whole transactions only.
@@ -47,12 +47,12 @@ def run(profile: Profile, *, until_current: bool, stop: threading.Event) -> None
         preflight.check_topics(checkpoint, topic, others)
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
 
-        retry = Retry(seconds=profile.consumer.retry_seconds, log=partial(event, _LOG), stop=stop)
         retry.success()
         passes = _replicated(profile.filters)
+        ledger = Ledger(session, profile.database, resource=resource, passes=passes)
         applier = Applier(
             session,
-            Ledger(session, profile.database, resource=resource, passes=passes),
+            ledger,
             checkpoint=checkpoint,
             passes=passes,
             on_conflict=profile.consumer.on_conflict,
@@ -60,13 +60,18 @@ def run(profile: Profile, *, until_current: bool, stop: threading.Event) -> None
             stop=stop,
         )
         sequence = checkpoint.sequence + 1
-        source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
+        begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
+        activity.begins(applier, ledger, offsets=begins)
         transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
         for batch in batches(transactions, rows=profile.consumer.batch_rows):
+            if batch is None:
+                activity.drained()
+                continue
+            begun = time.monotonic()
             if not applier.apply(batch):
                 break
+            activity.applied(batch, seconds=time.monotonic() - begun)
             source.commit(batch.offsets)
-        event(_LOG, "stop", sequence=applier.checkpoint.sequence, conflicts=applier.conflicts)
 
 
 def _reader(profile: Profile) -> KafkaReader:

@@ -102,6 +102,10 @@ def _gtid(event: RawEvent) -> Fields:
     }
 
 
+def _tagged_gtid(event: RawEvent) -> Fields:
+    return ev.gtid(event)._asdict()
+
+
 def _previous_gtids(event: RawEvent) -> Fields:
     """The set as text; sets with tags have a layout of their own, marked in the count's highest byte."""
     data, at = event.data, ev.HEADER_BYTES + 8
@@ -133,6 +137,7 @@ _READERS: dict[int, Callable[[RawEvent], Fields]] = {
     ev.FORMAT_DESCRIPTION: _format_description,
     ev.GTID: _gtid,
     ev.ANONYMOUS_GTID: _gtid,
+    ev.GTID_TAGGED: _tagged_gtid,
     ev.PREVIOUS_GTIDS: _previous_gtids,
     ev.HEARTBEAT: _heartbeat,
     ev.HEARTBEAT_V2: _heartbeat,

@@ -8,6 +8,7 @@ from typing import Any, Self
 from cdc import topic_tail
 from cdc.errors import PromiseError, UserError
 from cdc.position import Position
+from cdc.producer.xa import Place
 from cdc.topic_tail import Partition
 
 __all__ = ["Entry", "Partial", "entries"]
@@ -30,9 +31,10 @@ class Entry:
     """What is out: everything before ``position`` (and in ``gtid_set``), which is every sequence below the next.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``last`` is the
-    newest sequence in each ``topic/partition``; left out in layout "single", where the one partition has them all.
-    ``shown`` is the newest of the binlog's other events that was shown; left out where they are not.
+    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``prepared`` are
+    the XA transactions by xid that wait for their end. ``last`` is the newest sequence in each ``topic/partition``;
+    left out in layout "single", where the one partition has them all. ``shown`` is the newest of the binlog's other
+    events that was shown. What is empty of these three is left out of the JSON.
     """
 
     next_sequence: int
@@ -43,11 +45,12 @@ class Entry:
     counts: dict[str, int] = field(default_factory=dict)
     instance: str = ""
     gtids_complete: bool = False
+    prepared: dict[str, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     shown: Position | None = None
 
     def to_json(self) -> bytes:
-        body = {key: value for key, value in asdict(self).items() if value or key not in ("last", "shown")}
+        body = {key: value for key, value in asdict(self).items() if value or key not in ("prepared", "last", "shown")}
         return json.dumps(body, separators=(",", ":")).encode()
 
     @property
@@ -62,6 +65,7 @@ class Entry:
             body: dict[str, Any] = json.loads(text)
             body["position"] = Position(**body["position"])
             body["partial"] = body["partial"] and Partial(**body["partial"])
+            body["prepared"] = {xid: Place(*place) for xid, place in body.get("prepared", {}).items()}
             if "shown" in body:
                 body["shown"] = Position(**body["shown"])
             return cls(**body)

@@ -6,15 +6,28 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
 from cdc.filters import Filters
+from cdc.position import Position
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Rows, Statement
+from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
-from cdc.producer.events import RawEvent
 from cdc.record import Uri
 from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]
+
+_MOST_HEADS = 10_000
+_HEADER_JSON = (
+    b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
+)
+
+# bn_file, transaction and the rest: DESIGN.md, "The record".
+_RECORD = (
+    '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
+    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'
+)
+_BOOL = {False: "false", True: "true"}
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -35,7 +48,7 @@ class _Part:
 
     topic: str
     uri: str
-    position: str
+    position: Position
     body: str
     header: bytes
 
@@ -44,7 +57,7 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``half_out`` is a transaction, by id, that is larger than one Kafka transaction and was cut off after so many
-    records: they are counted, not sent again.
+    records: they are counted, not sent again. ``filtered`` counts the statements that did not pass.
     """
 
     def __init__(
@@ -68,11 +81,13 @@ class Router:
         self._index = 0
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
+        self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
+        self.filtered = 0
         self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction have left."""
+        """How many records of the open transaction have left; 0 when none is open."""
         return self._index
 
     def begin(self, begin: Begin) -> None:
@@ -87,31 +102,82 @@ class Router:
                     hint="the leader lost binlogs: give the producer a new topic and the follower a fresh copy",
                 )
 
+    def whole(self, change: Whole) -> Iterator[Message]:
+        """The messages of a transaction that arrived whole. Raises PromiseError as ``begin`` and ``commit`` do.
+
+        This runs for nearly every transaction, hence all in one place.
+        """
+        (transaction, _, commit_us), last = change.begin, len(change.rows) - 1
+        if self._half_out is not None or self._is_large(change.rows):
+            yield from self._piecewise(change)
+            return
+        # Until all have left, they are records of an open transaction.
+        self._index = last + 1
+        for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
+            topic, uri, key, columns = self._heads.get(table) or self._head(table)
+            body = _rows_body(columns, flags, operation, ",".join(rows))
+            value = _RECORD % (
+                uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
+            )  # fmt: skip
+            headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
+            yield Message(topic, key, value.encode(), commit_us // 1000, headers)
+        self.next_sequence += last + 1
+        self._index = 0
+
+    def _piecewise(self, change: Whole) -> Iterator[Message]:
+        self.begin(change.begin)
+        for rows in change.rows:
+            yield from self.rows(rows)
+        yield from self.commit()
+
+    def _is_large(self, changes: list[Rows]) -> bool:
+        """Whether one of the rows events may have to be split: a character takes at most four bytes."""
+        for change in changes:  # noqa: SIM110  a generator would take as long as the whole record
+            if len(change.rows) > 1 and sum(map(len, change.rows)) * 4 > self._record_bytes:
+                return True
+        return False
+
+    def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
+        """What all records of a table share: topic, URI, Kafka key, the JSON text of columns and key."""
+        if len(self._heads) > _MOST_HEADS:
+            self._heads.clear()
+        uri, topic = self._uri(table.database, table.name), self._topic(table.database, table.name)
+        head = self._heads[table] = (topic, uri, uri.encode(), table.columns_json)
+        return head
+
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
         uri = self._uri(change.table.database, change.table.name)
         topic = self._topic(change.table.database, change.table.name)
-        position, header = _position(change.event), _header(change.event)
-        flags = f',"flags":{change.flags}' if change.flags else ""
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
         for rows in self._split(change):
-            body = f'{change.table.columns_json}{flags},"operation":{{"{change.operation}":{{"rows":[{rows}]}}}}'
-            yield from self._hold(_Part(topic, uri, position, body, header))
+            body = _rows_body(change.table.columns_json, change.flags, change.operation, rows)
+            yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
 
-        Raises PromiseError where some pass and some do not: half a statement can't be replicated.
+        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a
+        statement that a follower can't repeat faithfully.
         """
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
         if not any(wanted):
+            self.filtered += 1
             return
         if not all(wanted):
             named = ", ".join(".".join(part for part in place if part) for place in places)
             raise PromiseError(
-                f"a statement crosses the border of the filters ({named}): {' '.join(change.text.split())[:80]}",
+                f"a statement crosses the border of the filters ({named}): {excerpt(change.text)}",
                 where=str(change.event.position),
                 hint="let all of these tables in, or none; a table that was let in later needs a fresh copy",
+            )
+        doubt = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
+        if doubt:
+            raise PromiseError(
+                f"a follower can't do what this statement did: {doubt}: {excerpt(change.text)}",
+                where=str(change.event.position),
+                hint="leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT",
             )
         affects = [self._affect(effect) for effect in change.effects]
         body = (
@@ -119,7 +185,8 @@ class Router:
         )
         uri = self._uri(change.effects[0].database)
         topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
-        yield from self._hold(_Part(topic, uri, _position(change.event), body, _header(change.event)))
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
+        yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -129,7 +196,7 @@ class Router:
                 f"{self._skip} records of a transaction are out, but it now has {self._index}",
                 hint="the leader logged it anew: give the producer a new topic and the follower a fresh copy",
             )
-        self._skip = 0
+        self._skip = self._index = 0
 
     def _hold(self, part: _Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -143,11 +210,10 @@ class Router:
         if self._index < self._skip:
             self._index += 1
             return
-        value = (
-            f'{{"uri":"{part.uri}","sequence":{self.next_sequence},"bn_file":{part.position},'
-            f'"transaction":{{"id":"{begin.transaction}","index":{self._index},"last":{"true" if last else "false"},'
-            f'"ts_us":{begin.commit_us}}},{part.body}}}'
-        )
+        value = _RECORD % (
+            part.uri, self.next_sequence, part.position.file, part.position.offset,
+            begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
+        )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
         yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
@@ -210,13 +276,6 @@ def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
         yield effect.to
 
 
-def _position(event: RawEvent) -> str:
-    return f'{{"fileName":"{event.file}","offset":{event.offset}}}'
-
-
-def _header(event: RawEvent) -> bytes:
-    timestamp, kind, server_id, length, end, flags = ev.header(event.data)
-    return (
-        f'{{"timestamp":{timestamp},"event_type":{kind},"server_id":{server_id},"event_length":{length},'
-        f'"next_event_position":{end},"event_flags":{flags}}}'
-    ).encode()
+def _rows_body(columns: str, flags: int, operation: str, rows: str) -> str:
+    shown = f',"flags":{flags}' if flags else ""
+    return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

@@ -26,7 +26,7 @@ def no_rows(data: bytes, at: int) -> list[str]:
     raise AssertionError("the router decodes nothing")
 
 
-TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows)
+TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows, 1)
 
 
 def router(**changes: Any) -> Router:
@@ -135,3 +135,10 @@ def test_with_a_topic_a_table_each_record_goes_to_its_table() -> None:
     ]
     topics = [message.topic for message in transaction(router(topics=names), *many)]
     assert topics == ["p.flvDb_pet"] * 2 + ["p.mysql_binlog_events"] * 4
+
+
+def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() -> None:
+    alter = statement(Effect("AlterTable", "flvDb", "a", unfaithful="rows are numbered anew"))
+    with pytest.raises(PromiseError, match="rows are numbered anew"):
+        list(transaction(router(), alter))
+    assert not list(transaction(router(filters=Filters(exclude_tables=("flvDb.a",))), alter))
