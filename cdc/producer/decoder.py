@@ -23,7 +23,7 @@ from cdc.producer.xa import Place, Xa, xid_of
 
 __all__ = ["Decoder"]
 
-_BROKEN = (ValueError, LookupError, StructError, RuntimeError)
+_BROKEN = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # The types of the events of a transaction: its GTID, a Query, table maps and rows, Xid.
 _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 # The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.

@@ -85,7 +85,7 @@ class Tables:
         decode = table.update if kind == et.UPDATE_ROWS else table.insert
         try:
             rows = decode(data, at)
-        except (ValueError, IndexError, KeyError, StructError) as error:
+        except (ValueError, LookupError, OverflowError, StructError) as error:
             raise PromiseError(
                 f"a row of {table.database}.{table.name} cannot be read: {error}",
                 where=str(event.position),
