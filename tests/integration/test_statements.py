@@ -9,7 +9,7 @@ from cdc.producer.ddl import Effect, classify
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.binlog import position, queries
-from tests.compare import content
+from tests.compare import content, databases
 from tests.fix_sandbox import MySqlFactory
 from tests.objects import objects, unnamed, unseen
 from tests.programs import json_lines, refused, run_well, write_profile
@@ -166,9 +166,9 @@ def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
     ("statement", "outcome"),
     [
         ("CREATE TABLE t SELECT * FROM hidden.a", "equal"),
-        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
-        ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES hidden.a (i))", "the follower refuses a statement: Failed to open"),
-        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
+        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Unknown database"),
+        ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES hidden.a (i))", "the follower refuses a statement: Failed"),
+        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Unknown database"),
         ("CREATE PROCEDURE t() SELECT * FROM hidden.a", "equal"),
         ("CREATE TRIGGER hidden.t BEFORE INSERT ON hidden.a FOR EACH ROW INSERT INTO seen VALUES (1)", "equal"),
         ("RENAME TABLE seen TO hidden.seen", "a statement crosses the border of the filters"),
@@ -198,6 +198,23 @@ def test_a_statement_that_names_what_the_filters_leave_out(
         return
     run_well("cdc-consumer", target, "--until-current")
     assert content(follower, name) == content(leader, name)
+
+
+def test_a_dropped_database_takes_the_followers_own_tables_along(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql
+) -> None:
+    leader = mysql_server()
+    hidden = {"exclude_tables": ["whole.hidden"]}
+    path = write_profile(tmp_path, leader, kafka, name="whole", resource="whole", filters=hidden)
+    target = write_profile(tmp_path, follower, kafka, name="target", topic="whole", resource="whole")
+    execute(leader, "CREATE DATABASE whole", "CREATE TABLE whole.a (i INT)", "CREATE TABLE whole.hidden (i INT)")
+    run_well("cdc-producer", path, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    execute(follower, "CREATE TABLE whole.hidden (ours INT)")
+    execute(leader, "DROP DATABASE whole")
+    run_well("cdc-producer", path, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    assert "whole" not in databases(follower)
 
 
 def test_a_followers_own_defaults_change_no_table(
