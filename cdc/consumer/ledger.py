@@ -64,9 +64,16 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# What a leader doesn't log with a statement, though it decides what a table becomes. It writes an invisible primary key
-# that it generated into the statement itself; the engine of a table that names none is not to be had, so it is InnoDB.
-_FIXED = {"default_storage_engine": "InnoDB", "sql_generate_invisible_primary_key": "OFF"}
+# What holds where the leader logged nothing, whatever the follower's own defaults are. It logs the first three only
+# where they are not these, and writes a primary key that it generated into the statement itself; the engine of a table
+# whose statement names none is not to be had, so it is the transactional one.
+_UNLESS_LOGGED = {
+    "lc_time_names": "en_US",
+    "auto_increment_increment": "1",
+    "auto_increment_offset": "1",
+    "sql_generate_invisible_primary_key": "OFF",
+    "default_storage_engine": "InnoDB",
+}
 _NOT_APPLIED = ("Trigger", "Event")
 _UNKNOWN_DATABASE = 1049
 
@@ -190,10 +197,11 @@ def _assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         # Setting these needs grants or warns; mostly they are as they should be.
         if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
             del wanted[variable]
-    names = ", ".join(map(quoted, _FIXED))
+    names = ", ".join(map(quoted, _UNLESS_LOGGED.keys() - wanted.keys()))
     for variable, value in session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})"):
-        if value != _FIXED[variable]:
-            wanted[variable] = quoted(_FIXED[variable])
+        usual = _UNLESS_LOGGED[variable]
+        if value != usual:
+            wanted[variable] = usual if usual.isdigit() else quoted(usual)
     if "timestamp_us" in context:
         seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
         wanted["timestamp"] = f"{seconds}.{micros:06d}"

@@ -220,18 +220,24 @@ def test_a_dropped_database_takes_the_followers_own_tables_along(
 def test_a_followers_own_defaults_change_no_table(
     tmp_path: Path, leader: MySql, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
-    follower = mysql_server("--default-storage-engine=MyISAM", "--sql-generate-invisible-primary-key=ON")
+    follower = mysql_server(
+        "--default-storage-engine=MyISAM", "--sql-generate-invisible-primary-key=ON", "--lc-time-names=de_DE",
+        "--auto-increment-increment=5", "--auto-increment-offset=2",
+    )  # fmt: skip
     path = write_profile(
         tmp_path, leader, kafka, name="defaults", producer={"start": "now"}, filters={"include_dbs": ["defaults"]}
     )
     run_well("cdc-producer", path, "--until-current")
     execute(leader, "CREATE DATABASE defaults", "CREATE TABLE defaults.a (i INT)", "INSERT INTO defaults.a VALUES (1)")
+    execute(leader, "ALTER TABLE defaults.a ADD m VARCHAR(9) DEFAULT (MONTHNAME('2024-05-06'))")
+    execute(leader, "CREATE TABLE defaults.c (i INT, n INT, KEY (n))", "INSERT INTO defaults.c VALUES (1, 0), (2, 0)")
+    execute(leader, "ALTER TABLE defaults.c MODIFY n INT AUTO_INCREMENT")
     execute(leader, "SET default_storage_engine = MyISAM", "CREATE TABLE defaults.b (i INT)")
     run_well("cdc-producer", path, "--until-current")
     target = write_profile(tmp_path, follower, kafka, name="other", topic="defaults")
     run_well("cdc-consumer", target, "--until-current")
     ours, theirs = content(follower, "defaults"), content(leader, "defaults")
-    assert ours["a"] == theirs["a"]
+    assert (ours["a"], ours["c"]) == (theirs["a"], theirs["c"])
     # The leader doesn't log the engine of a table that names none; a follower's tables must be transactional.
     assert "ENGINE=MyISAM" in theirs["b"]["definition"]
     assert "ENGINE=InnoDB" in ours["b"]["definition"]
