@@ -20,7 +20,7 @@ from cdc.consumer.session import Refused, Session
 from cdc.consumer.statements import Statement
 from cdc.errors import PromiseError, UserError
 from cdc.excerpt import excerpt
-from cdc.filters import CHECKPOINT_DATABASE
+from cdc.filters import CHECKPOINT_DATABASE, goes_by_name
 from cdc.position import ddl_gtid
 from cdc.profile import Database
 from cdc.record import Record, Uri
@@ -116,7 +116,7 @@ class Ledger:
 
     def _why_not(self, record: Record) -> str | None:
         """The reason to leave the statement out, or None. Raises PromiseError where it is half wanted."""
-        uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
+        uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
         if uris and not any(wanted):
             return "of a database or table that is not replicated to this follower"
@@ -176,6 +176,12 @@ class Ledger:
             # Closing frees the GTID of a statement that did not run.
             session.close()
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
+
+
+def _filtered(affect: dict[str, Any], end: str) -> Uri:
+    """What the filters go by: the object at this end of the effect, or its database."""
+    uri = Uri.parse(affect[end])
+    return uri if goes_by_name(affect["action"]) else Uri(uri.resource, uri.database)
 
 
 def _enter_database(session: Session, name: str) -> None:
