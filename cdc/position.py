@@ -10,7 +10,7 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "Position", "ddl_gtid", "ddl_uuid"]
+__all__ = ["GtidSet", "Position", "ddl_gtid", "ddl_uuid", "file_number"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
@@ -32,6 +32,11 @@ def ddl_gtid(resource: str, sequence: int) -> str:
     return f"{ddl_uuid(resource)}:{sequence + 1}"
 
 
+def file_number(file: str) -> int:
+    """A binlog file's number: binlog.1000000 comes after binlog.999999."""
+    return int(file.rpartition(".")[2])
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
     """A binlog file and the offset in bytes of an event's start."""
@@ -41,6 +46,17 @@ class Position:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What ``str`` gives, read back. Raises ValueError."""
+        file, _, offset = text.rpartition(":")
+        return cls(file, int(offset))
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """For comparing places in one server's binlog: binlog.1000000 comes after binlog.999999."""
+        return int(self.file.rpartition(".")[2]), self.offset
 
 
 class GtidSet:
@@ -106,6 +122,33 @@ class GtidSet:
             for source, intervals in self._sources.items()
             for low, high in intervals
         )
+
+    def without(self, gtid: str) -> "GtidSet":
+        """This set but for one GTID."""
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        parts = [
+            part
+            for low, high in self._sources.get(source, [])
+            for part in ([(low, gno - 1), (gno + 1, high)] if low <= gno <= high else [(low, high)])
+        ]
+        return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
+
+    def encode(self) -> bytes:
+        """The form in which a server is asked for a dump (MySQL source, Gtid_set::encode), tags included."""
+        tagged = any(":" in source for source in self._sources)
+        count = sum(1 for intervals in self._sources.values() if intervals)
+        parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
+        for source, intervals in sorted(self._sources.items()):
+            if not intervals:
+                continue
+            name, _, tag = source.partition(":")
+            parts.append(uuid.UUID(name).bytes)
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+            parts.append(len(intervals).to_bytes(8, "little"))
+            parts += [number.to_bytes(8, "little") for low, high in intervals for number in (low, high + 1)]
+        return b"".join(parts)
 
     def __bool__(self) -> bool:
         return any(self._sources.values())

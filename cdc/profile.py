@@ -11,8 +11,9 @@ import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
+from cdc.topics import PER_TABLE, SINGLE, Topics
 
-__all__ = ["Consumer", "Database", "Kafka", "Log", "Producer", "Profile", "Tls", "load"]
+__all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
 
 _MOVED = {
     "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
@@ -94,13 +95,38 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The brokers, the topic, and what a topic that is created gets."""
+    """The brokers, the topics, and what a topic that is created gets."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     topic: str = "rust-mysql-cdc"
-    layout: str = field(default="single", metadata={"choices": ("single",)})
+    layout: str = field(default=SINGLE, metadata={"choices": (SINGLE, PER_TABLE)})
+    tables: tuple[str, ...] = ("*",)
+    prefix: str = ""
+    events: bool = False
+    partitions: int = field(default=1, metadata={"range": (1, 10_000)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
+    retention_hours: int = field(default=0, metadata={"range": (0, 1_000_000)})
     librdkafka: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises UserError for names that no topic can have, and for keys that contradict one another."""
+        names = self.topics()
+        if self.layout == SINGLE and self.partitions > 1:
+            raise UserError(
+                "a single topic keeps the leader's order in one partition",
+                where="profile key kafka.partitions",
+                hint='leave it out, or set kafka.layout = "per_table"',
+            )
+        if self.events and names.events == self.topic:
+            raise UserError(
+                f"the binlog's events go to a topic of their own, {names.events}",
+                where="profile key kafka.topic",
+                hint="give one of the two another name, with kafka.topic or kafka.prefix",
+            )
+
+    def topics(self) -> Topics:
+        """The names of the topics."""
+        return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
         """librdkafka's properties: ``defaults`` (``_`` for ``.``), then what the profile says."""
@@ -140,6 +166,14 @@ class Log:
 
 
 @dataclass(frozen=True, slots=True)
+class Metrics:
+    """Where ``/metrics`` and ``/healthz`` are answered; port 0: nowhere."""
+
+    host: str = "127.0.0.1"
+    port: int = field(default=0, metadata={"range": (0, 65535)})
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """A whole profile. ``mysql_resource_name`` is the leader's name in every URI."""
 
@@ -150,6 +184,7 @@ class Profile:
     producer: Producer = field(default_factory=Producer)
     consumer: Consumer = field(default_factory=Consumer)
     log: Log = field(default_factory=Log)
+    metrics: Metrics = field(default_factory=Metrics)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
@@ -190,6 +225,7 @@ _TABLES: dict[str, Any] = {
     "producer": Producer,
     "consumer": Consumer,
     "log": Log,
+    "metrics": Metrics,
 }
 
 

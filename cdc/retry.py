@@ -16,7 +16,8 @@ _HELD = 30.0  # an attempt that works for so long has ended the trouble before i
 class Retry:
     """Waits with backoff between attempts, for ``seconds`` in all since the last success.
 
-    ``log(event, **fields)`` is told of each wait; ``stop`` ends a wait early.
+    ``log(event, **fields)`` is told of each wait; ``stop`` ends a wait early. ``waits`` counts them, and ``trouble``
+    says what the newest is about until an attempt succeeds.
     """
 
     def __init__(self, *, seconds: float, log: Callable[..., None], stop: threading.Event) -> None:
@@ -27,14 +28,19 @@ class Retry:
         self._failing_since: float | None = None
         self._waited_at: float | None = None
         self.succeeded = False
+        self.waits = 0
+        self.trouble = ""
 
     def connected(self) -> None:
         """The servers were there; only an attempt that holds for a while ends the count, or ``success``."""
         self.succeeded = True
+        if self.trouble:
+            self._log("the server is back", trouble=self.trouble)
+        self.trouble = ""
 
     def success(self) -> None:
         """The servers answer: the next failure starts a new count."""
-        self.succeeded = True
+        self.connected()
         self._failing_since = None
         self._wait = _FIRST_WAIT
 
@@ -52,6 +58,8 @@ class Retry:
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self._seconds:
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)
+        self.waits += 1
+        self.trouble = str(error)
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
         self._waited_at = time.monotonic()

@@ -2,20 +2,25 @@
 
 import json
 import logging
+import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TextIO
 
 from cdc.errors import CdcError
 
-__all__ = ["LIBRDKAFKA", "event", "exit_status", "setup_logging", "stop_on_signals"]
+__all__ = ["LIBRDKAFKA", "LastLine", "event", "exit_status", "setup_logging", "stop_on_signals"]
 
 # librdkafka reports each failed attempt to connect; what matters of it reaches the user as an error of ours.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
 LIBRDKAFKA.setLevel(logging.CRITICAL)
+
+_ERASE = "\r\x1b[K"  # to the line's begin, and clear to its end (ECMA-48, EL)
+_COLUMNS = 80  # of a terminal that does not know
 
 
 class _JsonFormatter(logging.Formatter):
@@ -35,14 +40,51 @@ class _TextFormatter(logging.Formatter):
         return " ".join(words)
 
 
-def setup_logging(*, level: str, form: str) -> None:
-    """Log to standard error, one line an event, as ``key=value`` text or as JSON lines."""
-    handler = logging.StreamHandler(sys.stderr)
+class LastLine(logging.StreamHandler[TextIO]):
+    """Log lines on a terminal, with a last line below them that is rewritten in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._line = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a log line where the last line stands, and that one again below it. Called with the lock held."""
+        if self._line:
+            self.stream.write(_ERASE)
+        super().emit(record)
+        self._draw()
+
+    def show(self, line: str) -> None:
+        """Replace the last line; an empty one takes it away."""
+        columns = os.get_terminal_size(self.stream.fileno()).columns or _COLUMNS
+        self.acquire()
+        try:
+            if line or self._line:
+                self.stream.write(_ERASE)
+            # One column is left free: in the last one some terminals begin a new line.
+            self._line = line[: columns - 1]
+            self._draw()
+        finally:
+            self.release()
+
+    def _draw(self) -> None:
+        self.stream.write(self._line)
+        self.stream.flush()
+
+
+def setup_logging(*, level: str, form: str) -> LastLine | None:
+    """Log to standard error, one line an event, as ``key=value`` text or as JSON lines.
+
+    Where that is a terminal, returns what can show a last line below them.
+    """
+    last_line = LastLine(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
+    handler = last_line or logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
     root = logging.getLogger("cdc")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    return last_line
 
 
 def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:

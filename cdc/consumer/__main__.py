@@ -1,12 +1,18 @@
 """cdc-consumer: applies a leader's records from Kafka to the follower, exactly once."""
 
 import argparse
+import logging
 import sys
+from functools import partial
 from pathlib import Path
 
+from cdc.brokers import Brokers
+from cdc.consumer.activity import Activity
 from cdc.consumer.pipeline import run
+from cdc.outside import shown
 from cdc.profile import load
-from cdc.service import exit_status, setup_logging, stop_on_signals
+from cdc.retry import Retry
+from cdc.service import event, exit_status, setup_logging, stop_on_signals
 
 __all__ = ["main"]
 
@@ -39,8 +45,14 @@ def main() -> int:
 
 def _consume(path: Path, *, until_current: bool) -> int:
     profile = load(path)
-    setup_logging(level=profile.log.level, form=profile.log.format)
-    run(profile, until_current=until_current, stop=stop_on_signals())
+    line = setup_logging(level=profile.log.level, form=profile.log.format)
+    log = partial(event, logging.getLogger("cdc.consumer"))
+    stop = stop_on_signals()
+    retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
+    brokers = Brokers(profile.kafka.properties())
+    activity = Activity(retry=retry, brokers=brokers, topic=profile.kafka.topic, follower=profile.database)
+    with shown(activity, metrics=profile.metrics, line=line, log=log):
+        run(profile, retry=retry, activity=activity, until_current=until_current, stop=stop)
     return 0
 
 

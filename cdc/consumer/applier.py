@@ -27,7 +27,7 @@ class Applier:
     """Applies batches from ``checkpoint`` on, over a connected session that holds the lock.
 
     ``passes(uri)`` says whose tables are replicated; ``retry`` says how long to go on without progress while the
-    follower is away, ``stop`` ends that early.
+    follower is away, ``stop`` ends that early. ``filtered`` counts the rows of tables that do not pass.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Applier:
         self._retry = retry
         self._stop = stop
         self.checkpoint = checkpoint
+        self.filtered = 0
 
     @property
     def conflicts(self) -> int:
@@ -89,7 +90,7 @@ class Applier:
         self._session.connect()
         rows = self._session.rows(Checkpoint.select(self.checkpoint.resource))
         self._session.commit()
-        sequence = Checkpoint.from_row(rows[0]).sequence if rows else None
+        sequence = Checkpoint.from_rows(rows[0]).sequence if rows else None
         if sequence == target.sequence:
             return True
         if sequence != self.checkpoint.sequence:
@@ -102,6 +103,9 @@ class Applier:
             tail.append(self._ledger.settle(batch.statement))
             self._tables.forget()
         tail.append(Statement(self.checkpoint.advance(target, last=batch.last).encode(), 1))
+        moved = target.move(batch.offsets)
+        if moved:
+            tail.append(Statement(moved.encode()))
         steps = plan(batch.records, passes=self._passes)
         rows = statements(steps, generated=self._tables.generated, size=min(self._session.max_packet, PACKET_BYTES))
         try:
@@ -115,6 +119,7 @@ class Applier:
             self._run_tail(tail)
         # The checkpoint commits with the rows: a crash leaves both or neither.
         self._session.commit()
+        self.filtered += batch.rows - sum(len(step.changes) for step in steps)
 
     def _run(self, source: Iterable[Statement]) -> None:
         """Raises _Mismatch or Refused at the first statement that does not do what it did on the leader."""

@@ -82,7 +82,8 @@ class Ledger:
     """Executes Query records of the leader ``resource``; the caller commits what ``settle`` returns.
 
     ``session`` is the one that applies rows; statements run on connections of their own to ``database``, so that no
-    variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated.
+    variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated. ``applied`` counts
+    the statements that were executed, ``left_out`` those that are not for this follower.
     """
 
     def __init__(self, session: Session, database: Database, *, resource: str, passes: Callable[[Uri], bool]) -> None:
@@ -90,6 +91,8 @@ class Ledger:
         self._database = database
         self._resource = resource
         self._passes = passes
+        self.applied = 0
+        self.left_out = 0
 
     def settle(self, record: Record) -> Statement:
         """Execute the record's statement unless that is done; the note of it, to commit with the checkpoint.
@@ -98,6 +101,7 @@ class Ledger:
         """
         reason = self._why_not(record)
         if reason is not None:
+            self.left_out += 1
             event(
                 _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query)
             )
@@ -175,6 +179,7 @@ class Ledger:
         finally:
             # Closing frees the GTID of a statement that did not run.
             session.close()
+        self.applied += 1
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
 
 

@@ -9,7 +9,7 @@ from pymysql.constants import CLIENT
 
 from cdc.profile import Database
 
-__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session"]
+__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask"]
 
 # Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
 _TRANSIENT = frozenset({
@@ -144,6 +144,16 @@ class Session:
     def reset(self) -> None:
         """Roll back and put the session's variables back to where they are at the start of a transaction."""
         self.run([b"ROLLBACK", _SETUP.encode()])
+
+
+def ask(database: Database, *, seconds: float) -> None:
+    """Ask the server something, over a connection of its own. Raises Interrupted or Refused without a timely answer."""
+    limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
+    try:
+        with pymysql.connect(**database.settings() | limits) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except (pymysql.MySQLError, OSError) as error:
+        raise _meaning(error) from None
 
 
 def _lock_name(name: str) -> str:

@@ -7,8 +7,11 @@ import sys
 import uuid
 from pathlib import Path
 
-from cdc import __version__, profile, service
+from cdc import __version__, outside, profile, service
+from cdc.brokers import Brokers
 from cdc.producer import pipeline
+from cdc.producer.activity import Activity
+from cdc.retry import Retry
 
 __all__ = ["main"]
 
@@ -44,10 +47,26 @@ def main() -> int:
 
 def _run(path: Path, *, until_current: bool) -> int:
     settings = profile.load(path)
-    service.setup_logging(level=settings.log.level, form=settings.log.format)
+    line = service.setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(service.event, logging.getLogger("cdc.producer"))
     stop = service.stop_on_signals()
-    pipeline.run(settings, instance=str(uuid.uuid4()), stop=stop, until_current=until_current, log=log)
+    retry = Retry(seconds=settings.producer.retry_seconds, log=log, stop=stop)
+    activity = Activity(
+        retry=retry,
+        brokers=Brokers(settings.kafka.properties()),
+        topic=settings.kafka.topic,
+        heartbeat_seconds=settings.producer.heartbeat_seconds,
+    )
+    with outside.shown(activity, metrics=settings.metrics, line=line, log=log):
+        pipeline.run(
+            settings,
+            instance=str(uuid.uuid4()),
+            retry=retry,
+            activity=activity,
+            stop=stop,
+            until_current=until_current,
+            log=log,
+        )
     return 0
 
 

@@ -1,13 +1,26 @@
 """What the decoder hands to the router: changed rows, statements, the ends of transactions, and mere progress."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from cdc.position import Position
 from cdc.producer.ddl import Effect
-from cdc.producer.events import RawEvent
+from cdc.producer.events import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS, RawEvent
+from cdc.producer.xa import Place
 
-__all__ = ["Begin", "Change", "Commit", "Idle", "Moved", "RowDecoder", "Rows", "Statement", "TableShape"]
+__all__ = [
+    "Begin",
+    "Change",
+    "Commit",
+    "Idle",
+    "Moved",
+    "Prepared",
+    "RowDecoder",
+    "Rows",
+    "Statement",
+    "TableShape",
+    "Whole",
+]
 
 
 class RowDecoder(Protocol):
@@ -16,19 +29,31 @@ class RowDecoder(Protocol):
     def __call__(self, data: bytes, at: int) -> list[str]: ...
 
 
-@dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table as of one table map: its names and the JSON text that all its records share."""
+    """A table as of one table map: its names, the JSON text that all its records share, and its ``width`` in columns.
 
-    database: str
-    name: str
-    columns_json: str
-    insert: RowDecoder
-    update: RowDecoder
+    ``rows_at`` says for each type of rows event where its rows start when nothing unusual stands before them, and
+    ``whole_images`` holds the bytes before that place which are known to say that the images have all columns.
+    """
+
+    __slots__ = ("columns_json", "database", "insert", "name", "rows_at", "update", "whole_images", "width")
+
+    def __init__(
+        self, database: str, name: str, columns_json: str, insert: RowDecoder, update: RowDecoder, width: int
+    ) -> None:
+        self.database = database
+        self.name = name
+        self.columns_json = columns_json
+        self.insert = insert
+        self.update = update
+        self.width = width
+        bitmap = (width + 7) // 8
+        start = 27 + 2 + (1 if width < 251 else 3)
+        self.rows_at = {WRITE_ROWS: start + bitmap, UPDATE_ROWS: start + 2 * bitmap, DELETE_ROWS: start + bitmap}
+        self.whole_images: set[bytes] = set()
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(NamedTuple):
     """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs."""
 
     transaction: str
@@ -36,8 +61,7 @@ class Begin:
     commit_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row."""
 
     event: RawEvent
@@ -45,6 +69,18 @@ class Rows:
     operation: str
     rows: list[str]
     flags: int
+
+
+class Whole(NamedTuple):
+    """A transaction of nothing but rows that arrived whole: the same as its Begin, its Rows and its Commit.
+
+    ``file`` and ``end`` are the position after it.
+    """
+
+    begin: Begin
+    rows: list[Rows]
+    file: str
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +96,18 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The transaction is complete; ``end`` is the position after it."""
+    """The transaction is complete; ``end`` is the position after it. ``xid`` names the XA transaction that it ends."""
 
+    end: Position
+    xid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An XA transaction is prepared: nothing has happened yet, but its rows at ``place`` will be needed later."""
+
+    xid: str
+    place: Place
     end: Position
 
 
@@ -77,4 +123,4 @@ class Idle:
     """The leader has nothing more to send right now."""
 
 
-Change = Begin | Rows | Statement | Commit | Moved | Idle
+Change = Begin | Rows | Whole | Statement | Commit | Prepared | Moved | Idle

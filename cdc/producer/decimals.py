@@ -1,30 +1,46 @@
 """MySQL's packed DECIMAL: nine digits in four bytes, the sign in the top bit (MySQL source, strings/decimal)."""
 
+import functools
 from collections.abc import Callable
+from struct import Struct
+from typing import Any, cast
 
 __all__ = ["decimal_reader"]
 
 _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # bytes for 0 to 9 decimal digits
+_FORMATS = {1: "B", 2: "H", 3: "BH", 4: "I"}
+_COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 
+@functools.cache
 def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], str]]:
-    """Width in bytes and reader of DECIMAL(precision, scale), which gives text with ``scale`` digits at its end."""
+    """Width in bytes and reader of DECIMAL(precision, scale), which gives text with ``scale`` digits at its end.
+
+    The reader is generated: one unpacking of all groups of digits, one formatting.
+    """
     whole = precision - scale
-    digits = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]
+    integral = [*([whole % 9] if whole % 9 else []), *[9] * (whole // 9)]
     fraction = [*[9] * (scale // 9), *([scale % 9] if scale % 9 else [])]
-    width = sum(_DIGIT_BYTES[count] for count in digits + fraction)
-    plan = [(count, _DIGIT_BYTES[count]) for count in digits + fraction]
-
-    def convert(data: bytes) -> str:
-        negative = not data[0] & 0x80
-        number = int.from_bytes(data, "big") ^ (1 << (8 * width - 1))
-        raw = (number ^ ((1 << (8 * width)) - 1) if negative else number).to_bytes(width, "big")
-        texts, at = [], 0
-        for count, size in plan:
-            texts.append(f"{int.from_bytes(raw[at : at + size], 'big'):0{count}d}")
-            at += size
-        integral = "".join(texts[: len(digits)]).lstrip("0") or "0"
-        text = integral + ("." + "".join(texts[len(digits) :]) if scale else "")
-        return "-" + text if negative else text
-
-    return width, convert
+    sizes = [_DIGIT_BYTES[count] for count in integral + fraction]
+    names = [f"g{index}" for index in range(len(sizes))]
+    halves = [f"h{name},{name}" if size == 3 else name for name, size in zip(names, sizes, strict=True)]
+    number = "0"
+    for name in names[: len(integral)]:
+        number = f"({number}) * 1000000000 + {name}" if number != "0" else name
+    shown = "%s%d" + ("." + "".join(f"%0{count}d" for count in fraction) if scale else "")
+    values = ", ".join(["sign", number, *names[len(integral) :]])
+    code = [
+        "def convert(data):",
+        " sign = ''",
+        " if data[0] < 128:",
+        "  data = data.translate(complement)",
+        "  sign = '-'",
+        f" {','.join(halves)}, = unpack(data)",
+        *(f" {name} += h{name} << 16" for name, size in zip(names, sizes, strict=True) if size == 3),
+        f" {names[0]} -= {0x80 << 8 * (sizes[0] - 1)}",
+        f" return {shown!r} % ({values})",
+    ]
+    packed = Struct(">" + "".join(_FORMATS[size] for size in sizes))
+    constants: dict[str, Any] = {"unpack": packed.unpack, "complement": _COMPLEMENT}
+    exec("\n".join(code), constants)
+    return packed.size, cast(Callable[[bytes], str], constants["convert"])

@@ -1,7 +1,8 @@
 """Binlog events to changes: follows transactions and table maps, and stops at whatever it does not know."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from struct import error as StructError
 from typing import Any
 
@@ -11,17 +12,21 @@ from cdc.excerpt import excerpt
 from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.accounts import accounts
-from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, RowDecoder, Rows, Statement, TableShape
-from cdc.producer.columns import row_decoder
+from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
 from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
 from cdc.producer.payload import payload
-from cdc.producer.table_map import Table, table_id, table_map, table_name
+from cdc.producer.tables import Tables
+from cdc.producer.xa import Place, Xa, xid_of
 
 __all__ = ["Decoder"]
 
-_OPERATIONS = {ev.WRITE_ROWS: "Add", ev.UPDATE_ROWS: "Update", ev.DELETE_ROWS: "Delete"}
-_STATEMENT_END = 0x01
+_BROKEN = (ValueError, LookupError, StructError, RuntimeError)
+# The types of the events of a transaction: its GTID, a Query, table maps and rows, Xid.
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
+# The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.
+_BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
+_MOST_BEGUN = 1_000_000  # bytes
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
 )
@@ -31,8 +36,8 @@ class Decoder:
     """Turns one leader's events into changes.
 
     ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
-    ``collations`` maps the server's collation ids to (character set, collation); ``log(event, **fields)`` is told of
-    each statement that is passed over by design.
+    ``collations`` maps the server's collation ids to (character set, collation); ``xa`` holds prepared transactions;
+    ``log(event, **fields)`` is told of each statement that is passed over by design.
     """
 
     def __init__(
@@ -40,62 +45,103 @@ class Decoder:
         *,
         wants_table: Callable[[str, str], bool],
         collations: Mapping[int, tuple[str, str]],
+        xa: Xa,
         log: Callable[..., None],
     ) -> None:
-        self._wants_table = wants_table
+        charsets = {number: charset for number, (charset, _) in collations.items()}
+        self._tables = Tables(wants_table=wants_table, charsets=charsets)
         self._collations = collations
-        self._charsets = {number: charset for number, (charset, _) in collations.items()}
+        self._xa = xa
         self._log = log
-        self._tables: dict[int, TableShape | None] = {}
-        self._shapes: dict[tuple[int, bytes], TableShape] = {}
         self._named: ev.Gtid | None = None
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
 
-    def decode(self, events: Iterable[RawEvent | None]) -> Iterator[Change]:
-        """The changes of ``events``, in order; None stands for "nothing more right now".
+    @property
+    def filtered(self) -> int:
+        """How many rows events were of tables that are not wanted."""
+        return self._tables.filtered
+
+    def decode(self, chunks: Iterable[Sequence[RawEvent]]) -> Iterator[Change]:
+        """The changes of ``chunks`` of events, in order; an empty one stands for "nothing more right now".
 
         Raises PromiseError with the position for an event, a type, a statement or bytes that it can't carry exactly.
         """
-        for event in events:
-            if event is None:
+        begun: Sequence[RawEvent] = ()
+        for arrived in chunks:
+            if not arrived:
                 yield Idle()
                 continue
-            try:
-                yield from self._event(event)
-            except (ValueError, LookupError, StructError, RuntimeError) as error:
-                raise PromiseError(
-                    f"event {event.type} ({ev.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
-                    where=str(event.position),
-                    hint="this leader writes what this version of cdc does not know",
-                ) from None
+            events = [*begun, *arrived]
+            begun = ()
+            kinds, at = bytes([event[0] for event in events]), 0
+            while at < len(events):
+                # Most transactions are a few rows and arrive whole: then they are taken in one go.
+                found = _ROWS_ONLY.match(kinds, at)
+                if found and not self._in_transaction and self._named is None:
+                    whole = self._whole(events[at : found.end()])
+                    if whole is not None:
+                        yield whole
+                        at = found.end()
+                        continue
+                elif _BEGUN.match(kinds, at) and sum(len(event[1]) for event in events[at:]) < _MOST_BEGUN:
+                    begun = events[at:]
+                    break
+                try:
+                    yield from self._event(events[at])
+                except _BROKEN as error:
+                    raise _unreadable(events[at], error) from None
+                at += 1
+
+    def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
+        """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""
+        if not events[1][1].endswith(b"\0BEGIN"):
+            return None
+        found = []
+        try:
+            for event in events[2:-1]:
+                if event[0] == ev.TABLE_MAP:
+                    self._tables.map(event)
+                elif (rows := self._tables.rows(event)) is not None:
+                    found.append(rows)
+            gtid, commit_us = ev.gtid(events[0])
+        except _BROKEN:
+            return None  # read once more, one by one, it fails at its own position
+        last = events[-1]
+        return Whole(Begin(gtid or str(events[0].position), gtid, commit_us), found, last[2], last[4])
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
-        if kind in _OPERATIONS:
-            rows = self._rows(event)
+        if self._xa.is_open and (kind in ev.ROWS or kind == ev.TABLE_MAP):
+            self._xa.hold(event)
+        elif kind in ev.ROWS:
+            self._saw_rows = True
+            rows = self._tables.rows(event)
             if rows is not None:
+                if not self._in_transaction:
+                    raise PromiseError("rows came outside of a transaction", where=str(event.position))
                 yield rows
         elif kind == ev.TABLE_MAP:
-            self._table_map(event)
-        elif kind in (ev.GTID, ev.ANONYMOUS_GTID):
+            self._tables.map(event)
+        elif kind in (ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED):
             self._require_closed(event)
             self._named, self._named_at = ev.gtid(event), event.position
         elif kind == ev.QUERY:
             yield from self._query(event)
         elif kind == ev.XID:
             yield self._commit(event)
+        elif kind == ev.XA_PREPARE:
+            yield from self._prepare(event)
         elif kind == ev.TRANSACTION_PAYLOAD:
-            yield from self.decode(payload(event))
+            yield from self.decode([inner] for inner in payload(event))
         elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
             yield from self._moved(ev.heartbeat(event))
         elif kind == ev.ROTATE:
-            self._tables.clear()
+            self._tables.forget_numbers()
             yield from self._moved(ev.rotate(event))
         elif kind == ev.FORMAT_DESCRIPTION:
-            # A restarted server counts table ids from the start again.
-            self._tables.clear()
+            self._tables.forget_numbers()
         elif kind not in ev.HARMLESS:
             raise _unknown_event(event)
 
@@ -107,18 +153,14 @@ class Decoder:
     def _begin(self, event: RawEvent) -> Begin:
         named = self._named
         if named is None:
-            raise PromiseError(
-                "a transaction has no GTID event",
-                where=str(event.position),
-                hint="the leader must be MySQL 8.0 or newer",
-            )
+            raise _nameless(event)
         self._require_closed(event)
         self._named = None
         self._in_transaction, self._saw_rows = True, False
         return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us)
 
     def _require_closed(self, event: RawEvent) -> None:
-        if self._in_transaction:
+        if self._in_transaction or self._xa.is_open:
             raise PromiseError(
                 "a transaction begins before the one before it has ended",
                 where=str(event.position),
@@ -129,66 +171,35 @@ class Decoder:
         self._in_transaction = False
         return Commit(Position(event.file, event.end))
 
-    def _table_map(self, event: RawEvent) -> None:
-        number = table_id(event)
-        if not self._wants_table(*table_name(event)):
-            self._tables[number] = None
-            return
-        # The body behind the table's number says it all, so an unchanged table keeps its generated decoders.
-        body = (number, event.data[ev.HEADER_BYTES + 6 :])
-        shape = self._shapes.get(body)
-        if shape is None:
-            if len(self._shapes) > 10_000:
-                self._shapes.clear()
-            shape = self._shapes[body] = self._shape(event)
-        self._tables[number] = shape
+    def _prepare(self, event: RawEvent) -> Iterator[Change]:
+        xid, place, commits = self._xa.prepare(event)
+        if commits:
+            yield from self._xa_commit(xid, event)
+        else:
+            self._named = None
+            yield Prepared(xid, place, Position(event.file, event.end))
 
-    def _shape(self, event: RawEvent) -> TableShape:
-        table = table_map(event, self._charsets)
-        try:
-            insert, update = row_decoder(table, update=False), row_decoder(table, update=True)
-        except PromiseError as error:
-            raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
-        return TableShape(table.database, table.name, _columns_json(table), insert, update)
+    def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
+        yield self._begin(event)
+        for held in self._xa.committed(xid, event):
+            yield from self._event(held)
+        yield replace(self._commit(event), xid=xid)
 
-    def _rows(self, event: RawEvent) -> Rows | None:
-        data = event.data
-        number = int.from_bytes(data[19:25], "little")
-        if number not in self._tables:
-            raise PromiseError(f"rows of table id {number} came without a table map", where=str(event.position))
-        table = self._tables[number]
-        self._saw_rows = True
-        if table is None:
-            return None
-        if not self._in_transaction:
-            raise PromiseError("rows came outside of a transaction", where=str(event.position))
-        update = event.type == ev.UPDATE_ROWS
-        at = 27 + int.from_bytes(data[27:29], "little")
-        columns, at = ev.packed_integer(data, at)
-        width = (columns + 7) // 8
-        images = 2 if update else 1
-        missing = ~int.from_bytes(data[at : at + width], "little") | ~int.from_bytes(
-            data[at + width * (images - 1) : at + width * images], "little"
-        )
-        if missing & (1 << columns) - 1:  # the bits after the last column mean nothing
-            raise PromiseError(
-                f"a row of {table.database}.{table.name} was logged without all its columns",
-                where=str(event.position),
-                hint="a session has another binlog_row_image: SET PERSIST binlog_row_image = FULL on the leader",
-            )
-        rows = self._decoded(event, table, table.update if update else table.insert, at + width * images)
-        flags = int.from_bytes(data[25:27], "little") & ~_STATEMENT_END
-        return Rows(event, table, _OPERATIONS[event.type], rows, flags)
-
-    def _decoded(self, event: RawEvent, table: TableShape, decode: RowDecoder, at: int) -> list[str]:
-        try:
-            return decode(event.data, at)
-        except (ValueError, IndexError, KeyError, StructError) as error:
-            raise PromiseError(
-                f"a row of {table.database}.{table.name} cannot be read: {error}",
-                where=str(event.position),
-                hint="leave the table out with filters.exclude_tables",
-            ) from None
+    def _xa_statement(self, text: str, event: RawEvent) -> Iterator[Change]:
+        verb = text.split(None, 2)[1].upper()
+        if verb == "START":
+            named, at = self._named, self._named_at
+            if named is None or at is None:
+                raise _nameless(event)
+            self._xa.start(Place(named.gtid, at.file, at.offset))
+        elif verb == "COMMIT":
+            yield from self._xa_commit(xid_of(text), event)
+        elif verb == "ROLLBACK":
+            self._xa.rolled_back(xid_of(text))
+            yield self._begin(event)
+            yield replace(self._commit(event), xid=xid_of(text))
+        elif verb != "END":
+            raise _refused_statement("unknown", text, event)
 
     def _query(self, event: RawEvent) -> Iterator[Change]:
         query = ev.query(event)
@@ -209,6 +220,8 @@ class Decoder:
             yield self._commit(event)
         elif kind == "savepoint":
             return
+        elif kind == "xa":
+            yield from self._xa_statement(text, event)
         elif kind in ("ddl", "account", "admin", "temporary"):
             alone = not self._in_transaction
             if alone:
@@ -245,12 +258,6 @@ class Decoder:
         return context
 
 
-def _columns_json(table: Table) -> str:
-    names = json.dumps([column.name for column in table.columns], ensure_ascii=False)
-    key = f',"key":{json.dumps(table.key, ensure_ascii=False)}' if table.key else ""
-    return f'"columns":{names}{key}'
-
-
 def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
     if text.isascii() and charset not in ("ucs2", "utf16", "utf16le", "utf32"):
         return text.decode("ascii")
@@ -267,11 +274,23 @@ def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
         ) from None
 
 
+def _nameless(event: RawEvent) -> PromiseError:
+    return PromiseError(
+        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+    )
+
+
+def _unreadable(event: RawEvent, error: Exception) -> PromiseError:
+    return PromiseError(
+        f"event {event.type} ({ev.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        where=str(event.position),
+        hint="this leader writes what this version of cdc does not know",
+    )
+
+
 def _unknown_event(event: RawEvent) -> PromiseError:
     name = ev.NAMES.get(event.type, "unknown")
     hints = {
-        42: "GTIDs with a tag are not replicated yet: use GTID_NEXT = AUTOMATIC without a tag",
-        38: "XA transactions are not replicated yet",
         39: "SET PERSIST binlog_row_value_options = '' on the leader",
         26: "the leader's own log lost events: make a fresh copy of the leader",
     }
@@ -296,8 +315,6 @@ def _refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
             where=str(event.position),
             hint="use InnoDB tables only",
         )
-    if kind == "xa":
-        return PromiseError("XA transactions are not replicated yet", where=str(event.position))
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {shown}",
         where=str(event.position),

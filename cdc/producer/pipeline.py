@@ -1,47 +1,72 @@
 """The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
 
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
-from cdc.producer import preflight
+from cdc.producer import pace, preflight
+from cdc.producer.activity import Activity
+from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement
+from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
+from cdc.producer.reread import rows_of
 from cdc.producer.router import Router
+from cdc.producer.xa import Place, Xa
 from cdc.profile import Producer as Limits
 from cdc.profile import Profile
 from cdc.retry import Retry
 
 __all__ = ["run"]
 
-_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
-
 Log = Callable[..., None]
 
 
-def run(profile: Profile, *, instance: str, stop: threading.Event, until_current: bool, log: Log) -> None:
+def run(
+    profile: Profile,
+    *,
+    instance: str,
+    retry: Retry,
+    activity: Activity,
+    stop: threading.Event,
+    until_current: bool,
+    log: Log,
+) -> None:
     """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect where servers go away.
 
     Raises UserError, PromiseError, ServerGone.
     """
-    retry = Retry(seconds=profile.producer.retry_seconds, log=log, stop=stop)
     target: Position | None = None
+    topics = _topics(profile)
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if until_current:
                 target = target or leader.position
-            _session(profile, leader, instance=instance, retry=retry, target=target, stop=stop, log=log)
+            _session(
+                profile,
+                leader,
+                topics,
+                instance=instance,
+                retry=retry,
+                activity=activity,
+                target=target,
+                stop=stop,
+                log=log,
+            )
             return
         except Disconnected as error:
             retry.wait(error)
@@ -50,9 +75,11 @@ def run(profile: Profile, *, instance: str, stop: threading.Event, until_current
 def _session(
     profile: Profile,
     leader: Leader,
+    topics: KafkaTopics,
     *,
     instance: str,
     retry: Retry,
+    activity: Activity,
     target: Position | None,
     stop: threading.Event,
     log: Log,
@@ -60,8 +87,7 @@ def _session(
     """One connection to each server, from the commit log's last entry on."""
     sink = KafkaSink.open(
         profile.kafka.properties(),
-        topic=profile.kafka.topic,
-        replicas=profile.kafka.replicas,
+        topics,
         resource=profile.mysql_resource_name,
         instance=instance,
         reopening=retry.succeeded,
@@ -73,15 +99,45 @@ def _session(
         cut = _cut(profile)
         entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
         entry = replace(entry, instance=instance)
+        if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
+            sink.shown = None  # another server has positions of its own
         sink.commit(entry)
         retry.connected()
-        log("replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set)
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
-        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
-        with _open_source(profile, leader, entry) as source, _whole_transactions_out(sink, router, progress):
-            changes = decoder.decode(source.events(stop))
-            _replicate(changes, router, sink, progress, limits=profile.producer, target=target)
-        log("stopped", position=progress.position, next_sequence=router.next_sequence)
+        xa = Xa(entry.prepared, read_again=lambda place: _read_again(profile, leader, progress, place, stop))
+        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
+        commit = partial(_commit, sink, decoder, router, progress, activity)
+        with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
+            activity.connected(source, entry)
+            log(
+                "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
+            )
+            chunks: Iterable[list[RawEvent]] = source.chunks(stop)
+            if profile.kafka.events:
+                chunks = _shown(chunks, sink, profile)
+            limits = profile.producer
+            _replicate(
+                decoder.decode(chunks),
+                router,
+                sink,
+                progress,
+                activity,
+                commit=commit,
+                limits=limits,
+                target=target,
+                stop=stop,
+            )
+
+
+def _shown(chunks: Iterable[list[RawEvent]], sink: KafkaSink, profile: Profile) -> Iterator[list[RawEvent]]:
+    """Passes the events on; those of no record are shown first, in the Kafka transactions of the records."""
+    messages = BinlogEvents(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=sink.shown)
+    for events in chunks:
+        for event in events:
+            message = messages.message(event)
+            if message is not None:
+                sink.show(message, event.position)
+        yield events
 
 
 def _replicate(
@@ -89,23 +145,33 @@ def _replicate(
     router: Router,
     sink: KafkaSink,
     progress: Progress,
+    activity: Activity,
     *,
+    commit: Callable[[int], None],
     limits: Limits,
     target: Position | None,
+    stop: threading.Event,
 ) -> None:
     for change in changes:
         _route(change, router, sink)
         progress.note(change)
-        if _due(change, sink, progress, limits):
-            sink.commit(progress.entry(next_sequence=router.next_sequence, sent=router.sent))
+        if pace.due(change, sink, progress, limits):
+            records = sink.records
+            commit(router.sent)
+            if isinstance(change, Idle):
+                stop.wait(pace.rest(records))
         if isinstance(change, Idle):
             sink.check()
+            if progress.between_transactions:
+                activity.drained()
         if target is not None and progress.has_reached(target):
             return
 
 
 def _route(change: Change, router: Router, sink: KafkaSink) -> None:
     match change:
+        case Whole():
+            sink.write(router.whole(change))
         case Begin():
             router.begin(change)
         case Rows():
@@ -116,38 +182,42 @@ def _route(change: Change, router: Router, sink: KafkaSink) -> None:
             sink.write(router.commit())
 
 
+def _commit(
+    sink: KafkaSink, decoder: Decoder, router: Router, progress: Progress, activity: Activity, sent: int
+) -> None:
+    """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
+    size, begun = sink.bytes, time.monotonic()
+    entry = progress.entry(next_sequence=router.next_sequence, sent=sent)
+    sink.commit(entry)
+    activity.committed(
+        entry,
+        size=size,
+        seconds=time.monotonic() - begun,
+        through_us=progress.through_us,
+        transactions=progress.transactions,
+        filtered=decoder.filtered + router.filtered,
+    )
+
+
 @contextmanager
-def _whole_transactions_out(sink: KafkaSink, router: Router, progress: Progress) -> Iterator[None]:
+def _whole_transactions_out(router: Router, progress: Progress, commit: Callable[[int], None]) -> Iterator[None]:
     """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
     try:
         yield
     except PromiseError as reason:
         try:
-            _commit_whole(sink, router, progress)
+            _commit_whole(router, progress, commit)
         except Disconnected:
             # What stops the stream is told; what could not be committed is read again the next time.
             raise reason from None
         raise
-    _commit_whole(sink, router, progress)
+    _commit_whole(router, progress, commit)
 
 
-def _commit_whole(sink: KafkaSink, router: Router, progress: Progress) -> None:
+def _commit_whole(router: Router, progress: Progress, commit: Callable[[int], None]) -> None:
     # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
-    if progress.between_transactions or not router.sent:
-        sink.commit(progress.entry(next_sequence=router.next_sequence, sent=0))
-
-
-def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit: when the leader has nothing more, or a limit is reached at the end of a transaction.
-
-    A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
-    """
-    full = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes
-    if not progress.between_transactions:
-        return sink.records > 0 and (full or sink.age > _OPEN_SECONDS)
-    if isinstance(change, Idle):
-        return sink.records > 0 or progress.stale
-    return full or sink.age * 1000 > limits.commit_ms or progress.stale
+    if not router.sent:
+        commit(0)
 
 
 def _cut(profile: Profile) -> str:
@@ -156,10 +226,21 @@ def _cut(profile: Profile) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
+def _topics(profile: Profile) -> KafkaTopics:
+    kafka = profile.kafka
+    return KafkaTopics(
+        kafka.properties(),
+        kafka.topics(),
+        partitions=kafka.partitions,
+        replicas=kafka.replicas,
+        retention_hours=kafka.retention_hours,
+    )
+
+
 def _router(profile: Profile, entry: Entry) -> Router:
     return Router(
         resource=profile.mysql_resource_name,
-        topic=profile.kafka.topic,
+        topics=profile.kafka.topics(),
         filters=profile.filters,
         record_bytes=profile.producer.record_bytes,
         next_sequence=entry.next_sequence,
@@ -168,14 +249,32 @@ def _router(profile: Profile, entry: Entry) -> Router:
 
 
 def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource:
-    # One name per leader and topic: a second reader under it ends the dump of the first at the server.
-    name = f"{profile.kafka.topic} {profile.mysql_resource_name}"
+    gtid_set = GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None
+    return _source(profile, leader, entry.position, gtid_set)
+
+
+def _read_again(
+    profile: Profile, leader: Leader, progress: Progress, place: Place, stop: threading.Event
+) -> Iterator[RawEvent]:
+    """The rows of the prepared XA transaction at ``place``, through a connection of their own."""
+    position = Position(place.file, place.offset)
+    gtid_set = progress.read_without(place.gtid) if leader.gtid_on and place.gtid else None
+    with _source(profile, leader, position, gtid_set, purpose="xa") as source:
+        yield from rows_of(place, source, stop=stop)
+
+
+def _source(
+    profile: Profile, leader: Leader, position: Position, gtid_set: GtidSet | None, *, purpose: str = ""
+) -> BinlogSource:
+    # One name per leader, topic and purpose: a second reader under it ends the dump of the first at the server.
+    name = f"{profile.kafka.topic} {profile.mysql_resource_name}{purpose}"
+    server_id = 1 << 31 | zlib.crc32(name.encode())
     return BinlogSource.open(
         profile.database.settings(),
         name=leader.name,
-        server_id=profile.producer.server_id or 1 << 31 | zlib.crc32(name.encode()),
+        server_id=server_id if purpose else profile.producer.server_id or server_id,
         replica_uuid=ddl_uuid(f"cdc-producer {name}"),
         heartbeat_seconds=profile.producer.heartbeat_seconds,
-        position=entry.position,
-        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None,
+        position=position,
+        gtid_set=gtid_set,
     )

@@ -3,8 +3,8 @@
 import time
 from dataclasses import replace
 
-from cdc.position import GtidSet, Position
-from cdc.producer.changes import Begin, Change, Commit, Moved
+from cdc.position import GtidSet, Position, file_number
+from cdc.producer.changes import Begin, Change, Commit, Moved, Prepared, Whole
 from cdc.producer.commit_log import Entry, Partial
 
 __all__ = ["Progress"]
@@ -13,37 +13,74 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records."""
+    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records.
+
+    ``transactions`` counts those read to their end, ``through_us`` is the commit time of the newest of them.
+    """
 
     def __init__(self, entry: Entry, *, cut: str) -> None:
         self._entry = entry
         self._cut = cut
         self._gtids = GtidSet.parse(entry.gtid_set)
         self._gtids_complete = entry.gtids_complete
+        self._prepared = dict(entry.prepared)
         self._open: Begin | None = None
         self._half_out = entry.partial
         self._committed_at = time.monotonic()
         self._moved = False
-        self.position = entry.position
+        self._file, self._offset = entry.position.file, entry.position.offset
+        self.transactions = 0
+        self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
         """Take a change into account."""
-        if isinstance(change, Begin):
+        if type(change) is Whole:
+            gtid = change.begin.gtid
+            if gtid is None:
+                self._gtids_complete = False
+            else:
+                self._gtids.add(gtid)
+            self._half_out = None
+            self.through_us = change.begin.commit_us
+            self.transactions += 1
+            self._advance(change.file, change.end)
+        elif isinstance(change, Begin):
             self._open = change
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
             self._gtids_complete = self._gtids_complete and change.gtid is not None
         elif isinstance(change, Commit):
-            if self._open is not None and self._open.gtid is not None:
-                self._gtids.add(self._open.gtid)
+            if self._open is not None:
+                self.through_us = self._open.commit_us
+                if self._open.gtid is not None:
+                    self._gtids.add(self._open.gtid)
+            if change.xid is not None:
+                self._prepared.pop(change.xid, None)
+            self.transactions += 1
             self._open = self._half_out = None
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
+        elif isinstance(change, Prepared):
+            if change.place.gtid is None:
+                self._gtids_complete = False
+            else:
+                self._gtids.add(change.place.gtid)
+            self._prepared[change.xid] = change.place
+            self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
-            self._advance(change.end)
+            self._advance(change.end.file, change.end.offset)
 
-    def _advance(self, end: Position) -> None:
+    def _advance(self, file: str, offset: int) -> None:
         # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
-        if _place(end) > _place(self.position):
-            self.position, self._moved = end, True
+        if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
+            self._file, self._offset, self._moved = file, offset, True
+
+    @property
+    def position(self) -> Position:
+        """Up to where the leader's log is read, at the end of a transaction."""
+        return Position(self._file, self._offset)
+
+    def read_without(self, gtid: str) -> GtidSet | None:
+        """The GTIDs of all that has been read except ``gtid``; None where they are not complete."""
+        return self._gtids.without(gtid) if self._gtids_complete else None
 
     @property
     def between_transactions(self) -> bool:
@@ -56,7 +93,9 @@ class Progress:
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""
-        return self._open is None and _place(self.position) >= _place(target)
+        if self._open is not None or (self._file == target.file and self._offset < target.offset):
+            return False
+        return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, sent: int) -> Entry:
         """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
@@ -70,9 +109,5 @@ class Progress:
             gtid_set=str(self._gtids),
             partial=partial,
             gtids_complete=self._gtids_complete,
+            prepared=dict(self._prepared),
         )
-
-
-def _place(position: Position) -> tuple[int, int]:
-    # binlog.1000000 comes after binlog.999999
-    return int(position.file.rpartition(".")[2]), position.offset

@@ -8,13 +8,26 @@ from typing import NamedTuple
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.filters import Filters, goes_by_name
+from cdc.position import Position
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Rows, Statement
+from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
-from cdc.producer.events import RawEvent
 from cdc.record import Uri
+from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]
+
+_MOST_HEADS = 10_000
+_HEADER_JSON = (
+    b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
+)
+
+# bn_file, transaction and the rest: DESIGN.md, "The record".
+_RECORD = (
+    '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
+    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'
+)
+_BOOL = {False: "false", True: "true"}
 
 Headers = list[tuple[str, str | bytes | None]]
 
@@ -33,8 +46,9 @@ class Message(NamedTuple):
 class _Part:
     """A record without its sequence and its place in the transaction, which follow when it is known to be the last."""
 
+    topic: str
     uri: str
-    position: str
+    position: Position
     body: str
     header: bytes
 
@@ -43,21 +57,21 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``half_out`` is a transaction, by id, that is larger than one Kafka transaction and was cut off after so many
-    records: they are counted, not sent again.
+    records: they are counted, not sent again. ``filtered`` counts the statements that did not pass.
     """
 
     def __init__(
         self,
         *,
         resource: str,
-        topic: str,
+        topics: Topics,
         filters: Filters,
         record_bytes: int,
         next_sequence: int,
         half_out: tuple[str, int] | None = None,
     ) -> None:
         self._resource = resource
-        self._topic = topic
+        self._topics = topics
         self._filters = filters
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
@@ -67,10 +81,13 @@ class Router:
         self._index = 0
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
+        self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
+        self.filtered = 0
+        self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction have left."""
+        """How many records of the open transaction have left; 0 when none is open."""
         return self._index
 
     def begin(self, begin: Begin) -> None:
@@ -85,14 +102,57 @@ class Router:
                     hint="the leader lost binlogs: give the producer a new topic and the follower a fresh copy",
                 )
 
+    def whole(self, change: Whole) -> Iterator[Message]:
+        """The messages of a transaction that arrived whole. Raises PromiseError as ``begin`` and ``commit`` do.
+
+        This runs for nearly every transaction, hence all in one place.
+        """
+        (transaction, _, commit_us), last = change.begin, len(change.rows) - 1
+        if self._half_out is not None or self._is_large(change.rows):
+            yield from self._piecewise(change)
+            return
+        # Until all have left, they are records of an open transaction.
+        self._index = last + 1
+        for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
+            topic, uri, key, columns = self._heads.get(table) or self._head(table)
+            body = _rows_body(columns, flags, operation, ",".join(rows))
+            value = _RECORD % (
+                uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
+            )  # fmt: skip
+            headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
+            yield Message(topic, key, value.encode(), commit_us // 1000, headers)
+        self.next_sequence += last + 1
+        self._index = 0
+
+    def _piecewise(self, change: Whole) -> Iterator[Message]:
+        self.begin(change.begin)
+        for rows in change.rows:
+            yield from self.rows(rows)
+        yield from self.commit()
+
+    def _is_large(self, changes: list[Rows]) -> bool:
+        """Whether one of the rows events may have to be split: a character takes at most four bytes."""
+        for change in changes:  # noqa: SIM110  a generator would take as long as the whole record
+            if len(change.rows) > 1 and sum(map(len, change.rows)) * 4 > self._record_bytes:
+                return True
+        return False
+
+    def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
+        """What all records of a table share: topic, URI, Kafka key, the JSON text of columns and key."""
+        if len(self._heads) > _MOST_HEADS:
+            self._heads.clear()
+        uri, topic = self._uri(table.database, table.name), self._topic(table.database, table.name)
+        head = self._heads[table] = (topic, uri, uri.encode(), table.columns_json)
+        return head
+
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
         uri = self._uri(change.table.database, change.table.name)
-        position, header = _position(change.event), _header(change.event)
-        flags = f',"flags":{change.flags}' if change.flags else ""
+        topic = self._topic(change.table.database, change.table.name)
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
         for rows in self._split(change):
-            body = f'{change.table.columns_json}{flags},"operation":{{"{change.operation}":{{"rows":[{rows}]}}}}'
-            yield from self._hold(_Part(uri, position, body, header))
+            body = _rows_body(change.table.columns_json, change.flags, change.operation, rows)
+            yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
@@ -103,6 +163,7 @@ class Router:
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
         if not any(wanted):
+            self.filtered += 1
             return
         if not all(wanted):
             named = ", ".join(".".join(part for part in place if part) for place in places)
@@ -123,7 +184,9 @@ class Router:
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
         uri = self._uri(change.effects[0].database)
-        yield from self._hold(_Part(uri, _position(change.event), body, _header(change.event)))
+        topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
+        header = _HEADER_JSON % ev.header_fields(change.event.data)
+        yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -133,7 +196,7 @@ class Router:
                 f"{self._skip} records of a transaction are out, but it now has {self._index}",
                 hint="the leader logged it anew: give the producer a new topic and the follower a fresh copy",
             )
-        self._skip = 0
+        self._skip = self._index = 0
 
     def _hold(self, part: _Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -147,13 +210,12 @@ class Router:
         if self._index < self._skip:
             self._index += 1
             return
-        value = (
-            f'{{"uri":"{part.uri}","sequence":{self.next_sequence},"bn_file":{part.position},'
-            f'"transaction":{{"id":"{begin.transaction}","index":{self._index},"last":{"true" if last else "false"},'
-            f'"ts_us":{begin.commit_us}}},{part.body}}}'
-        )
+        value = _RECORD % (
+            part.uri, self.next_sequence, part.position.file, part.position.offset,
+            begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
+        )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
-        yield Message(self._topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
+        yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
         self._index += 1
         self.next_sequence += 1
@@ -189,6 +251,12 @@ class Router:
             uri = self._uris[names] = str(Uri(self._resource, *names))
         return uri
 
+    def _topic(self, database: str, table: str) -> str:
+        topic = self._topics_of_tables.get((database, table))
+        if topic is None:
+            topic = self._topics_of_tables[database, table] = self._topics.of_table(database, table)
+        return topic
+
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -199,13 +267,13 @@ def _places(effect: Effect) -> list[tuple[str, str | None]]:
     return [(database, name if goes_by_name(effect.action) else None) for database, name in places]
 
 
-def _position(event: RawEvent) -> str:
-    return f'{{"fileName":"{event.file}","offset":{event.offset}}}'
+def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
+    if effect.action.endswith("Table") and effect.name is not None:
+        yield effect.database, effect.name
+    if effect.action.endswith("Table") and effect.to is not None:
+        yield effect.to
 
 
-def _header(event: RawEvent) -> bytes:
-    timestamp, kind, server_id, length, end, flags = ev.header(event.data)
-    return (
-        f'{{"timestamp":{timestamp},"event_type":{kind},"server_id":{server_id},"event_length":{length},'
-        f'"next_event_position":{end},"event_flags":{flags}}}'
-    ).encode()
+def _rows_body(columns: str, flags: int, operation: str, rows: str) -> str:
+    shown = f',"flags":{flags}' if flags else ""
+    return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

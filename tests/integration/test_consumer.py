@@ -141,6 +141,7 @@ def test_the_followers_own_schema_is_never_overwritten(stage: Stage) -> None:
 
 def test_it_runs_until_it_is_told_to_stop_and_survives_sigkill(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
     sent = 0
     for _ in range(4):
         with running("cdc-consumer", stage.profile) as process:

@@ -16,6 +16,7 @@ from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
 from cdc.record import Record
+from cdc.topics import Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
@@ -25,13 +26,13 @@ def no_rows(data: bytes, at: int) -> list[str]:
     raise AssertionError("the router decodes nothing")
 
 
-TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows)
+TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows, no_rows, 1)
 
 
 def router(**changes: Any) -> Router:
     settings: dict[str, Any] = {
         "resource": "mysql-srv1",
-        "topic": "t",
+        "topics": Topics("t"),
         "filters": Filters(),
         "record_bytes": 1000,
         "next_sequence": 5,

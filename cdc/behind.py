@@ -1,0 +1,38 @@
+"""How far a reader is behind: an upper bound that needs no question to the server it reads from."""
+
+from dataclasses import dataclass
+
+__all__ = ["Behind"]
+
+
+@dataclass(slots=True)
+class Behind:
+    """``through_us`` is the leader's commit time of the newest transaction that is through, in µs since 1970.
+
+    ``drained_at`` is when the source was last seen with nothing more to give and everything before was through, as
+    ``time.monotonic()`` has it. A source that stays empty is looked at again at least every ``look_seconds``.
+    """
+
+    look_seconds: float
+    through_us: int | None = None
+    drained_at: float | None = None
+
+    def drained(self, *, monotonic: float) -> bool:
+        """Whether the source had nothing more when it was last due to be looked at."""
+        return self.drained_at is not None and monotonic - self.drained_at <= self.look_seconds
+
+    def seconds(self, *, wall: float, monotonic: float) -> float | None:
+        """For how long, at most, a change of the leader may have been waiting; None where nothing is known yet.
+
+        0.0 while the source has nothing more. Otherwise whatever waits is younger than the newest that is through, and
+        came after the source was last empty; ``wall`` is ``time.time()``, compared with the leader's clock.
+        """
+        if self.drained(monotonic=monotonic):
+            return 0.0
+        bounds: list[float] = []
+        if self.drained_at is not None:
+            bounds.append(monotonic - self.drained_at)
+        if self.through_us is not None:
+            # Clocks differ: a transaction of the future is as good as one of now.
+            bounds.append(max(0.0, wall - self.through_us / 1_000_000))
+        return min(bounds, default=None)

@@ -1,0 +1,132 @@
+"""Table maps, and the rows events that refer to them by number.
+
+This and module columns are the hot path of decoding. What is the same for all events of a table is worked out once: a
+table map is known again by its bytes, a rows event's column bitmaps likewise.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from struct import error as StructError
+
+from cdc.errors import PromiseError
+from cdc.producer import events as ev
+from cdc.producer.changes import Rows, TableShape
+from cdc.producer.columns import row_decoder
+from cdc.producer.events import RawEvent
+from cdc.producer.table_map import Table, table_map, table_name
+
+__all__ = ["Tables"]
+
+_OPERATIONS = {ev.WRITE_ROWS: "Add", ev.UPDATE_ROWS: "Update", ev.DELETE_ROWS: "Delete"}
+_STATEMENT_END = 0x01
+_MOST_SHAPES = 10_000
+_UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
+
+
+class Tables:
+    """The tables of one leader by the numbers that its events give them.
+
+    ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
+    ``charsets`` maps the server's collation ids to character set names. ``filtered`` counts the rows events of tables
+    that are not wanted.
+    """
+
+    def __init__(self, *, wants_table: Callable[[str, str], bool], charsets: Mapping[int, str]) -> None:
+        self._wants_table = wants_table
+        self._charsets = charsets
+        self._numbers: dict[bytes, TableShape | None] = {}
+        self._shapes: dict[bytes, TableShape | None] = {}
+        self.filtered = 0
+
+    def forget_numbers(self) -> None:
+        """A new log file: a restarted server counts tables from the start again."""
+        self._numbers.clear()
+
+    def map(self, event: RawEvent) -> None:
+        """Take a table map. Raises PromiseError for a table that can't be carried exactly."""
+        # The body, with the table's number in front, says it all, so an unchanged table keeps its generated decoders.
+        body = event[1][19:]
+        shape = self._shapes.get(body, _UNKNOWN)
+        if shape is _UNKNOWN:
+            if len(self._shapes) > _MOST_SHAPES:
+                self._shapes.clear()
+            shape = self._shapes[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
+        self._numbers[body[:6]] = shape
+
+    def _shape(self, event: RawEvent) -> TableShape:
+        table = table_map(event, self._charsets)
+        try:
+            insert, update = row_decoder(table, update=False), row_decoder(table, update=True)
+        except PromiseError as error:
+            raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
+        width = len(table.columns)
+        return TableShape(table.database, table.name, _columns_json(table), insert, update, width)
+
+    def rows(self, event: RawEvent) -> Rows | None:
+        """The rows of a rows event; None where the table is left out.
+
+        Raises PromiseError for rows without a table map, without all columns, or that can't be read.
+        """
+        kind, data = event[0], event[1]
+        try:
+            table = self._numbers[data[19:25]]
+        except KeyError:
+            number = int.from_bytes(data[19:25], "little")
+            raise PromiseError(
+                f"rows of table id {number} came without a table map", where=str(event.position)
+            ) from None
+        if table is None:
+            self.filtered += 1
+            return None
+        at = table.rows_at[kind]
+        if data[27:at] not in table.whole_images:
+            at = _after_bitmaps(event, table)
+        decode = table.update if kind == ev.UPDATE_ROWS else table.insert
+        try:
+            rows = decode(data, at)
+        except (ValueError, IndexError, KeyError, StructError) as error:
+            raise PromiseError(
+                f"a row of {table.database}.{table.name} cannot be read: {error}",
+                where=str(event.position),
+                hint="leave the table out with filters.exclude_tables",
+            ) from None
+        flags = (data[25] | data[26] << 8) & ~_STATEMENT_END
+        return Rows(event, table, _OPERATIONS[kind], rows, flags)
+
+
+def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
+    """Where the rows start, behind the extra data and the bitmaps that say which columns the images have.
+
+    Layout: MySQL source, class Rows_event. Raises PromiseError where an image lacks columns.
+    """
+    data = event.data
+    start = 27 + int.from_bytes(data[27:29], "little")
+    columns, at = ev.packed_integer(data, start)
+    width = (columns + 7) // 8
+    images = 2 if event.type == ev.UPDATE_ROWS else 1
+    missing = 0
+    for image in range(images):
+        missing |= ~int.from_bytes(data[at + image * width : at + (image + 1) * width], "little")
+    if missing & (1 << columns) - 1:  # the bits after the last column mean nothing
+        raise PromiseError(
+            f"a row of {table.database}.{table.name} was logged without all its columns",
+            where=str(event.position),
+            hint="a session has another binlog_row_image: SET PERSIST binlog_row_image = FULL on the leader",
+        )
+    if columns != table.width:
+        raise PromiseError(
+            f"rows of {table.database}.{table.name} have {columns} columns, its table map has {table.width}",
+            where=str(event.position),
+            hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
+        )
+    at += images * width
+    if at == table.rows_at[event.type]:
+        # Whoever compares these bytes need not look into them again.
+        table.whole_images.add(data[27:at])
+    return at
+
+
+def _columns_json(table: Table) -> str:
+    names = json.dumps([column.name for column in table.columns], ensure_ascii=False)
+    key = f',"key":{json.dumps(table.key, ensure_ascii=False)}' if table.key else ""
+    return f'"columns":{names}{key}'

@@ -1,0 +1,203 @@
+"""Damaged, cut and made-up bytes of a real binlog: a clear error with the position, never a wrong record or a crash."""
+
+import os
+import random
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from types import SimpleNamespace
+from zlib import crc32
+
+import pytest
+
+from cdc.errors import CdcError, PromiseError
+from cdc.filters import Filters
+from cdc.position import Position
+from cdc.producer import preflight
+from cdc.producer.binlog_source import BinlogSource
+from cdc.producer.changes import Begin, Commit, Rows, Statement, Whole
+from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
+from cdc.producer.preflight import Leader
+from cdc.producer.router import Router
+from cdc.producer.xa import Xa
+from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.topics import Topics
+from tests.integration.test_types import load
+
+pytestmark = pytest.mark.integration
+
+CASES = int(os.environ.get("CDC_DAMAGE", "1000"))
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+LARGEST = 20_000  # bytes of an event that takes part: larger ones say no more and take longer
+MORE = """
+CREATE DATABASE more
+CREATE TABLE more.t (i INT PRIMARY KEY, j JSON)
+SET binlog_transaction_compression = ON
+INSERT INTO more.t VALUES (1, '{"a": [1, 2.5, null]}')
+SET binlog_transaction_compression = OFF
+SET gtid_next = 'AUTOMATIC:tag'
+INSERT INTO more.t VALUES (2, NULL)
+SET gtid_next = AUTOMATIC
+XA START 'x'
+INSERT INTO more.t VALUES (3, '[]')
+XA END 'x'
+XA PREPARE 'x'
+XA COMMIT 'x'
+FLUSH BINARY LOGS
+ALTER TABLE more.t ADD k SET('a', 'b')
+DROP TABLE more.t
+"""
+
+
+@pytest.fixture(scope="module")
+def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Leader, list[RawEvent]]]:
+    """A leader as it says it is, and the events of its binlog, which has a bit of everything."""
+    server = MySql(tmp_path_factory.mktemp("damage"), server_id=1).start()
+    try:
+        load(server)
+        with server.root() as connection, connection.cursor() as cursor:
+            for statement in MORE.strip().splitlines():
+                cursor.execute(statement)
+        settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
+        said = preflight.inspect(settings, name="leader")
+        yield said, captured(settings, said)
+    finally:
+        server.kill()
+
+
+def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
+    source = BinlogSource.open(
+        settings, name="leader", server_id=99, replica_uuid=str(uuid.uuid4()), heartbeat_seconds=1,
+        position=Position("binlog.000001", 4), gtid_set=None,
+    )  # fmt: skip
+    events: list[RawEvent] = []
+    with source:
+        for chunk in source.chunks(threading.Event()):
+            events += chunk
+            if events and (events[-1].file, events[-1].end) == (leader.position.file, leader.position.offset):
+                return events
+    raise AssertionError("the stream ended")
+
+
+def decoder(leader: Leader) -> Decoder:
+    xa = Xa({}, read_again=lambda place: [])
+    return Decoder(wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None)
+
+
+def texts(leader: Leader, chunks: list[list[RawEvent]]) -> list[bytes]:
+    """The records of ``chunks``."""
+    route = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=900_000, next_sequence=0)
+    found: list[bytes] = []
+    for change in decoder(leader).decode(chunks):
+        if isinstance(change, Whole):
+            found += [message.value for message in route.whole(change)]
+        elif isinstance(change, Begin):
+            route.begin(change)
+        elif isinstance(change, Rows):
+            found += [message.value for message in route.rows(change)]
+        elif isinstance(change, Statement):
+            found += [message.value for message in route.statement(change)]
+        elif isinstance(change, Commit):
+            found += [message.value for message in route.commit()]
+    return found
+
+
+def test_however_events_arrive_they_make_the_same_records(leader: tuple[Leader, list[RawEvent]]) -> None:
+    said, events = leader
+    chance = random.Random(SEED)
+    one_by_one = texts(said, [[event] for event in events])
+    assert len(one_by_one) > 500
+    for size in (2, 7, 50, len(events)):
+        chunks, at = [], 0
+        while at < len(events):
+            step = chance.randint(1, size)
+            chunks += [events[at : at + step], *([[]] if chance.random() < 0.2 else [])]
+            at += step
+        assert texts(said, chunks) == one_by_one, f"seed {SEED}, chunks of up to {size}"
+
+
+def test_a_damaged_event_is_refused_with_its_position(leader: tuple[Leader, list[RawEvent]]) -> None:
+    said, events = leader
+    chance = random.Random(SEED)
+    starts = [number for number, event in enumerate(events) if event.type in (33, 42)]
+    windows = [events[first:after] for first, after in zip(starts, [*starts[1:], len(events)], strict=True)]
+    windows = [window for window in windows if max(len(event.data) for event in window) < LARGEST]
+    refused = 0
+    for number in range(CASES):
+        window = list(chance.choice(windows))
+        at = chance.randrange(len(window))
+        window[at] = window[at]._replace(data=damaged(window[at].data, chance))
+        try:
+            texts(said, [window] if chance.random() < 0.5 else [[event] for event in window])
+        except PromiseError as error:
+            refused += 1
+            assert "binlog.0" in error.where, f"seed {SEED}, case {number}: {error}"
+    # A byte of a value may become another value; that only checksums tell.
+    assert refused > CASES / 4
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    """Some bits flipped, cut off, lengthened, or random bytes behind the header."""
+    way = chance.randrange(4)
+    if way == 0:
+        changed = bytearray(data)
+        for _ in range(chance.randint(1, 3)):
+            # The type decides who reads it, so it stays what it is said to be.
+            changed[chance.randrange(5, len(data))] ^= 1 << chance.randrange(8)
+        return bytes(changed)
+    if way == 1:
+        return data[: chance.randrange(19, max(20, len(data)))]
+    if way == 2:
+        return data + chance.randbytes(chance.randint(1, 40))
+    return data[:19] + chance.randbytes(len(data) - 19)
+
+
+def test_a_flipped_bit_on_the_wire_never_makes_another_event(leader: tuple[Leader, list[RawEvent]]) -> None:
+    _, events = leader
+    events = [event for event in events if len(event.data) < 1000][:200]
+    chance = random.Random(SEED)
+    wire = b"".join(packet(event) for event in events)
+    whole, error = received(wire)
+    assert (whole, error) == ([event.data for event in events], None)
+    for number in range(CASES // 3):
+        bent = bytearray(wire)
+        bent[chance.randrange(len(wire))] ^= 1 << chance.randrange(8)
+        found, error = received(bytes(bent))
+        # All before the damage, nothing else: then an error, or a packet whose rest never comes.
+        assert found == whole[: len(found)], f"seed {SEED}, case {number}"
+        assert error is not None or len(found) < len(whole) or found == whole
+
+
+def packet(event: RawEvent) -> bytes:
+    payload = b"\0" + event.data + crc32(event.data).to_bytes(4, "little")
+    return len(payload).to_bytes(3, "little") + b"\0" + payload
+
+
+def received(wire: bytes) -> tuple[list[bytes], CdcError | None]:
+    """The events that a source makes of ``wire``, and what it raised."""
+    here, there = socket.socketpair()
+    with here, there:
+        there.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+        writer = threading.Thread(target=lambda: suppressed_send(there, wire))
+        writer.start()
+        reader = SimpleNamespace(_stream_connection=SimpleNamespace(_sock=here), close=lambda: None)
+        source = BinlogSource(reader, name="leader", heartbeat_seconds=1)
+        found: list[bytes] = []
+        try:
+            for events in source.chunks(threading.Event()):
+                found += [event.data for event in events]
+        except CdcError as error:
+            return found, None if "closed the connection" in str(error) else error
+        finally:
+            here.close()
+            writer.join()
+    return found, None
+
+
+def suppressed_send(end: socket.socket, wire: bytes) -> None:
+    with suppress(OSError):  # whoever has seen the damage reads no further
+        end.sendall(wire)
+        end.shutdown(socket.SHUT_WR)

@@ -1,0 +1,155 @@
+"""Another server takes the leader's place, and the first comes back: the stream goes on, or says why it can't."""
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+Profile = Callable[[MySql], Path]
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def insert(server: MySql, *numbers: int) -> None:
+    execute(server, *(f"INSERT INTO d.a VALUES ({number}, 'x')" for number in numbers))
+
+
+def replicate(server: MySql, *, source: MySql) -> None:
+    """Make ``server`` a native replica of ``source``."""
+    execute(
+        server,
+        f"CHANGE REPLICATION SOURCE TO SOURCE_HOST='127.0.0.1', SOURCE_PORT={source.port}, SOURCE_USER='{USER}', "
+        f"SOURCE_PASSWORD='{PASSWORD}', SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1, SOURCE_CONNECT_RETRY=1",
+        "START REPLICA",
+    )
+
+
+def catch_up(server: MySql, *, source: MySql) -> None:
+    """Wait until ``server`` has all transactions of ``source``."""
+    ((executed,),) = execute(source, "SELECT @@GLOBAL.gtid_executed")
+    assert execute(server, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == [(0,)]
+
+
+def promote(server: MySql) -> None:
+    execute(server, "STOP REPLICA", "RESET REPLICA ALL")
+
+
+@pytest.fixture
+def pair(mysql_server: MySqlFactory) -> tuple[MySql, MySql]:
+    """A leader with ``d.a``, and its replica."""
+    first, second = mysql_server(server_id=1), mysql_server(server_id=2)
+    # Other files and offsets than the first has.
+    execute(second, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
+    replicate(second, source=first)
+    execute(first, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(96))")
+    return first, second
+
+
+@pytest.fixture
+def profile(tmp_path: Path, kafka: Kafka, request: pytest.FixtureRequest) -> Profile:
+    """The test's profile with a server's address; the topic stays the same."""
+    topic = request.node.originalname[5:65]
+    producer = {"commit_bytes": 100_000, "record_bytes": 2_000}
+    return lambda server: write_profile(
+        tmp_path, server, kafka, name=f"{topic}-{server.server_id}", topic=topic, producer=producer
+    )
+
+
+def keys(path: Path) -> list[int]:
+    """The keys in the topic, which must have neither gap nor repeat."""
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    return [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+
+
+def test_there_and_back_again(pair: tuple[MySql, MySql], profile: Profile) -> None:
+    first, second = pair
+    insert(first, 1, 2)
+    run_well("cdc-producer", profile(first), "--until-current")
+    insert(first, 3)
+    catch_up(second, source=first)
+    first.kill()
+    promote(second)
+    insert(second, 4, 5)
+    run_well("cdc-producer", profile(second), "--until-current")
+    assert keys(profile(second)) == [1, 2, 3, 4, 5]
+
+    first.start()
+    replicate(first, source=second)
+    insert(second, 6)
+    catch_up(first, source=second)
+    second.kill()
+    promote(first)
+    insert(first, 7)
+    run_well("cdc-producer", profile(first), "--until-current")
+    assert keys(profile(first)) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_behind_the_same_address_while_it_runs(pair: tuple[MySql, MySql], profile: Profile) -> None:
+    first, second = pair
+    path = profile(first)
+    run_well("cdc-producer", path, "--until-current")
+    with running("cdc-producer", path) as process:
+        insert(first, *range(10))
+        until(lambda: keys(path) == list(range(10)), what="what the first leader wrote")
+        catch_up(second, source=first)
+        first.kill()
+        promote(second)
+        second.stop()
+        second.port = first.port
+        second.start()
+        insert(second, *range(10, 20))
+        until(lambda: keys(path) == list(range(20)), what="what the second leader wrote")
+        assert process.poll() is None
+
+
+def test_a_replica_that_lacks_what_is_out_is_refused(pair: tuple[MySql, MySql], profile: Profile) -> None:
+    first, second = pair
+    insert(first, 1)
+    catch_up(second, source=first)
+    promote(second)
+    insert(first, 2)
+    run_well("cdc-producer", profile(first), "--until-current")
+    insert(second, 3)
+    line = refused("cdc-producer", profile(second), "--until-current")
+    assert "lost binlogs or was replaced" in line
+    assert keys(profile(first)) == [1, 2]
+
+
+def test_a_transaction_that_is_half_out_ends_on_its_own_leader(
+    pair: tuple[MySql, MySql], profile: Profile, kafka: Kafka
+) -> None:
+    first, second = pair
+    path = profile(first)
+    topic = "a_transaction_that_is_half_out_ends_on_its_own_leader"
+    run_well("cdc-producer", path, "--until-current")
+    values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(100_000))
+    execute(first, f"INSERT INTO d.a VALUES {values}")
+    catch_up(second, source=first)
+    with running("cdc-producer", path) as process:
+        until(lambda: end_offset(kafka, topic) > 50, what="a part of it")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not records(path)[-1].last, "killed too late: the transaction was already through"
+    promote(second)
+    line = refused("cdc-producer", profile(second), "--until-current")
+    assert "half out" in line
+    run_well("cdc-producer", path, "--until-current")
+    insert(second, 100_000)
+    run_well("cdc-producer", profile(second), "--until-current")
+    assert keys(path) == list(range(100_001))

@@ -1,0 +1,70 @@
+"""cdc-producer killed at each named point of its Kafka transactions, in small and in large leader transactions."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.killed_producer import POINTS
+from tests.programs import records, run_well, write_profile
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash]
+
+KILLS = int(os.environ.get("CDC_POINT_KILLS", "14"))
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_kills_at_named_points(tmp_path: Path, leader: MySql, kafka: Kafka, layout: str) -> None:
+    chance = random.Random(SEED)
+    name = f"points_{layout}"
+    limits, topics = {"start": "now", "commit_records": 4, "record_bytes": 1000}, {"layout": layout, "prefix": name}
+    profile = write_profile(
+        tmp_path,
+        leader,
+        kafka,
+        name=name,
+        resource=name,
+        filters={"include_dbs": [name]},
+        producer=limits,
+        kafka=topics,
+    )
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        run_well("cdc-producer", profile, "--until-current")
+        for table in "ab":
+            cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
+        wanted, killed = 0, 0
+        for number in range(KILLS):
+            wanted = load(cursor, name, first=wanted)
+            point = POINTS[number % len(POINTS)]
+            count = chance.randint(1, 25 if "record" in point or "flush" in point else 5)
+            command = [sys.executable, "-m", "tests.killed_producer", profile, point, str(count)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode in (-signal.SIGKILL, 0), f"seed {SEED}, {point}: {done.stderr}"
+            killed += done.returncode != 0
+    run_well("cdc-producer", profile, "--until-current")
+    found = records(profile)
+    assert [record.sequence for record in found] == list(range(len(found))), f"seed {SEED}"
+    values = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+    assert values == list(range(wanted)), f"seed {SEED}"
+    assert killed > KILLS // 2, "the points were hardly met"
+
+
+def load(cursor: object, database: str, *, first: int) -> int:
+    """Two small leader transactions in two tables, and between them one that is larger than a Kafka transaction."""
+    for size in (1, LARGE, 1):
+        for table, start in (("a", first), ("b", first + size)):
+            rows = ",".join(f"({number}, REPEAT('x', 60))" for number in range(start, start + size))
+            cursor.execute("BEGIN") if table == "a" else None  # type: ignore[attr-defined]
+            cursor.execute(f"INSERT INTO {database}.{table} VALUES {rows}")  # type: ignore[attr-defined]
+        cursor.execute("COMMIT")  # type: ignore[attr-defined]
+        first += 2 * size
+    return first

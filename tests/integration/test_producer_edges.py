@@ -1,0 +1,188 @@
+"""cdc-producer where little or nothing moves: quiet leaders, brokers that stay away, commit logs that are not whole.
+
+``CDC_AWAY_SECONDS=180`` keeps servers away for that long.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from cdc.position import Position
+from cdc.producer import commit_log
+from cdc.producer.commit_log import Entry
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+AWAY_SECONDS = float(os.environ.get("CDC_AWAY_SECONDS", "8"))
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def profile_of(folder: Path, leader: MySql, kafka: Kafka, name: str, **producer: object) -> Path:
+    """Only the database ``name``, which has a table ``a``; all until now is in the topic, unless it starts now."""
+    execute(leader, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.a (i INT PRIMARY KEY)")
+    path = write_profile(folder, leader, kafka, name=name, filters={"include_dbs": [name]}, producer=producer)
+    run_well("cdc-producer", path, "--until-current")
+    return path
+
+
+def entries(kafka: Kafka, topic: str) -> list[Entry]:
+    """The commit log, newest first."""
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    return list(commit_log.entries(settings, topic=f"{topic}.commits", resource="mysql-srv1"))
+
+
+def end_of(leader: MySql) -> Position:
+    (file, offset, *_), *_ = execute(leader, "SHOW BINARY LOG STATUS")
+    return Position(file, offset)
+
+
+def test_what_a_quiet_producer_has_passed_can_be_purged(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    leader = mysql_server()
+    path = profile_of(tmp_path, leader, kafka, "quiet")
+    execute(leader, "CREATE DATABASE other", "CREATE TABLE other.a (i INT)")
+
+    def caught_up() -> bool:
+        return entries(kafka, "quiet")[0].position == end_of(leader)
+
+    with running("cdc-producer", path) as process:
+        for write in ("INSERT INTO other.a VALUES (1)", "DO 0"):
+            # Filtered out, then nothing at all: both leave files behind that nobody needs.
+            execute(leader, "FLUSH BINARY LOGS", write, "FLUSH BINARY LOGS")
+            until(caught_up, what="the position of the leader in the commit log")
+        assert len(entries(kafka, "quiet")) < 20
+        execute(leader, f"PURGE BINARY LOGS TO '{end_of(leader).file}'")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    execute(leader, "INSERT INTO quiet.a VALUES (1)")
+    run_well("cdc-producer", path, "--until-current")
+    assert [record.sequence for record in records(path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("away", ["broker", "leader"])
+def test_a_server_that_stays_away(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
+) -> None:
+    leader, kafka = mysql_server(), kafka_broker()
+    path = profile_of(tmp_path, leader, kafka, "away", retry_seconds=int(AWAY_SECONDS) + 60)
+    server = kafka if away == "broker" else leader
+    with running("cdc-producer", path) as process:
+        execute(leader, "INSERT INTO away.a VALUES (-1)")
+        until(lambda: len(records(path)) == 3, what="what was there before")
+        server.kill()
+        back_at = time.monotonic() + AWAY_SECONDS
+        written = 0
+        while time.monotonic() < back_at:
+            if away == "broker":
+                execute(leader, f"INSERT INTO away.a VALUES ({written})")
+                written += 1
+            time.sleep(0.01)
+            assert process.poll() is None
+        server.start()
+        execute(leader, f"INSERT INTO away.a VALUES ({written})")
+        until(lambda: len(records(path)) == 3 + written + 1, what="what was written meanwhile")
+        assert process.poll() is None
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    rows = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+    assert rows == list(range(-1, written + 1))
+
+
+@pytest.mark.parametrize("away", ["broker", "leader"])
+def test_a_server_that_stays_away_for_too_long(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, away: str
+) -> None:
+    leader, kafka = mysql_server(), kafka_broker()
+    path = profile_of(tmp_path, leader, kafka, "gone", retry_seconds=2)
+    with running("cdc-producer", path) as process:
+        execute(leader, "INSERT INTO gone.a VALUES (1)")
+        until(lambda: len(records(path)) == 3, what="the row")
+        (kafka if away == "broker" else leader).kill()
+        assert process.wait(60) == 4
+        assert process.stderr is not None
+        last = process.stderr.read().splitlines()[-1]
+    assert last.startswith("cdc-producer: gave up after 2 s")
+
+
+def configure(kafka: Kafka, topic: str, settings: dict[str, str]) -> None:
+    """Set settings of a topic."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    for key, value in settings.items():
+        resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET))
+    admin = kafka.admin()
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def test_a_commit_log_of_which_only_the_newest_is_left(
+    tmp_path: Path, leader: MySql, kafka_broker: KafkaFactory
+) -> None:
+    kafka = kafka_broker(settings={"log.cleaner.backoff.ms": "200"})
+    path = profile_of(tmp_path, leader, kafka, "compacted", start="now")
+    often = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.001", "max.compaction.lag.ms": "100"}
+    configure(kafka, "compacted.commits", often)
+    for number in range(5):
+        execute(leader, f"INSERT INTO compacted.a VALUES ({number})")
+        run_well("cdc-producer", path, "--until-current")
+    written = end_offset(kafka, "compacted.commits")
+    until(lambda: len(entries(kafka, "compacted")) < written // 4, what="compaction")
+    execute(leader, "INSERT INTO compacted.a VALUES (5)")
+    run_well("cdc-producer", path, "--until-current")
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    assert [row.after for record in found for row in record.rows] == [[{"SignedInteger": n}] for n in range(6)]
+
+
+def emptied(kafka: Kafka, topic: str) -> None:
+    """Delete all that is in the commit log, as a retention set by mistake does."""
+    configure(kafka, f"{topic}.commits", {"cleanup.policy": "delete"})
+    admin = kafka.admin()
+    place = TopicPartition(f"{topic}.commits", 0, end_offset(kafka, f"{topic}.commits"))
+    admin.delete_records([place])[place].result(30)
+
+
+def restored(kafka: Kafka, topic: str) -> None:
+    """Put an old entry in place of the commit log, as a restored backup does."""
+    old = entries(kafka, topic)[-1]
+    admin, name = kafka.admin(), f"{topic}.commits"
+    admin.delete_topics([name])[name].result(30)
+    until(lambda: name not in admin.list_topics(timeout=10).topics, what="the topic's end")
+    admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})])[name].result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce(name, old.to_json(), b"mysql-srv1")
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize(("damage", "status", "said"), [(emptied, 2, "no commit log"), (restored, 3, "no entry")])
+def test_it_never_starts_over_where_the_commit_log_is_not_whole(
+    tmp_path: Path, leader: MySql, kafka: Kafka, damage: Callable[[Kafka, str], None], status: int, said: str
+) -> None:
+    name = damage.__name__
+    path = profile_of(tmp_path, leader, kafka, name, start="now")
+    for number in range(2):
+        execute(leader, f"INSERT INTO {name}.a VALUES ({number})")
+        run_well("cdc-producer", path, "--until-current")
+    before = records(path)
+    damage(kafka, name)
+    line = refused("cdc-producer", path, "--until-current", status=status)
+    assert said in line
+    assert "new topic" in line
+    assert records(path) == before

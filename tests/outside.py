@@ -1,0 +1,92 @@
+"""What a running program shows of itself: its metrics and health over HTTP, its terminal."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.programs import BIN
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    """The answer's status and body; (0, why not) where there is none."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    except (OSError, HTTPException) as error:
+        return 0, repr(error)
+    finally:
+        connection.close()
+
+
+def scrape(port: int) -> dict[str, float]:
+    """The samples of /metrics by name; none where nothing answers."""
+    status, body = get(port, "/metrics")
+    families = text_string_to_metric_families(body) if status == 200 else ()
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+def health(port: int) -> tuple[int, dict[str, Any]]:
+    """The status of /healthz and its checks by name."""
+    status, body = get(port, "/healthz")
+    return status, json.loads(body)["checks"] if status else {}
+
+
+class Terminal:
+    """A terminal of ``columns`` columns that a program writes to; ``text`` is all it wrote so far."""
+
+    def __init__(self, columns: int) -> None:
+        self._ours, self.theirs = pty.openpty()
+        termios.tcsetwinsize(self.theirs, (24, columns))
+        self.text = ""
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            while chunk := os.read(self._ours, 4096):
+                self.text += chunk.decode()
+        except OSError:
+            return  # EIO: the program and we have closed it
+        finally:
+            os.close(self._ours)
+
+    def close(self) -> None:
+        os.close(self.theirs)
+        self._thread.join()
+
+    def screen(self) -> list[str]:
+        """The lines as a user sees them."""
+        lines: list[str] = []
+        for line in self.text.replace("\r\n", "\n").split("\n"):
+            assert "\x1b" not in line.replace("\r\x1b[K", ""), line
+            lines.append(line.rpartition("\r\x1b[K")[2])
+        return lines
+
+
+@contextmanager
+def on_terminal(program: str, profile: Path, *, columns: int = 120) -> Iterator[Terminal]:
+    """One of our programs on a terminal; SIGTERM must end it well."""
+    terminal = Terminal(columns)
+    try:
+        process = subprocess.Popen([BIN / program, profile], stderr=terminal.theirs, env=os.environ | {"TERM": "xterm"})
+        try:
+            yield terminal
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
+    finally:
+        terminal.close()
+    assert process.returncode == 0, terminal.text
