@@ -207,7 +207,8 @@ def _members(column: Column, index: int, constants: dict[str, Any]) -> _Code:
     lines = [f"x = int.from_bytes(d[p:p+{width}], 'little')", f"p += {width}"]
     decode = text_decoder(column.charset)
     tag = "Enum" if column.type == ENUM else "Set"
-    if decode is None:
+    if decode is None or (column.type == SET and b"" in column.members):
+        # As text, a SET of the member '' alone would read like the empty set.
         return lines, f"'{{\"{tag}\":%d}}' % x"
     texts = [encode_basestring(decode(member)) for member in column.members]
     if column.type == ENUM:
