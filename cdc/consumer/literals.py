@@ -8,6 +8,8 @@ from cdc.values import NULL, Value
 __all__ = ["equal", "exact", "identifier", "literal", "quoted", "table_name"]
 
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
+# The error value of an ENUM, its number 0, reads as '' like a member '' does; only their numbers differ.
+_EMPTY_MEMBER: Value = {"Enum": ""}
 
 
 def identifier(name: str) -> str:
@@ -33,9 +35,10 @@ def literal(value: Value) -> str:
 
 def equal(column: str, value: Value) -> str:
     """The condition by which a key finds its row: equality as the key's own collation has it, so an index serves."""
+    name = identifier(column)
     if value == NULL:
-        return f"{identifier(column)} IS NULL"
-    return f"{identifier(column)}={literal(value)}"
+        return f"{name} IS NULL"
+    return f"{name}={literal(value)}" + (f" AND {name}+0<>0" if value == _EMPTY_MEMBER else "")
 
 
 def exact(column: str, value: Value) -> str:
@@ -59,10 +62,7 @@ def exact(column: str, value: Value) -> str:
         return f"{name}+0e0={text}{sign}"
     if tag in ("Json", "JsonTyped"):
         return same_document(name, text)
-    if tag == "Enum" and content in ("", 0):
-        # The error value reads as '' like a member '' does; only their numbers differ.
-        return f"{name}+0=0" if content == 0 else f"{name}='' AND {name}+0<>0"
-    return f"{name}={text}"
+    return equal(column, value)
 
 
 def _zero(content: float) -> str:
