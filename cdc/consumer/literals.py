@@ -10,6 +10,7 @@ __all__ = ["equal", "exact", "identifier", "literal", "quoted", "table_name"]
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 # The error value of an ENUM, its number 0, reads as '' like a member '' does; only their numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
+_SIGN = 1 << 63  # a SET with its 64th member is a negative number where it is compared
 
 
 def identifier(name: str) -> str:
@@ -38,7 +39,12 @@ def equal(column: str, value: Value) -> str:
     name = identifier(column)
     if value == NULL:
         return f"{name} IS NULL"
-    return f"{name}={literal(value)}" + (f" AND {name}+0<>0" if value == _EMPTY_MEMBER else "")
+    if value == _EMPTY_MEMBER:
+        return f"{name}='' AND {name}+0<>0"
+    mask = value.get("Set", 0)
+    if isinstance(mask, int) and mask >= _SIGN:
+        return f"{name}={mask - 2 * _SIGN}"
+    return f"{name}={literal(value)}"
 
 
 def exact(column: str, value: Value) -> str:
@@ -62,6 +68,8 @@ def exact(column: str, value: Value) -> str:
         return f"{name}+0e0={text}{sign}"
     if tag in ("Json", "JsonTyped"):
         return same_document(name, text)
+    if tag == "Vector":
+        return f"HEX({name})=HEX({text})"  # vectors know no equality
     return equal(column, value)
 
 
