@@ -8,21 +8,16 @@ Each figure is of one run from process start to end, start-up included; run it a
 """
 
 import argparse
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pymysqlreplication import BinLogStreamReader
-from pymysqlreplication.row_event import WriteRowsEvent
+from measure import plain_reader, profile, run_program, timed
 
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 
-BIN = Path(sys.executable).parent
 SHAPES = {"rows in 100-row statements": 100, "single-row transactions": 1}
 
 
@@ -48,8 +43,8 @@ def measure(folder: Path, *, shape: str, width: int, count: int) -> None:
     source = profile(folder / "producer.toml", leader, kafka)
     target = profile(folder / "consumer.toml", follower, kafka)
     pairs: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
-        "producer": (lambda: run("cdc-producer", source), lambda: plain_reader(leader, count)),
-        "consumer": (lambda: run("cdc-consumer", target), lambda: native_replica(leader, replica)),
+        "producer": (lambda: run_program("cdc-producer", source), lambda: plain_reader(leader, count)),
+        "consumer": (lambda: run_program("cdc-consumer", target), lambda: native_replica(leader, replica)),
     }
     for name, (ours, peer) in pairs.items():
         wall, cpu = timed(ours)
@@ -84,29 +79,6 @@ def fill(leader: MySql, *, width: int, count: int) -> None:
             cursor.execute(f"INSERT INTO bench.t VALUES {rows}")
 
 
-def profile(path: Path, server: MySql, kafka: Kafka) -> Path:
-    path.write_text(
-        f'[database]\nport = {server.port}\nuser = "{USER}"\npassword = "{PASSWORD}"\n'
-        f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\ntopic = "bench"\n[log]\nlevel = "warning"\n'
-    )
-    return path
-
-
-def run(program: str, path: Path) -> None:
-    subprocess.run([BIN / program, path, "--until-current"], check=True)
-
-
-def plain_reader(leader: MySql, count: int) -> None:
-    settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "passwd": PASSWORD}
-    reader = BinLogStreamReader(settings, server_id=99, only_events=[WriteRowsEvent], resume_stream=True,
-                                log_file="binlog.000001", log_pos=4)  # fmt: skip
-    seen = 0
-    for event in reader:
-        seen += len(event.rows)
-    reader.close()
-    assert seen == count
-
-
 def native_replica(leader: MySql, replica: MySql) -> None:
     with leader.root() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT @@global.gtid_executed")
@@ -120,18 +92,6 @@ def native_replica(leader: MySql, replica: MySql) -> None:
         cursor.execute("START REPLICA")
         cursor.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, 600)", (executed,))
         assert cursor.fetchone() == (0,), "the replica did not get there"
-
-
-def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Wall seconds, and CPU seconds of this process and its children."""
-    before, start = cpu_seconds(), time.monotonic()
-    work()
-    return time.monotonic() - start, cpu_seconds() - before
-
-
-def cpu_seconds() -> float:
-    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,33 @@ class GtidSet:
             for low, high in intervals
         )
 
+    def without(self, gtid: str) -> "GtidSet":
+        """This set but for one GTID."""
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        parts = [
+            part
+            for low, high in self._sources.get(source, [])
+            for part in ([(low, gno - 1), (gno + 1, high)] if low <= gno <= high else [(low, high)])
+        ]
+        return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
+
+    def encode(self) -> bytes:
+        """The form in which a server is asked for a dump (MySQL source, Gtid_set::encode), tags included."""
+        tagged = any(":" in source for source in self._sources)
+        count = sum(1 for intervals in self._sources.values() if intervals)
+        parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
+        for source, intervals in sorted(self._sources.items()):
+            if not intervals:
+                continue
+            name, _, tag = source.partition(":")
+            parts.append(uuid.UUID(name).bytes)
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+            parts.append(len(intervals).to_bytes(8, "little"))
+            parts += [number.to_bytes(8, "little") for low, high in intervals for number in (low, high + 1)]
+        return b"".join(parts)
+
     def __bool__(self) -> bool:
         return any(self._sources.values())
 

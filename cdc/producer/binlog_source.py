@@ -16,7 +16,7 @@ from typing import Any, Self
 from zlib import crc32
 
 import pymysql
-from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import CdcError, Disconnected, PromiseError, UserError
 from cdc.position import GtidSet, Position
@@ -35,8 +35,22 @@ _HEAD_BYTES = 22
 _HEAD = Struct("<IB4xB4xII").unpack_from
 _new_event = tuple.__new__  # RawEvent(…) itself takes three times as long
 # Events that say nothing about the file or the connection.
-_PLAIN = frozenset({ev.QUERY, ev.XID, ev.TABLE_MAP, ev.GTID, ev.ANONYMOUS_GTID, *ev.ROWS})
+_PLAIN = frozenset({ev.QUERY, ev.XID, ev.TABLE_MAP, ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED, *ev.ROWS})
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
+
+
+class _AskedGtids:
+    """What the library asks a server for; its own class of this name knows no tags."""
+
+    def __init__(self, text: str) -> None:
+        self._encoded = GtidSet.parse(text).encode()
+        self.encoded_length = len(self._encoded)
+
+    def encoded(self) -> bytes:
+        return self._encoded
+
+
+binlogstream.GtidSet = _AskedGtids
 
 
 class BinlogSource:
@@ -256,12 +270,12 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
     try:
         reader._BinLogStreamReader__connect_to_stream()
     except (ValueError, StructError) as error:
-        # What the library can't encode: a GTID set with tags, an offset of more than 32 bits.
+        # What the library can't encode: an offset of more than 32 bits.
         reader.close()
         raise UserError(
             f"the leader cannot be asked for this place: {error}",
             where=f"{name}, position {position}",
-            hint="with GTIDs switched on and none with a tag, any place can be asked for",
+            hint="with GTIDs switched on, any place can be asked for",
         ) from None
     except (pymysql.MySQLError, OSError) as error:
         reader.close()

@@ -6,8 +6,21 @@ from typing import Any, NamedTuple, Protocol
 from cdc.position import Position
 from cdc.producer.ddl import Effect
 from cdc.producer.events import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS, RawEvent
+from cdc.producer.xa import Place
 
-__all__ = ["Begin", "Change", "Commit", "Idle", "Moved", "RowDecoder", "Rows", "Statement", "TableShape", "Whole"]
+__all__ = [
+    "Begin",
+    "Change",
+    "Commit",
+    "Idle",
+    "Moved",
+    "Prepared",
+    "RowDecoder",
+    "Rows",
+    "Statement",
+    "TableShape",
+    "Whole",
+]
 
 
 class RowDecoder(Protocol):
@@ -83,8 +96,18 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The transaction is complete; ``end`` is the position after it."""
+    """The transaction is complete; ``end`` is the position after it. ``xid`` names the XA transaction that it ends."""
 
+    end: Position
+    xid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An XA transaction is prepared: nothing has happened yet, but its rows at ``place`` will be needed later."""
+
+    xid: str
+    place: Place
     end: Position
 
 
@@ -100,4 +123,4 @@ class Idle:
     """The leader has nothing more to send right now."""
 
 
-Change = Begin | Rows | Whole | Statement | Commit | Moved | Idle
+Change = Begin | Rows | Whole | Statement | Commit | Prepared | Moved | Idle

@@ -8,6 +8,7 @@ from typing import Any, Self
 from cdc.errors import PromiseError, UserError
 from cdc.position import Position
 from cdc.producer import topic_tail
+from cdc.producer.xa import Place
 
 __all__ = ["Entry", "Partial", "entries"]
 
@@ -29,7 +30,8 @@ class Entry:
     """What is out: everything before ``position`` (and in ``gtid_set``), which is every sequence below the next.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on.
+    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``prepared`` are
+    the XA transactions by xid that wait for their end.
     """
 
     next_sequence: int
@@ -40,6 +42,7 @@ class Entry:
     counts: dict[str, int] = field(default_factory=dict)
     instance: str = ""
     gtids_complete: bool = False
+    prepared: dict[str, Place] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -51,6 +54,7 @@ class Entry:
             body: dict[str, Any] = json.loads(text)
             body["position"] = Position(**body["position"])
             body["partial"] = body["partial"] and Partial(**body["partial"])
+            body["prepared"] = {xid: Place(*place) for xid, place in body.get("prepared", {}).items()}
             return cls(**body)
         except (ValueError, KeyError, TypeError) as error:
             raise PromiseError(

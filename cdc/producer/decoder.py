@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from struct import error as StructError
 from typing import Any
 
@@ -9,19 +10,20 @@ from cdc.codec import text_decoder
 from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Statement, Whole
+from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
 from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
 from cdc.producer.payload import payload
 from cdc.producer.tables import Tables
+from cdc.producer.xa import Place, Xa, xid_of
 
 __all__ = ["Decoder"]
 
 _BROKEN = (ValueError, LookupError, StructError, RuntimeError)
 # The types of the events of a transaction: its GTID, a Query, table maps and rows, Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22]\x02(?:\x13+[\x1e-\x20]+)+\x10")
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 # The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.
-_BEGUN = re.compile(rb"[\x21\x22](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
+_BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
 _MOST_BEGUN = 1_000_000  # bytes
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
@@ -32,8 +34,8 @@ class Decoder:
     """Turns one leader's events into changes.
 
     ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
-    ``collations`` maps the server's collation ids to (character set, collation); ``log(event, **fields)`` is told of
-    each statement that is passed over by design.
+    ``collations`` maps the server's collation ids to (character set, collation); ``xa`` holds prepared transactions;
+    ``log(event, **fields)`` is told of each statement that is passed over by design.
     """
 
     def __init__(
@@ -41,11 +43,13 @@ class Decoder:
         *,
         wants_table: Callable[[str, str], bool],
         collations: Mapping[int, tuple[str, str]],
+        xa: Xa,
         log: Callable[..., None],
     ) -> None:
         charsets = {number: charset for number, (charset, _) in collations.items()}
         self._tables = Tables(wants_table=wants_table, charsets=charsets)
         self._collations = collations
+        self._xa = xa
         self._log = log
         self._named: ev.Gtid | None = None
         self._named_at: Position | None = None
@@ -107,7 +111,9 @@ class Decoder:
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
-        if kind in ev.ROWS:
+        if self._xa.is_open and (kind in ev.ROWS or kind == ev.TABLE_MAP):
+            self._xa.hold(event)
+        elif kind in ev.ROWS:
             self._saw_rows = True
             rows = self._tables.rows(event)
             if rows is not None:
@@ -116,13 +122,15 @@ class Decoder:
                 yield rows
         elif kind == ev.TABLE_MAP:
             self._tables.map(event)
-        elif kind in (ev.GTID, ev.ANONYMOUS_GTID):
+        elif kind in (ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED):
             self._require_closed(event)
             self._named, self._named_at = ev.gtid(event), event.position
         elif kind == ev.QUERY:
             yield from self._query(event)
         elif kind == ev.XID:
             yield self._commit(event)
+        elif kind == ev.XA_PREPARE:
+            yield from self._prepare(event)
         elif kind == ev.TRANSACTION_PAYLOAD:
             yield from self.decode([inner] for inner in payload(event))
         elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
@@ -143,18 +151,14 @@ class Decoder:
     def _begin(self, event: RawEvent) -> Begin:
         named = self._named
         if named is None:
-            raise PromiseError(
-                "a transaction has no GTID event",
-                where=str(event.position),
-                hint="the leader must be MySQL 8.0 or newer",
-            )
+            raise _nameless(event)
         self._require_closed(event)
         self._named = None
         self._in_transaction, self._saw_rows = True, False
         return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us)
 
     def _require_closed(self, event: RawEvent) -> None:
-        if self._in_transaction:
+        if self._in_transaction or self._xa.is_open:
             raise PromiseError(
                 "a transaction begins before the one before it has ended",
                 where=str(event.position),
@@ -164,6 +168,36 @@ class Decoder:
     def _commit(self, event: RawEvent) -> Commit:
         self._in_transaction = False
         return Commit(Position(event.file, event.end))
+
+    def _prepare(self, event: RawEvent) -> Iterator[Change]:
+        xid, place, commits = self._xa.prepare(event)
+        if commits:
+            yield from self._xa_commit(xid, event)
+        else:
+            self._named = None
+            yield Prepared(xid, place, Position(event.file, event.end))
+
+    def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
+        yield self._begin(event)
+        for held in self._xa.committed(xid, event):
+            yield from self._event(held)
+        yield replace(self._commit(event), xid=xid)
+
+    def _xa_statement(self, text: str, event: RawEvent) -> Iterator[Change]:
+        verb = text.split(None, 2)[1].upper()
+        if verb == "START":
+            named, at = self._named, self._named_at
+            if named is None or at is None:
+                raise _nameless(event)
+            self._xa.start(Place(named.gtid, at.file, at.offset))
+        elif verb == "COMMIT":
+            yield from self._xa_commit(xid_of(text), event)
+        elif verb == "ROLLBACK":
+            self._xa.rolled_back(xid_of(text))
+            yield self._begin(event)
+            yield replace(self._commit(event), xid=xid_of(text))
+        elif verb != "END":
+            raise _refused_statement("unknown", text, event)
 
     def _query(self, event: RawEvent) -> Iterator[Change]:
         query = ev.query(event)
@@ -188,6 +222,8 @@ class Decoder:
             yield self._commit(event)
         elif kind == "savepoint":
             return
+        elif kind == "xa":
+            yield from self._xa_statement(text, event)
         elif kind in ("ddl", "account", "admin", "temporary"):
             alone = not self._in_transaction
             if alone:
@@ -236,6 +272,12 @@ def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
         ) from None
 
 
+def _nameless(event: RawEvent) -> PromiseError:
+    return PromiseError(
+        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+    )
+
+
 def _unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
         f"event {event.type} ({ev.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
@@ -247,8 +289,6 @@ def _unreadable(event: RawEvent, error: Exception) -> PromiseError:
 def _unknown_event(event: RawEvent) -> PromiseError:
     name = ev.NAMES.get(event.type, "unknown")
     hints = {
-        42: "GTIDs with a tag are not replicated yet: use GTID_NEXT = AUTOMATIC without a tag",
-        38: "XA transactions are not replicated yet",
         39: "SET PERSIST binlog_row_value_options = '' on the leader",
         26: "the leader's own log lost events: make a fresh copy of the leader",
     }
@@ -273,8 +313,6 @@ def _refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
             where=str(event.position),
             hint="use InnoDB tables only",
         )
-    if kind == "xa":
-        return PromiseError("XA transactions are not replicated yet", where=str(event.position))
     return PromiseError(
         f"the statement is not known, so what it affects is not known: {shown}",
         where=str(event.position),

@@ -31,11 +31,11 @@ QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
-TRANSACTION_PAYLOAD = 40
+XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 
 HANDLED = frozenset(
     {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
-    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD}
+    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
 )
 
 HARMLESS = {
@@ -114,8 +114,10 @@ def header(data: bytes) -> Header:
 
 
 def gtid(event: RawEvent) -> Gtid:
-    """Read a GTID or anonymous GTID event."""
+    """Read a GTID event of any kind."""
     data = event[1]
+    if event[0] == GTID_TAGGED:
+        return _tagged(data)
     if len(data) < 68:
         raise PromiseError(
             "the leader does not log commit times",
@@ -128,6 +130,47 @@ def gtid(event: RawEvent) -> Gtid:
         return Gtid(None, commit_us)
     source, number = _GTID(data, 20)
     return Gtid(f"{_uuid(source)}:{number}", commit_us)
+
+
+def _tagged(data: bytes) -> Gtid:
+    """A GTID event with a tag, which MySQL's serialization library writes: fields, each behind its number.
+
+    Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
+    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then what is not needed here.
+    """
+    at = HEADER_BYTES
+    for _ in range(3):  # format version, size, last field that may not be passed over
+        _, at = serialized_integer(data, at)
+    source, tag, number, commit_us = b"", "", 0, 0
+    field = 0
+    while field < 6:
+        field, at = serialized_integer(data, at)
+        if field == 1:
+            digits = []
+            for _ in range(16):
+                digit, at = serialized_integer(data, at)
+                digits.append(digit)
+            source = bytes(digits)
+        elif field == 3:
+            length, at = serialized_integer(data, at)
+            tag, at = data[at : at + length].decode("ascii"), at + length
+        else:
+            value, at = serialized_integer(data, at)
+            if field == 2:
+                number = value >> 1  # the lowest bit is the sign
+            elif field == 6:
+                commit_us = value
+    return Gtid(f"{_uuid(source)}:{tag}:{number}", commit_us)
+
+
+def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
+    """An integer of MySQL's serialization library, and the offset after it: each low bit that is set in the first byte
+    stands for one more byte, and the value begins after the first bit that is not."""
+    more = (~data[at] & (data[at] + 1)).bit_length() - 1
+    end = at + more + 1
+    if more >= 8:
+        return int.from_bytes(data[at + 1 : end], "little"), end
+    return int.from_bytes(data[at:end], "little") >> more + 1, end
 
 
 @functools.lru_cache(maxsize=1000)

@@ -11,23 +11,24 @@ from functools import partial
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
-from cdc.producer import preflight
+from cdc.producer import pace, preflight
 from cdc.producer.activity import Activity
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
+from cdc.producer.reread import rows_of
 from cdc.producer.router import Router
+from cdc.producer.xa import Place, Xa
 from cdc.profile import Producer as Limits
 from cdc.profile import Profile
 from cdc.retry import Retry
 
 __all__ = ["run"]
-
-_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
 
 Log = Callable[..., None]
 
@@ -72,16 +73,7 @@ def _session(
     log: Log,
 ) -> None:
     """One connection to each server, from the commit log's last entry on."""
-    sink = KafkaSink.open(
-        profile.kafka.properties(),
-        topic=profile.kafka.topic,
-        replicas=profile.kafka.replicas,
-        resource=profile.mysql_resource_name,
-        instance=instance,
-        reopening=retry.succeeded,
-        stop=stop,
-    )
-    with closing(sink):
+    with closing(_open_sink(profile, instance=instance, reopening=retry.succeeded, stop=stop)) as sink:
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
         cut = _cut(profile)
@@ -90,18 +82,15 @@ def _session(
         sink.commit(entry)
         retry.connected()
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
-        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, log=log)
+        xa = Xa(entry.prepared, read_again=lambda place: _read_again(profile, leader, progress, place, stop))
+        decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         commit = partial(_commit, sink, decoder, router, progress, activity)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
             activity.connected(source, entry)
-            log(
-                "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
-            )
-            changes = decoder.decode(source.chunks(stop))
-            limits = profile.producer
-            _replicate(
-                changes, router, sink, progress, activity, commit=commit, limits=limits, target=target, stop=stop
-            )
+            place = {"position": entry.position, "gtids": entry.gtid_set}
+            log("replicating", leader=leader.name, version=leader.version, **place)
+            changes, limits = decoder.decode(source.chunks(stop)), profile.producer
+            _replicate(changes, router, sink, progress, activity, commit, limits=limits, target=target, stop=stop)
 
 
 def _replicate(
@@ -110,8 +99,8 @@ def _replicate(
     sink: KafkaSink,
     progress: Progress,
     activity: Activity,
-    *,
     commit: Callable[[int], None],
+    *,
     limits: Limits,
     target: Position | None,
     stop: threading.Event,
@@ -119,11 +108,11 @@ def _replicate(
     for change in changes:
         _route(change, router, sink)
         progress.note(change)
-        if _due(change, sink, progress, limits):
+        if pace.due(change, sink, progress, limits):
             records = sink.records
             commit(router.sent)
             if isinstance(change, Idle):
-                stop.wait(_rest(records))
+                stop.wait(pace.rest(records))
         if isinstance(change, Idle):
             sink.check()
             if progress.between_transactions:
@@ -184,29 +173,6 @@ def _commit_whole(router: Router, progress: Progress, commit: Callable[[int], No
         commit(0)
 
 
-def _due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit: when the leader has nothing more, or a limit is reached at the end of a transaction.
-
-    A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
-    """
-    full = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes
-    if not progress.between_transactions:
-        return sink.records > 0 and (full or sink.age > _OPEN_SECONDS)
-    if isinstance(change, Idle):
-        return sink.records > 0 or progress.stale
-    return full or sink.age * 1000 > limits.commit_ms or progress.stale
-
-
-def _rest(records: int) -> float:
-    """For how many seconds to let events gather after a commit of so many records, with nothing more at hand.
-
-    A broker still ends the last transaction for a moment after it has said that it is committed, and a client that
-    begins the next one by then has to ask again, 20 ms later. Beyond that, the busier the leader, the larger the
-    Kafka transactions that pay: their number costs, not their size.
-    """
-    return 0.002 + min(records * 20e-6, 0.05)
-
-
 def _cut(profile: Profile) -> str:
     """Names what decides how a transaction is cut into records."""
     text = f"{__version__} {profile.producer.record_bytes} {profile.filters!r}"
@@ -224,15 +190,45 @@ def _router(profile: Profile, entry: Entry) -> Router:
     )
 
 
+def _open_sink(profile: Profile, *, instance: str, reopening: bool, stop: threading.Event) -> KafkaSink:
+    return KafkaSink.open(
+        profile.kafka.properties(),
+        topic=profile.kafka.topic,
+        replicas=profile.kafka.replicas,
+        resource=profile.mysql_resource_name,
+        instance=instance,
+        reopening=reopening,
+        stop=stop,
+    )
+
+
 def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource:
-    # One name per leader and topic: a second reader under it ends the dump of the first at the server.
-    name = f"{profile.kafka.topic} {profile.mysql_resource_name}"
+    gtid_set = GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None
+    return _source(profile, leader, entry.position, gtid_set)
+
+
+def _read_again(
+    profile: Profile, leader: Leader, progress: Progress, place: Place, stop: threading.Event
+) -> Iterator[RawEvent]:
+    """The rows of the prepared XA transaction at ``place``, through a connection of their own."""
+    position = Position(place.file, place.offset)
+    gtid_set = progress.read_without(place.gtid) if leader.gtid_on and place.gtid else None
+    with _source(profile, leader, position, gtid_set, purpose="xa") as source:
+        yield from rows_of(place, source, stop=stop)
+
+
+def _source(
+    profile: Profile, leader: Leader, position: Position, gtid_set: GtidSet | None, *, purpose: str = ""
+) -> BinlogSource:
+    # One name per leader, topic and purpose: a second reader under it ends the dump of the first at the server.
+    name = f"{profile.kafka.topic} {profile.mysql_resource_name}{purpose}"
+    server_id = 1 << 31 | zlib.crc32(name.encode())
     return BinlogSource.open(
         profile.database.settings(),
         name=leader.name,
-        server_id=profile.producer.server_id or 1 << 31 | zlib.crc32(name.encode()),
+        server_id=server_id if purpose else profile.producer.server_id or server_id,
         replica_uuid=ddl_uuid(f"cdc-producer {name}"),
         heartbeat_seconds=profile.producer.heartbeat_seconds,
-        position=entry.position,
-        gtid_set=GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None,
+        position=position,
+        gtid_set=gtid_set,
     )

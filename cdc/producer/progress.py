@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 from cdc.position import GtidSet, Position, file_number
-from cdc.producer.changes import Begin, Change, Commit, Moved, Whole
+from cdc.producer.changes import Begin, Change, Commit, Moved, Prepared, Whole
 from cdc.producer.commit_log import Entry, Partial
 
 __all__ = ["Progress"]
@@ -23,6 +23,7 @@ class Progress:
         self._cut = cut
         self._gtids = GtidSet.parse(entry.gtid_set)
         self._gtids_complete = entry.gtids_complete
+        self._prepared = dict(entry.prepared)
         self._open: Begin | None = None
         self._half_out = entry.partial
         self._committed_at = time.monotonic()
@@ -53,7 +54,16 @@ class Progress:
                 if self._open.gtid is not None:
                     self._gtids.add(self._open.gtid)
             self.transactions += 1
+            if change.xid is not None:
+                self._prepared.pop(change.xid, None)
             self._open = self._half_out = None
+            self._advance(change.end.file, change.end.offset)
+        elif isinstance(change, Prepared):
+            if change.place.gtid is None:
+                self._gtids_complete = False
+            else:
+                self._gtids.add(change.place.gtid)
+            self._prepared[change.xid] = change.place
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
             self._advance(change.end.file, change.end.offset)
@@ -67,6 +77,10 @@ class Progress:
     def position(self) -> Position:
         """Up to where the leader's log is read, at the end of a transaction."""
         return Position(self._file, self._offset)
+
+    def read_without(self, gtid: str) -> GtidSet | None:
+        """The GTIDs of all that has been read except ``gtid``; None where they are not complete."""
+        return self._gtids.without(gtid) if self._gtids_complete else None
 
     @property
     def between_transactions(self) -> bool:
@@ -95,4 +109,5 @@ class Progress:
             gtid_set=str(self._gtids),
             partial=partial,
             gtids_complete=self._gtids_complete,
+            prepared=dict(self._prepared),
         )

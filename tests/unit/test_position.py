@@ -1,5 +1,7 @@
 """GTID sets: MySQL's text form, membership and inclusion."""
 
+import uuid
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,3 +49,42 @@ def test_parse_refuses_anything_else(text: str) -> None:
 
 def test_ddl_gtid_is_stable_because_followers_remember_it() -> None:
     assert ddl_gtid("mysql-srv1", 0) == "1375f078-79f6-57d5-964f-be06880cf443:1"
+
+
+@given(gtids)
+def test_the_form_for_the_server_says_the_same(added: list[tuple[str, int]]) -> None:
+    result = GtidSet()
+    for source, number in added:
+        result.add(f"{source}:{number}")
+    assert decoded(result.encode()) == str(result)
+
+
+def decoded(data: bytes) -> str:
+    """The text of an encoded set (MySQL source, Gtid_set::add_gtid_encoding)."""
+    tagged = data[7] == 1
+    count = int.from_bytes(data[1:7] if tagged else data[:8], "little")
+    at, parts = 8, []
+    for _ in range(count):
+        name, at = str(uuid.UUID(bytes=data[at : at + 16])), at + 16
+        if tagged:
+            length = data[at] >> 1
+            name, at = name + (":" + data[at + 1 : at + 1 + length].decode() if length else ""), at + 1 + length
+        intervals, at = int.from_bytes(data[at : at + 8], "little"), at + 8
+        for _ in range(intervals):
+            first, after = (int.from_bytes(data[at + i : at + i + 8], "little") for i in (0, 8))
+            name, at = f"{name}:{first}-{after - 1}" if after - 1 > first else f"{name}:{first}", at + 16
+        parts.append(name)
+    assert at == len(data)
+    return ",".join(parts)
+
+
+@given(gtids, st.sampled_from([A, B, f"{A}:blue"]), st.integers(1, 61))
+def test_without_takes_out_one(added: list[tuple[str, int]], source: str, number: int) -> None:
+    result = GtidSet()
+    for name, gno in added:
+        result.add(f"{name}:{gno}")
+    less = result.without(f"{source}:{number}")
+    assert f"{source}:{number}" not in less
+    less.add(f"{source}:{number}")
+    result.add(f"{source}:{number}")
+    assert less == result

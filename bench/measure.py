@@ -1,0 +1,66 @@
+"""What the benchmarks share: profiles, runs of our programs and of the plain reader, and the time they take."""
+
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pymysqlreplication import BinLogStreamReader
+from pymysqlreplication.row_event import WriteRowsEvent
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import PASSWORD, USER, MySql
+
+__all__ = ["cpu_seconds", "plain_reader", "profile", "run_program", "running", "timed"]
+
+BIN = Path(sys.executable).parent
+
+
+def profile(path: Path, server: MySql, kafka: Kafka) -> Path:
+    path.write_text(
+        f'[database]\nport = {server.port}\nuser = "{USER}"\npassword = "{PASSWORD}"\n'
+        f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\ntopic = "bench"\n[log]\nlevel = "warning"\n'
+    )
+    return path
+
+
+def run_program(program: str, path: Path) -> None:
+    subprocess.run([BIN / program, path, "--until-current"], check=True)
+
+
+@contextmanager
+def running(program: str, path: Path) -> Iterator[None]:
+    """One of our programs in the background."""
+    process = subprocess.Popen([BIN / program, path])
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def plain_reader(leader: MySql, count: int) -> None:
+    """mysql-replication's own reader, which decodes the rows and does nothing with them."""
+    settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "passwd": PASSWORD}
+    reader = BinLogStreamReader(settings, server_id=99, only_events=[WriteRowsEvent], resume_stream=True,
+                                log_file="binlog.000001", log_pos=4)  # fmt: skip
+    seen = 0
+    for event in reader:
+        seen += len(event.rows)
+    reader.close()
+    assert seen == count
+
+
+def timed(work: Callable[[], None]) -> tuple[float, float]:
+    """Wall seconds, and CPU seconds of this process and its children."""
+    before, start = cpu_seconds(), time.monotonic()
+    work()
+    return time.monotonic() - start, cpu_seconds() - before
+
+
+def cpu_seconds() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
