@@ -37,9 +37,9 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
             compression, _ = ev.packed_integer(data, at)
         at += length
     if compression == _NONE:
-        stream = io.BytesIO(data)
-        stream.seek(at)
-        yield from _events(stream, event)
+        plain = io.BytesIO(data)
+        plain.seek(at)
+        yield from _events(plain, event)
     elif compression == _ZSTD:
         with zstandard.ZstdDecompressor().stream_reader(memoryview(data)[at:], read_across_frames=True) as stream:
             yield from _events(stream, event)
