@@ -274,7 +274,7 @@ def test_the_log_tells_what_an_operator_asks(tmp_path: Path, mysql_server: MySql
         events = [json.loads(process.stderr.readline())["event"]]
         while events[-1] != "replicating":
             events.append(json.loads(process.stderr.readline())["event"])
-        assert events[-2:] == ["the server is back", "replicating"]
+        assert events[-2:] == ["no longer waiting", "replicating"]
         process.send_signal(signal.SIGTERM)
         last = json.loads(process.stderr.readline())
         assert process.wait(30) == 0
