@@ -47,6 +47,17 @@ class Position:
     def __str__(self) -> str:
         return f"{self.file}:{self.offset}"
 
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """What ``str`` gives, read back. Raises ValueError."""
+        file, _, offset = text.rpartition(":")
+        return cls(file, int(offset))
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """For comparing places in one server's binlog: binlog.1000000 comes after binlog.999999."""
+        return int(self.file.rpartition(".")[2]), self.offset
+
 
 class GtidSet:
     """A set of GTIDs as sorted, disjoint, inclusive intervals per source (UUID, or UUID:tag)."""

@@ -11,6 +11,7 @@ import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
+from cdc.topics import PER_TABLE, SINGLE, Topics
 
 __all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
 
@@ -94,13 +95,38 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The brokers, the topic, and what a topic that is created gets."""
+    """The brokers, the topics, and what a topic that is created gets."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     topic: str = "rust-mysql-cdc"
-    layout: str = field(default="single", metadata={"choices": ("single",)})
+    layout: str = field(default=SINGLE, metadata={"choices": (SINGLE, PER_TABLE)})
+    tables: tuple[str, ...] = ("*",)
+    prefix: str = ""
+    events: bool = False
+    partitions: int = field(default=1, metadata={"range": (1, 10_000)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
+    retention_hours: int = field(default=0, metadata={"range": (0, 1_000_000)})
     librdkafka: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises UserError for names that no topic can have, and for keys that contradict one another."""
+        names = self.topics()
+        if self.layout == SINGLE and self.partitions > 1:
+            raise UserError(
+                "a single topic keeps the leader's order in one partition",
+                where="profile key kafka.partitions",
+                hint='leave it out, or set kafka.layout = "per_table"',
+            )
+        if self.events and names.events == self.topic:
+            raise UserError(
+                f"the binlog's events go to a topic of their own, {names.events}",
+                where="profile key kafka.topic",
+                hint="give one of the two another name, with kafka.topic or kafka.prefix",
+            )
+
+    def topics(self) -> Topics:
+        """The names of the topics."""
+        return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
         """librdkafka's properties: ``defaults`` (``_`` for ``.``), then what the profile says."""

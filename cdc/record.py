@@ -9,7 +9,7 @@ from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.values import Value
 
-__all__ = ["OPERATIONS", "Record", "Row", "Uri"]
+__all__ = ["OPERATIONS", "Record", "Row", "Uri", "is_event"]
 
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete"})
 _SCHEME = "flv://"
@@ -105,6 +105,15 @@ class Record:
             context=body.get("context"),
             affects=tuple(body.get("affects", ())),
         )
+
+
+def is_event(text: bytes) -> bool:
+    """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which nobody has to apply."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and "event" in body and "sequence" not in body
 
 
 def _rows(operation: str, rows: list[dict[str, Any]], *, width: int) -> tuple[Row, ...]:

@@ -1,4 +1,4 @@
-"""``cdc-tail``: a topic's records as they pass, one line each, or as JSON."""
+"""``cdc-tail``: a leader's records as they pass, one line each, or as JSON, in the order of their sequences."""
 
 import argparse
 import functools
@@ -14,6 +14,8 @@ from cdc import profile, service
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
 from cdc.record import Record, Row
+from cdc.tailed_topics import TailedTopics
+from cdc.topics import SINGLE
 from cdc.values import Value, display
 
 __all__ = ["line", "main"]
@@ -23,8 +25,8 @@ _ANSWER_SECONDS = 10.0
 
 def main() -> int:
     """Run the program; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="cdc-tail", description="Print the records of a topic, one line each.")
-    parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file that names the topic")
+    parser = argparse.ArgumentParser(prog="cdc-tail", description="Print a leader's records, one line each.")
+    parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file that names the topics")
     parser.add_argument("-B", "--beginning", action="store_true", help="from the first record on, not the last ones")
     parser.add_argument("-n", "--records", type=int, default=10, metavar="N", help="how many of the last (default 10)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
@@ -36,7 +38,8 @@ def _run(arguments: argparse.Namespace) -> int:
     kafka = profile.load(arguments.profile).kafka
     last = None if arguments.beginning else max(0, arguments.records)
     stop = service.stop_on_signals()
-    for value, where in _messages(kafka, last=last, follow=arguments.follow, stop=stop):
+    messages = _messages if kafka.layout == SINGLE else _merged
+    for value, where in messages(kafka, last=last, follow=arguments.follow, stop=stop):
         text = value.decode("utf-8", "replace") if arguments.json else line(Record.parse(value, where=where))
         print(text, flush=arguments.follow)
     return 0
@@ -87,6 +90,19 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
             if at_end or last is None:
                 yield from kept
                 kept.clear()
+    except KafkaException as error:
+        raise _translated(error.args[0], kafka) from None
+    finally:
+        consumer.close()
+
+
+def _merged(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
+    """The same of all topics of layout "per_table", in the order of the sequences."""
+    consumer = _consumer(kafka)
+    try:
+        topics = TailedTopics(consumer, kafka.properties(), kafka.topics(), last=last)
+        while not stop.is_set() and not (topics.at_end and not follow):
+            yield from topics.next(0.2)
     except KafkaException as error:
         raise _translated(error.args[0], kafka) from None
     finally:

@@ -9,10 +9,13 @@ _EXACT = {
     "float": "CAST(CAST({0} AS DOUBLE) AS CHAR)",
     "double": "CAST({0} AS CHAR)",
     "decimal": "CAST({0} AS CHAR)",
-    "json": "CAST({0} AS CHAR)",
+    "json": "CONCAT(JSON_TYPE({0}), ' ', %s, ' ', %s, ' ', CAST({0} AS CHAR))",
     "enum": "CONCAT({0} + 0, ' ', {0})",
     "set": "CONCAT({0} + 0, ' ', {0})",
 }
+# The text of a document does not tell an INTEGER from a DECIMAL or a DATE from a string: the types of all members do.
+_TYPES = "COALESCE((SELECT JSON_ARRAYAGG(JSON_TYPE(v)) FROM JSON_TABLE({0}, '%s' COLUMNS (v JSON PATH '$')) m), '')"
+_EXACT["json"] %= (_TYPES % "$**[*]", _TYPES % "$**.*")
 
 
 def content(server: MySql, database: str) -> dict[str, Any]:

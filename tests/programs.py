@@ -11,7 +11,7 @@ from typing import Any
 
 import toml
 
-from cdc.producer import topic_tail
+from cdc import topic_tail
 from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql

@@ -13,6 +13,7 @@ from cdc.behind import Behind
 from cdc.brokers import Brokers
 from cdc.consumer.applier import Applier
 from cdc.consumer.assembler import Batch
+from cdc.consumer.checkpoint import Partition
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.session import Interrupted, Refused, ask
 from cdc.errors import CdcError
@@ -41,7 +42,7 @@ class Activity:
         self._behind = Behind(look_seconds=_LOOK_SECONDS)
         self._applier: Applier | None = None
         self._ledger: Ledger | None = None
-        self._offsets: dict[int, int] = {}
+        self._offsets: dict[Partition, int] = {}
         self._sequence = -1
         self._rows = 0
         self._commits = 0
@@ -49,8 +50,8 @@ class Activity:
         self._applied_at = 0.0
         self.records = 0
 
-    def begins(self, applier: Applier, ledger: Ledger, *, offsets: dict[int, int]) -> None:
-        """Both servers are there; the topic is read from ``offsets`` on, by partition."""
+    def begins(self, applier: Applier, ledger: Ledger, *, offsets: dict[Partition, int]) -> None:
+        """Both servers are there; the records are read from ``offsets`` on."""
         self._applier, self._ledger = applier, ledger
         self._offsets = offsets
         self._sequence = applier.checkpoint.sequence
@@ -110,7 +111,7 @@ class Activity:
         if self._behind.drained(monotonic=time.monotonic()):
             # The mark that ends the last Kafka transaction stays behind whatever is applied.
             return 0
-        applied = {(self._topic, partition): offset for partition, offset in self._offsets.items()}
+        applied = {(place.topic, place.number): offset for place, offset in self._offsets.items()}
         ends = self._brokers.ends(applied)
         return None if ends is None else sum(max(0, end - applied[place]) for place, end in ends.items())
 

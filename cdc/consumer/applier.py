@@ -90,7 +90,7 @@ class Applier:
         self._session.connect()
         rows = self._session.rows(Checkpoint.select(self.checkpoint.resource))
         self._session.commit()
-        sequence = Checkpoint.from_row(rows[0]).sequence if rows else None
+        sequence = Checkpoint.from_rows(rows[0]).sequence if rows else None
         if sequence == target.sequence:
             return True
         if sequence != self.checkpoint.sequence:
@@ -103,6 +103,9 @@ class Applier:
             tail.append(self._ledger.settle(batch.statement))
             self._tables.forget()
         tail.append(Statement(self.checkpoint.advance(target, last=batch.last).encode(), 1))
+        moved = target.move(batch.offsets)
+        if moved:
+            tail.append(Statement(moved.encode()))
         steps = plan(batch.records, passes=self._passes)
         rows = statements(steps, generated=self._tables.generated, size=min(self._session.max_packet, PACKET_BYTES))
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cdc.consumer.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.record import Record
 
@@ -14,23 +15,23 @@ __all__ = ["Batch", "Located", "assemble", "batches"]
 
 
 class Located(NamedTuple):
-    """A record and its place in the topic."""
+    """A record and its place in its topic."""
 
-    partition: int
+    partition: Partition
     offset: int
     record: Record
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Whole leader transactions for one follower commit, and the topic offsets that follow them.
+    """Whole leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
     """
 
     records: list[Record]
     last: Record
-    offsets: dict[int, int]
+    offsets: dict[Partition, int]
     statement: Record | None = None
 
     @property
@@ -40,39 +41,38 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One leader transaction: its records in order and the topic offset that follows it."""
+    """One leader transaction: its records in order and the offsets that follow them in their partitions."""
 
     records: list[Record]
-    partition: int
-    next_offset: int
+    offsets: dict[Partition, int]
 
 
-def assemble(
-    located: Iterable[Located | None], *, resource: str, topic: str, next_sequence: int
-) -> Iterator[Transaction | None]:
+def assemble(located: Iterable[Located | None], *, resource: str, next_sequence: int) -> Iterator[Transaction | None]:
     """The leader transactions of ``located``, from record ``next_sequence`` on; None ("drained") passes through.
 
     Records before ``next_sequence`` have been applied and are passed over. Raises PromiseError for a gap or a torn
     transaction, UserError for records of another leader.
     """
     open_records: list[Record] = []
+    offsets: dict[Partition, int] = {}
     for item in located:
         if item is None:
             yield None
             continue
         record = item.record
         if record.uri.resource != resource:
-            raise _foreign(item, resource, topic)
+            raise _foreign(item, resource)
         if record.sequence < next_sequence:
             continue
         if record.sequence > next_sequence:
-            raise _broken(f"a gap: sequence {next_sequence} is missing, {record.sequence} follows", item, topic)
-        _check_continues(open_records, item, topic)
+            raise _broken(f"a gap: sequence {next_sequence} is missing, {record.sequence} follows", item)
+        _check_continues(open_records, item)
         next_sequence += 1
         open_records.append(record)
+        offsets[item.partition] = item.offset + 1
         if record.last:
-            yield Transaction(open_records, item.partition, item.offset + 1)
-            open_records = []
+            yield Transaction(open_records, offsets)
+            open_records, offsets = [], {}
 
 
 def batches(transactions: Iterable[Transaction | None], *, rows: int) -> Iterator[Batch | None]:
@@ -106,7 +106,7 @@ def _has_statement(transaction: Transaction) -> bool:
 
 def _joined(transactions: list[Transaction]) -> Batch:
     records = [record for transaction in transactions for record in transaction.records]
-    offsets = {transaction.partition: transaction.next_offset for transaction in transactions}
+    offsets = {place: offset for transaction in transactions for place, offset in transaction.offsets.items()}
     return Batch(records, records[-1], offsets)
 
 
@@ -118,44 +118,41 @@ def _with_statement(transaction: Transaction) -> Batch:
             where=f"sequence {statement.sequence}, leader position {statement.position}",
             hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
         )
-    return Batch(rows, transaction.records[-1], {transaction.partition: transaction.next_offset}, statement)
+    return Batch(rows, transaction.records[-1], transaction.offsets, statement)
 
 
-def _check_continues(open_records: list[Record], item: Located, topic: str) -> None:
+def _check_continues(open_records: list[Record], item: Located) -> None:
     record = item.record
     if not open_records:
         if record.index != 0:
-            raise _broken(
-                f"a torn transaction: {record.transaction} begins with its record {record.index}", item, topic
-            )
+            raise _broken(f"a torn transaction: {record.transaction} begins with its record {record.index}", item)
         return
     previous = open_records[-1]
     if record.transaction != previous.transaction:
         raise _broken(
-            f"a torn transaction: {previous.transaction} has no last record, {record.transaction} follows", item, topic
+            f"a torn transaction: {previous.transaction} has no last record, {record.transaction} follows", item
         )
     if record.index != previous.index + 1:
         raise _broken(
-            f"a torn transaction: record {record.index} of {record.transaction} follows {previous.index}", item, topic
+            f"a torn transaction: record {record.index} of {record.transaction} follows {previous.index}", item
         )
 
 
-def _place(item: Located, topic: str) -> str:
-    record = item.record
-    return f"{topic}/{item.partition}/{item.offset}, sequence {record.sequence}, leader position {record.position}"
+def _place(item: Located) -> str:
+    return f"{item.partition.topic}/{item.partition.number}/{item.offset}"
 
 
-def _broken(what: str, item: Located, topic: str) -> CdcError:
+def _broken(what: str, item: Located) -> CdcError:
     return PromiseError(
         what,
-        where=_place(item, topic),
+        where=f"{_place(item)}, sequence {item.record.sequence}, leader position {item.record.position}",
         hint="something else writes to the topic or has deleted from it; a new topic and a fresh copy mend it",
     )
 
 
-def _foreign(item: Located, resource: str, topic: str) -> CdcError:
+def _foreign(item: Located, resource: str) -> CdcError:
     return UserError(
         f"the topic holds records of leader {item.record.uri.resource!r}, not of {resource!r}",
-        where=f"{topic}/{item.partition}/{item.offset}",
+        where=_place(item),
         hint="set mysql_resource_name or kafka.topic in the profile to the producer's",
     )

@@ -1,16 +1,21 @@
-"""The checkpoint: the row in the follower that says what has been applied. SQL text only."""
+"""The checkpoint: the row in the follower that says what has been applied. SQL text only.
+
+With a topic a table, where to read on in each is kept in rows of a table of its own: only those that moved are written.
+"""
 
 import json
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 from cdc.consumer.literals import quoted
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.record import Record
 
-__all__ = ["CREATE", "WORKER", "Checkpoint"]
+__all__ = ["CREATE", "CREATE_OFFSETS", "WORKER", "Checkpoint", "Partition"]
 
 WORKER = 0
+_OFFSETS = f"`{CHECKPOINT_DATABASE}`.`offsets`"
 _TABLE = f"`{CHECKPOINT_DATABASE}`.`checkpoint`"
 
 CREATE = (
@@ -31,53 +36,94 @@ CREATE = (
 ) ENGINE=InnoDB""",
 )
 
+CREATE_OFFSETS = f"""CREATE TABLE IF NOT EXISTS {_OFFSETS} (
+  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+  topic VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  number INT NOT NULL COMMENT 'of the partition',
+  topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
+  next_offset BIGINT NOT NULL,
+  PRIMARY KEY (resource, topic, number)
+) ENGINE=InnoDB"""
+
+
+class Partition(NamedTuple):
+    """One partition of a topic; the topic's id tells it from one of the same name that is made later."""
+
+    topic: str
+    number: int
+    topic_id: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What has been applied of one leader's topic: ``sequence`` is the last record, ``offsets`` where to read on."""
+    """What has been applied of one leader's topics: ``sequence`` is the last record, ``offsets`` where to read on.
+
+    ``topic`` is the one with the records or, with a topic a table, the commit log.
+    """
 
     resource: str
     topic: str
     topic_id: str
     sequence: int = -1
-    offsets: tuple[tuple[int, int], ...] = ()
+    offsets: Mapping[Partition, int] = field(default_factory=dict)
 
     @staticmethod
     def select(resource: str) -> str:
-        """Reads the row that ``from_row`` takes."""
+        """Reads the row that ``from_rows`` takes."""
         return (
             f"SELECT resource, topic, topic_id, sequence, offsets FROM {_TABLE} "
             f"WHERE resource={quoted(resource)} AND worker={WORKER}"
         )
 
+    @staticmethod
+    def select_offsets(resource: str) -> str:
+        """Reads the rows that ``from_rows`` takes besides the checkpoint's own."""
+        return f"SELECT topic, number, topic_id, next_offset FROM {_OFFSETS} WHERE resource={quoted(resource)}"
+
     @classmethod
-    def from_row(cls, row: tuple[Any, ...]) -> Self:
-        """The checkpoint in a selected row."""
-        resource, topic, topic_id, sequence, offsets = row
-        pairs = sorted((int(partition), int(offset)) for partition, offset in json.loads(offsets).items())
-        return cls(resource, topic, topic_id, int(sequence), tuple(pairs))
+    def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = ()) -> Self:
+        """The checkpoint in a selected row, and in the rows of the other topics' offsets."""
+        resource, topic, topic_id, sequence, text = row
+        offsets = {Partition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
+        offsets |= {Partition(name, int(number), id_): int(at) for name, number, id_, at in others}
+        return cls(resource, topic, topic_id, int(sequence), offsets)
 
     def insert(self) -> str:
         """Writes the first row of a leader, before anything is applied."""
         return (
             f"INSERT INTO {_TABLE} (resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
             f"({quoted(self.resource)}, {WORKER}, {self.sequence}, {quoted(self.topic)}, {quoted(self.topic_id)}, "
-            f"{quoted(self._offsets())}, NOW(6))"
+            f"{quoted(self._own())}, NOW(6))"
         )
 
-    def advanced(self, *, last: Record, offsets: dict[int, int]) -> "Checkpoint":
+    def advanced(self, *, last: Record, offsets: Mapping[Partition, int]) -> "Checkpoint":
         """The checkpoint once everything up to ``last`` is applied."""
-        merged = tuple(sorted((dict(self.offsets) | offsets).items()))
-        return Checkpoint(self.resource, self.topic, self.topic_id, last.sequence, merged)
+        return Checkpoint(self.resource, self.topic, self.topic_id, last.sequence, {**self.offsets, **offsets})
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """Moves the row from this checkpoint to ``target``; matches no row where it has been moved by another."""
         return (
-            f"UPDATE {_TABLE} SET sequence={target.sequence}, offsets={quoted(target._offsets())}, "
+            f"UPDATE {_TABLE} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
             f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
             f"leader_gtid={quoted(last.transaction)}, leader_ts_us={last.ts_us}, applied_at=NOW(6) "
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
         )
 
-    def _offsets(self) -> str:
-        return json.dumps({str(partition): offset for partition, offset in self.offsets})
+    def move(self, offsets: Mapping[Partition, int]) -> str | None:
+        """Writes those of ``offsets`` that are of other topics than the checkpoint's own; None where none is."""
+        rows = ", ".join(
+            f"({quoted(self.resource)}, {quoted(place.topic)}, {place.number}, {quoted(place.topic_id)}, {offset})"
+            for place, offset in offsets.items()
+            if place.topic != self.topic
+        )
+        if not rows:
+            return None
+        return (
+            f"INSERT INTO {_OFFSETS} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
+            "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
+        )
+
+    def _own(self) -> str:
+        """The offsets in the checkpoint's own topic, as JSON."""
+        own = {place.number: offset for place, offset in self.offsets.items() if place.topic == self.topic}
+        return json.dumps({str(number): offset for number, offset in sorted(own.items())})

@@ -19,6 +19,7 @@ from cdc.consumer.literals import identifier, quoted
 from cdc.consumer.session import Refused, Session
 from cdc.consumer.statements import Statement
 from cdc.errors import PromiseError, UserError
+from cdc.excerpt import excerpt
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_gtid
 from cdc.profile import Database
@@ -47,6 +48,9 @@ _VARIABLES = {
     "time_zone": "time_zone",
     "foreign_key_checks": "foreign_key_checks",
     "unique_checks": "unique_checks",
+    "lc_time_names": "lc_time_names",  # as a number
+    "auto_increment_increment": "auto_increment_increment",
+    "auto_increment_offset": "auto_increment_offset",
     "charset": "character_set_client",
     "collation": "collation_connection",
     "server_collation": "collation_server",
@@ -60,6 +64,9 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
+# What a leader doesn't log with a statement, though it decides what a table becomes. It writes an invisible primary key
+# that it generated into the statement itself; the engine of a table that names none is not to be had, so it is InnoDB.
+_FIXED = {"default_storage_engine": "InnoDB", "sql_generate_invisible_primary_key": "OFF"}
 _NOT_APPLIED = ("Trigger", "Event")
 _UNKNOWN_DATABASE = 1049
 
@@ -89,7 +96,7 @@ class Ledger:
         if reason is not None:
             self.left_out += 1
             event(
-                _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=_short(record.query)
+                _LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query)
             )
             # An intent may be there already: the filters left the statement out after the follower had refused it.
             settled = " ON DUPLICATE KEY UPDATE state='not applied', note=VALUES(note), finished_at=NOW(6)"
@@ -112,7 +119,7 @@ class Ledger:
             return "of a database or table that is not replicated to this follower"
         if not all(wanted):
             raise PromiseError(
-                f"a statement crosses the border of the filters: {_short(record.query)}",
+                f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 where=_place(record),
                 hint="let all of its tables in, or none; the database cdc is the follower's own",
             )
@@ -166,7 +173,7 @@ class Ledger:
             # Closing frees the GTID of a statement that did not run.
             session.close()
         self.applied += 1
-        event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=_short(record.query))
+        event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
 
 
 def _enter_database(session: Session, name: str) -> None:
@@ -188,6 +195,10 @@ def _assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         # Setting these needs grants or warns; mostly they are as they should be.
         if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
             del wanted[variable]
+    names = ", ".join(map(quoted, _FIXED))
+    for variable, value in session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})"):
+        if value != _FIXED[variable]:
+            wanted[variable] = quoted(_FIXED[variable])
     if "timestamp_us" in context:
         seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
         wanted["timestamp"] = f"{seconds}.{micros:06d}"
@@ -204,7 +215,7 @@ def _encoded(statement: str, charset: str) -> bytes:
 
 def _refusal(record: Record, gtid: str, error: Refused) -> PromiseError:
     return PromiseError(
-        f"the follower refuses a statement: {error}; tried: {_short(record.query)}",
+        f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
         where=_place(record),
         hint="make the follower take it and start again; or, where it must not run there, mark it as run: "
         f"SET gtid_next='{gtid}'; BEGIN; COMMIT; SET gtid_next='AUTOMATIC'",
@@ -213,8 +224,3 @@ def _refusal(record: Record, gtid: str, error: Refused) -> PromiseError:
 
 def _place(record: Record) -> str:
     return f"sequence {record.sequence}, leader position {record.position}"
-
-
-def _short(statement: str) -> str:
-    text = " ".join(statement.split())
-    return text if len(text) <= 200 else text[:200] + " …"

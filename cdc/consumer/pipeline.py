@@ -9,8 +9,10 @@ from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier
 from cdc.consumer.assembler import assemble, batches
-from cdc.consumer.kafka_source import KafkaSource, Topic
+from cdc.consumer.kafka_reader import KafkaReader, Topic
+from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
+from cdc.consumer.merged_source import MergedSource
 from cdc.consumer.session import Session
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
@@ -18,6 +20,7 @@ from cdc.profile import Profile
 from cdc.record import Uri
 from cdc.retry import Retry
 from cdc.service import event
+from cdc.topics import PER_TABLE
 
 __all__ = ["run"]
 
@@ -32,13 +35,16 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
     session = Session(profile.database, lock=resource)
-    with session, _source(profile) as source:
+    names = profile.kafka.topics()
+    with session, _reader(profile) as reader:
+        source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         preflight.connect(session, name=follower)
-        topic = _topic(source, profile.kafka.topic, wait=not until_current, stop=stop)
+        topic = _topic(source, names.topic, wait=not until_current, stop=stop)
         if topic is None:
             return
-        checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic)
-        preflight.check_topic(checkpoint, topic)
+        checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)
+        others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
+        preflight.check_topics(checkpoint, topic, others)
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
 
         retry.success()
@@ -53,12 +59,10 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
             retry=retry,
             stop=stop,
         )
-        offsets = {partition: low for partition, (low, _) in topic.ranges.items()} | dict(checkpoint.offsets)
-        source.assign(offsets)
-        activity.begins(applier, ledger, offsets=offsets)
-        ends = {partition: high for partition, (_, high) in topic.ranges.items()}
-        records = source.records(stop, until=ends if until_current else None)
-        transactions = assemble(records, resource=resource, topic=topic.name, next_sequence=checkpoint.sequence + 1)
+        sequence = checkpoint.sequence + 1
+        begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
+        activity.begins(applier, ledger, offsets=begins)
+        transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
         for batch in batches(transactions, rows=profile.consumer.batch_rows):
             if batch is None:
                 activity.drained()
@@ -70,18 +74,17 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
             source.commit(batch.offsets)
 
 
-def _source(profile: Profile) -> KafkaSource:
+def _reader(profile: Profile) -> KafkaReader:
     database = profile.database
-    return KafkaSource(
+    return KafkaReader(
         bootstrap_servers=profile.kafka.bootstrap_servers,
-        topic=profile.kafka.topic,
         group=f"cdc-consumer:{profile.mysql_resource_name}:{database.ip_or_host}:{database.port}",
         properties=profile.kafka.librdkafka,
         retry_seconds=profile.consumer.retry_seconds,
     )
 
 
-def _topic(source: KafkaSource, name: str, *, wait: bool, stop: threading.Event) -> Topic | None:
+def _topic(source: Source, name: str, *, wait: bool, stop: threading.Event) -> Topic | None:
     """The topic; where it is missing, wait for the producer to make it. None where ``stop`` was set meanwhile."""
     hint = "start cdc-producer, which creates it, or mend kafka.topic in the profile"
     said = -_SAY_SECONDS

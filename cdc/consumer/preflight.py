@@ -2,19 +2,20 @@
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cdc.consumer import checkpoint, ledger
-from cdc.consumer.checkpoint import Checkpoint
-from cdc.consumer.kafka_source import Topic
+from cdc.consumer.checkpoint import Checkpoint, Partition
+from cdc.consumer.kafka_reader import Topic
 from cdc.consumer.session import Denied, Interrupted, Refused, Session
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.service import event
 
-__all__ = ["check_topic", "connect", "load_checkpoint"]
+__all__ = ["check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_FRESH = "start with a new topic and a fresh follower (drop its schema cdc and the replicated databases)"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
@@ -97,57 +98,74 @@ def _privileges(session: Session) -> set[str]:
     return held
 
 
-def load_checkpoint(session: Session, *, resource: str, topic: Topic) -> Checkpoint:
-    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError."""
+def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool) -> Checkpoint:
+    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError.
+
+    ``topic`` stands for the stream; ``many`` says that its records are in others.
+    """
+    tables = {"checkpoint": checkpoint.CREATE, "ledger": (ledger.CREATE,)}
+    if many:
+        tables["offsets"] = (checkpoint.CREATE_OFFSETS,)
     try:
         # Asked first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
-        tables = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{CHECKPOINT_DATABASE}'"
-        if not {("checkpoint",), ("ledger",)} <= set(session.rows(tables)):
-            for statement in (*checkpoint.CREATE, ledger.CREATE):
-                session.run([statement.encode()])
+        there = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{CHECKPOINT_DATABASE}'"
+        known = {name for (name,) in session.rows(there)}
+        for statement in (statement for name in tables if name not in known for statement in tables[name]):
+            session.run([statement.encode()])
         rows = session.rows(Checkpoint.select(resource))
+        others = session.rows(Checkpoint.select_offsets(resource)) if many else []
         if not rows:
             first = Checkpoint(resource, topic.name, topic.id)
-            check_topic(first, topic)
+            check_topics(first, topic, {})
             session.run([first.insert().encode()])
         session.commit()
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower's schema cdc cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint and ledger",
+            hint="it belongs to this program alone: tables checkpoint, ledger and offsets",
         ) from None
-    return Checkpoint.from_row(rows[0]) if rows else first
+    return Checkpoint.from_rows(rows[0], others) if rows else first
 
 
-def check_topic(checkpoint: Checkpoint, topic: Topic) -> None:
-    """Raises UserError where the topic does not continue the checkpoint: another topic, cut, or behind it."""
-    where = f"topic {topic.name}"
+def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic]) -> None:
+    """Raises UserError where the topics do not continue the checkpoint: another one, cut, or behind it.
+
+    ``topic`` stands for the stream; ``others`` are those of its other topics that are there.
+    """
     if len(topic.ranges) != 1:
         raise UserError(
             f"the topic has {len(topic.ranges)} partitions, which have no order among them",
-            where=where,
+            where=f"topic {topic.name}",
             hint="let cdc-producer create the topic: it makes one partition",
         )
-    fresh = "start with a new topic and a fresh follower (drop its schema cdc and the replicated databases)"
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(
             f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
             f"this is another one (id {topic.id})",
-            where=where,
-            hint=f"set kafka.topic to the former topic; if it was deleted and made anew, {fresh}",
+            where=f"topic {topic.name}",
+            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and made anew, {_FRESH}",
         )
-    offsets = dict(checkpoint.offsets)
-    for partition, (low, high) in topic.ranges.items():
-        offset = offsets.get(partition, 0)
-        if offset > high:
-            raise UserError(
-                f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
-                where=f"{where}, partition {partition}, after sequence {checkpoint.sequence}",
-                hint=f"the topic lost records: {fresh}",
-            )
-        if offset < low:
-            raise UserError(
-                f"retention has cut the topic: the checkpoint is at offset {offset}, the topic begins at {low}",
-                where=f"{where}, partition {partition}, sequence {checkpoint.sequence + 1} is needed",
-                hint=f"raise the topic's retention.ms and retention.bytes, then {fresh}",
-            )
+    places = {Partition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
+    for place, offset in places.items():
+        _check_place(
+            place, offset, topic if place.topic == topic.name else others.get(place.topic), checkpoint.sequence
+        )
+
+
+def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: int) -> None:
+    where = f"topic {place.topic}, partition {place.number}"
+    if topic is None or topic.id != place.topic_id or place.number not in topic.ranges:
+        raise UserError("the topic was deleted, or made anew", where=f"{where}, after sequence {sequence}", hint=_FRESH)
+    low, high = topic.ranges[place.number]
+    if offset > high:
+        raise UserError(
+            f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",
+            where=f"{where}, after sequence {sequence}",
+            hint=f"the topic lost records: {_FRESH}",
+        )
+    if offset < low:
+        raise UserError(
+            f"retention has cut the topic: the checkpoint is at offset {offset}, the topic begins at {low}",
+            where=f"{where}, sequence {sequence + 1} is needed",
+            hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
+        )

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
+from cdc import topic_tail
 from cdc.errors import PromiseError, UserError
 from cdc.position import Position
-from cdc.producer import topic_tail
 from cdc.producer.xa import Place
+from cdc.topic_tail import Partition
 
 __all__ = ["Entry", "Partial", "entries"]
 
@@ -31,7 +32,9 @@ class Entry:
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
     ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``prepared`` are
-    the XA transactions by xid that wait for their end.
+    the XA transactions by xid that wait for their end. ``last`` is the newest sequence in each ``topic/partition``;
+    left out in layout "single", where the one partition has them all. ``shown`` is the newest of the binlog's other
+    events that was shown. What is empty of these three is left out of the JSON.
     """
 
     next_sequence: int
@@ -43,9 +46,17 @@ class Entry:
     instance: str = ""
     gtids_complete: bool = False
     prepared: dict[str, Place] = field(default_factory=dict)
+    last: dict[str, int] = field(default_factory=dict)
+    shown: Position | None = None
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        body = {key: value for key, value in asdict(self).items() if value or key not in ("prepared", "last", "shown")}
+        return json.dumps(body, separators=(",", ":")).encode()
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Where records are, or may be next."""
+        return [(topic, int(number)) for topic, _, number in (name.rpartition("/") for name in self.counts)]
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -55,6 +66,8 @@ class Entry:
             body["position"] = Position(**body["position"])
             body["partial"] = body["partial"] and Partial(**body["partial"])
             body["prepared"] = {xid: Place(*place) for xid, place in body.get("prepared", {}).items()}
+            if "shown" in body:
+                body["shown"] = Position(**body["shown"])
             return cls(**body)
         except (ValueError, KeyError, TypeError) as error:
             raise PromiseError(
@@ -69,7 +82,7 @@ def entries(properties: dict[str, Any], *, topic: str, resource: str, committed:
 
     Raises UserError where another leader's entries are there, Disconnected where the brokers do not answer.
     """
-    for message in topic_tail.backwards(properties, topic, committed=committed):
+    for message in topic_tail.backwards(properties, (topic, 0), committed=committed):
         if not message.value():
             continue  # aborted, to end a transaction that hung (module settlement)
         key = str(message.key() or b"", "utf-8", "replace")

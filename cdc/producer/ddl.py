@@ -1,132 +1,32 @@
 """Statements of the binlog: what kind each is, and which objects a DDL statement affects, by full name.
 
-Only the head of a statement names its objects, so the head is read token by token with MySQL's own lexical rules
-(manual, "Language Structure": comments, executable comments, quoted identifiers, ANSI_QUOTES). A statement that is not
-recognised is said to be unknown, never guessed.
+Only the head of a statement names its objects (of an ALTER TABLE, its clauses too), so that much is read token by token
+after the grammar of MySQL 9.7. What is not in that grammar is said to be unknown, never guessed.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
 
-__all__ = ["Effect", "Token", "classify", "tokens"]
+from cdc.producer.effects import ELSEWHERE, Effect, alter_table, connects
+from cdc.producer.sql_reader import SqlReader
+from cdc.producer.sql_tokens import tokens
 
-
-class Effect(NamedTuple):
-    """``action`` is Create, Alter, Drop, Rename or Truncate and the kind of object; ``to`` the new (database, name)."""
-
-    action: str
-    database: str
-    name: str | None = None
-    to: tuple[str, str] | None = None
-
-
-class Token(NamedTuple):
-    """``kind``: word, quoted (identifier), string, or mark; the text without its quotes."""
-
-    kind: str
-    text: str
-
-    def word(self) -> str:
-        """The keyword this may be, in capitals; empty for anything but an unquoted word."""
-        return self.text.upper() if self.kind == "word" else ""
-
-
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?!M?!).*?\*/|/\*M?!\d*|\*/)
-    |`(?P<backtick>(?:[^`]|``)*)`
-    |"(?P<double>(?:[^"\\]|""|\\.)*)"
-    |'(?P<single>(?:[^'\\]|''|\\.)*)'
-    |(?P<word>[0-9A-Za-z_$\u0080-\uffff]+)
-    |(?P<mark>.)""",
-    re.VERBOSE | re.DOTALL,
-)
-
-# Under NO_BACKSLASH_ESCAPES a backslash is a character like any other.
-_PLAIN_TOKEN = re.compile(
-    _TOKEN.pattern.replace(r'[^"\\]|""|\\.', '[^"]|""').replace(r"[^'\\]|''|\\.", "[^']|''"), _TOKEN.flags
-)
-
-
-def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
-    """The statement's tokens; comments are left out, the content of executable ones (``/*!80000 … */``) is not."""
-    for match in (_TOKEN if backslash_escapes else _PLAIN_TOKEN).finditer(text):
-        kind = match.lastgroup
-        content = match.group(kind) if kind else ""
-        if kind == "backtick":
-            yield Token("quoted", content.replace("``", "`"))
-        elif kind == "double":
-            yield Token("quoted" if ansi_quotes else "string", content.replace('""', '"'))
-        elif kind == "single":
-            yield Token("string", content)
-        elif kind != "space":
-            yield Token(kind or "mark", content)
-
+__all__ = ["Effect", "classify"]
 
 _TRANSACTION = {"BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"}
 _DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT", "TABLE", "VALUES", "HANDLER"}
-_ACCOUNT = {"GRANT", "REVOKE"}
 _ADMIN = {"FLUSH", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "CACHE", "INSTALL", "UNINSTALL", "RESET"}
-_DEFINITION = {"CREATE", "ALTER", "DROP"}
 _OBJECTS = {
-    "TABLE": "Table", "DATABASE": "Database", "SCHEMA": "Database", "INDEX": "Index", "VIEW": "View",
-    "TRIGGER": "Trigger", "PROCEDURE": "Procedure", "FUNCTION": "Function", "EVENT": "Event",
-    "LIBRARY": "Library",
+    "TABLE": "Table", "TABLES": "Table", "DATABASE": "Database", "SCHEMA": "Database", "INDEX": "Index", "VIEW": "View",
+    "TRIGGER": "Trigger", "PROCEDURE": "Procedure", "FUNCTION": "Function", "EVENT": "Event", "LIBRARY": "Library",
 }  # fmt: skip
-_ACCOUNT_OBJECTS = {"USER", "ROLE"}
-_SERVER_OBJECTS = {"SERVER", "TABLESPACE", "UNDO", "LOGFILE", "RESOURCE", "SPATIAL_REFERENCE", "INSTANCE"}
-
-
-@dataclass(slots=True)
-class _Reader:
-    """The tokens of one statement and how far they are read."""
-
-    items: list[Token]
-    database: str
-    at: int = 0
-
-    def peek(self) -> str:
-        return self.items[self.at].word() if self.at < len(self.items) else ""
-
-    def take(self, *words: str) -> bool:
-        """Step over ``words`` where they come next."""
-        found = [item.word() for item in self.items[self.at : self.at + len(words)]]
-        if found != list(words):
-            return False
-        self.at += len(words)
-        return True
-
-    def mark(self, text: str) -> bool:
-        if self.at < len(self.items) and self.items[self.at] == Token("mark", text):
-            self.at += 1
-            return True
-        return False
-
-    def identifier(self) -> str:
-        if self.at >= len(self.items) or self.items[self.at].kind not in ("word", "quoted"):
-            raise ValueError("a name is missing")
-        self.at += 1
-        return self.items[self.at - 1].text
-
-    def name(self) -> tuple[str, str]:
-        """``[database.]name`` with the session's database where none is written."""
-        first = self.identifier()
-        if self.mark("."):
-            return first, self.identifier()
-        return self.database, first
-
-    def names(self) -> list[tuple[str, str]]:
-        found = [self.name()]
-        while self.mark(","):
-            found.append(self.name())
-        return found
-
-    def skip_to(self, word: str) -> None:
-        while self.at < len(self.items) and self.peek() != word:
-            self.at += 1
-        if not self.take(word):
-            raise ValueError(f"{word} is missing")
+_SERVER_OBJECTS = (
+    ("SERVER",), ("TABLESPACE",), ("UNDO", "TABLESPACE"), ("LOGFILE", "GROUP"), ("RESOURCE", "GROUP"), ("INSTANCE",),
+    ("SPATIAL", "REFERENCE", "SYSTEM"),
+)  # fmt: skip
+# What may stand between the verb and the object's kind, besides ALGORITHM, DEFINER and SQL SECURITY.
+_ADJECTIVES = {
+    "UNIQUE", "FULLTEXT", "SPATIAL", "AGGREGATE", "EXTERNAL", "MATERIALIZED", "JSON", "RELATIONAL", "DUALITY",
+}  # fmt: skip
 
 
 def classify(
@@ -137,130 +37,123 @@ def classify(
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
     ``temporary``, ``dml``, ``unknown``.
     """
-    items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes))
-    reader = _Reader(items, database)
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
     head = reader.peek()
-    if head in _TRANSACTION:
+    if head in _TRANSACTION or reader.comes("START", "TRANSACTION"):
         return _transaction(reader), ()
     if head in _DML:
         return "dml", ()
-    if head in _ACCOUNT or (head == "SET" and reader.items[1].word() in ("PASSWORD", "DEFAULT", "ROLE")):
+    if _about_accounts(reader):
         return "account", ()
     if head in _ADMIN:
         return "admin", ()
     try:
         return _definition(reader)
-    except (ValueError, IndexError):
+    except ValueError:
         return "unknown", ()
 
 
-def _transaction(reader: _Reader) -> str:
+def _transaction(reader: SqlReader) -> str:
     head = reader.identifier().upper()
     if head == "ROLLBACK" and (reader.take("TO") or reader.take("WORK", "TO")):
         return "rollback to"
-    return "savepoint" if head == "RELEASE" else head.lower()
+    return {"RELEASE": "savepoint", "START": "begin"}.get(head, head.lower())
 
 
-def _definition(reader: _Reader) -> tuple[str, tuple[Effect, ...]]:
+def _about_accounts(reader: SqlReader) -> bool:
+    if reader.peek() in ("GRANT", "REVOKE") or reader.comes("RENAME", "USER"):
+        return True
+    if any(reader.comes("SET", *words) for words in (("PASSWORD",), ("DEFAULT", "ROLE"), ("ROLE",))):
+        return True
+    return any(reader.comes(verb, kind) for verb in ("CREATE", "ALTER", "DROP") for kind in ("USER", "ROLE"))
+
+
+def _definition(reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
     if reader.take("RENAME", "TABLE") or reader.take("RENAME", "TABLES"):
         return "ddl", tuple(_renames(reader))
-    if reader.take("RENAME", "USER"):
-        return "account", ()
     if reader.take("TRUNCATE"):
         reader.take("TABLE")
         return "ddl", (Effect("TruncateTable", *reader.name()),)
-    verb = reader.peek()
-    if verb not in _DEFINITION:
+    verb = next((verb for verb in ("CREATE", "ALTER", "DROP") if reader.take(verb)), None)
+    if verb is None:
         return "unknown", ()
-    reader.at += 1
+    reader.take("OR", "REPLACE")
+    if any(reader.take(*words) for words in _SERVER_OBJECTS):
+        return "admin", ()
+    if reader.take("TEMPORARY"):
+        return ("temporary", ()) if reader.take("TABLE") or reader.take("TABLES") else ("unknown", ())
     kind = _object_kind(reader)
     if kind == "Function" and [item.word() for item in reader.items[-2:]] == ["SONAME", ""]:
         return "admin", ()  # a loadable function belongs to the server, not to a database
-    if kind in ("account", "admin", "temporary"):
-        return kind, ()
-    effects = tuple(_effects(verb.capitalize(), kind, reader))
-    return ("ddl", effects) if effects else ("unknown", ())
+    return _effects(verb.capitalize(), kind, reader)
 
 
-def _renames(reader: _Reader) -> Iterator[Effect]:
+def _renames(reader: SqlReader) -> Iterator[Effect]:
     while True:
         old = reader.name()
-        if not reader.take("TO"):
-            raise ValueError("TO is missing")
+        reader.require("TO")
         yield Effect("RenameTable", *old, to=reader.name())
         if not reader.mark(","):
             return
 
 
-def _object_kind(reader: _Reader) -> str:
-    """Step over what stands between the verb and the object's kind, such as DEFINER and ALGORITHM."""
-    temporary = False
-    while reader.at < len(reader.items):
-        word = reader.peek()
-        if word == "DEFINER" and reader.items[reader.at + 1] == Token("mark", "="):
-            reader.at += 3  # DEFINER = user, and the host or the brackets of CURRENT_USER() may follow
-            if reader.mark("@") or reader.mark("("):
-                reader.at += 1
-            continue
-        reader.at += 1
-        temporary = temporary or word == "TEMPORARY"
-        if word in _OBJECTS:
-            return "temporary" if temporary else _OBJECTS[word]
-        if word in _ACCOUNT_OBJECTS:
-            return "account"
-        if word in _SERVER_OBJECTS or (word == "SPATIAL" and reader.peek() == "REFERENCE"):
-            return "admin"
-    raise ValueError("the kind of object is missing")
+def _object_kind(reader: SqlReader) -> str:
+    """Step over what stands between the verb and the object's kind. Raises ValueError for what can't stand there."""
+    while True:
+        if reader.take("DEFINER"):
+            reader.require_mark("=")
+            reader.account()
+        elif reader.take("ALGORITHM"):
+            reader.require_mark("=")
+            reader.identifier()
+        elif reader.take("SQL", "SECURITY") or reader.peek() in _ADJECTIVES:
+            reader.identifier()
+        else:
+            word = reader.identifier().upper()
+            if word not in _OBJECTS:
+                raise ValueError("the kind of object is missing")
+            return _OBJECTS[word]
 
 
-def _effects(verb: str, kind: str, reader: _Reader) -> Iterator[Effect]:
-    reader.take("IF", "NOT", "EXISTS")
-    reader.take("IF", "EXISTS")
+def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
+    if not reader.take("IF", "NOT", "EXISTS"):
+        reader.take("IF", "EXISTS")
     action = verb + kind
     if kind == "Database":
-        yield Effect(action, _database(reader))
-    elif kind == "Index":
+        return "ddl", (Effect(action, _database(reader) if verb == "Alter" else reader.identifier()),)
+    if kind == "Index":
         reader.identifier()
         reader.skip_to("ON")
-        yield Effect(action, *reader.name())
-    elif verb == "Drop" and kind in ("Table", "View"):
-        yield from (Effect(action, *name) for name in reader.names())
-    elif verb == "Alter" and kind == "Table":
-        yield from _alter_table(reader)
-    else:
-        yield Effect(action, *reader.name())
+        return "ddl", (Effect(action, *reader.name()),)
+    if verb == "Drop" and kind in ("Table", "View"):
+        return "ddl", tuple(Effect(action, *name) for name in reader.names())
+    name = reader.name()
+    if action == "AlterTable" and _is_upkeep(reader):
+        return "admin", ()
+    if action == "AlterTable":
+        return "ddl", tuple(alter_table(name, reader))
+    if action == "CreateTable":
+        return "ddl", (Effect(action, *name, unfaithful=ELSEWHERE if connects(reader) else ""),)
+    if action == "AlterEvent":
+        return "ddl", (_alter_event(name, reader),)
+    return "ddl", (Effect(action, *name),)
 
 
-def _database(reader: _Reader) -> str:
-    """ALTER DATABASE may leave the name out; then an option's word stands in its place."""
-    options = {"DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"}
-    if reader.at >= len(reader.items) or reader.peek() in options:
-        return reader.database
-    return reader.identifier()
+def _database(reader: SqlReader) -> str:
+    """ALTER DATABASE may leave the name out; then an option's word, a reserved one, stands in its place."""
+    return reader.database if reader.peek() in ("DEFAULT", "CHARACTER", "COLLATE", "READ") else reader.identifier()
 
 
-def _alter_table(reader: _Reader) -> Iterator[Effect]:
-    table = reader.name()
-    yield Effect("AlterTable", *table)
-    depth = 0
-    while reader.at < len(reader.items):
-        token = reader.items[reader.at]
-        depth += (token == Token("mark", "(")) - (token == Token("mark", ")"))
+def _is_upkeep(reader: SqlReader) -> bool:
+    """Whether an ALTER TABLE only tends the table, or its copy in another engine."""
+    if reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
+        return True
+    return any(reader.comes(word, "PARTITION") for word in ("ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"))
+
+
+def _alter_event(name: tuple[str, str], reader: SqlReader) -> Effect:
+    while reader.at < len(reader.items) and reader.peek() != "DO":  # its body may hold any words
+        if reader.take("RENAME", "TO"):
+            return Effect("RenameEvent", *name, to=reader.name())
         reader.at += 1
-        if depth:
-            continue
-        if token.word() == "RENAME" and reader.peek() not in ("COLUMN", "INDEX", "KEY"):
-            # RENAME [TO | AS | =] name
-            if not (reader.take("TO") or reader.take("AS")):
-                reader.mark("=")
-            yield Effect("RenameTable", *table, to=reader.name())
-        elif token.word() in ("DISCARD", "IMPORT") and _tablespace(reader):
-            raise ValueError("the rows of an imported tablespace are in no binlog")
-        elif token.word() == "EXCHANGE" and reader.take("PARTITION"):
-            reader.skip_to("TABLE")
-            yield Effect("AlterTable", *reader.name())
-
-
-def _tablespace(reader: _Reader) -> bool:
-    """Whether DISCARD or IMPORT is followed by [PARTITION names] TABLESPACE."""
-    return any(item.word() == "TABLESPACE" for item in reader.items[reader.at :])
+    return Effect("AlterEvent", *name)

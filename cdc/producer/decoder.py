@@ -8,8 +8,10 @@ from typing import Any
 
 from cdc.codec import text_decoder
 from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
 from cdc.position import Position
 from cdc.producer import events as ev
+from cdc.producer.accounts import accounts
 from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
 from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
@@ -204,15 +206,11 @@ class Decoder:
         charset, _ = self._collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
         text = _statement_text(query.text, charset, event)
         modes = query.variables.get("sql_mode", "").split(",")
-        kind, effects = classify(
-            text,
-            database=query.database,
-            ansi_quotes="ANSI_QUOTES" in modes,
-            backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
-        )
+        quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
+        kind, effects = classify(text, database=query.database, **quoting)
         if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
             raise PromiseError(
-                f"a statement failed on the leader in part (error {query.variables['error_code']}): {text[:80]}",
+                f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
                 where=str(event.position),
                 hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
             )
@@ -231,7 +229,8 @@ class Decoder:
             if kind == "ddl":
                 yield Statement(event, query.database, text, effects, self._context(query, event))
             else:
-                self._log("statement not replicated", kind=kind, position=event.position)
+                named = accounts(text, **quoting) or excerpt(text)
+                self._log("statement not replicated", kind=kind, statement=named, position=event.position)
             if alone:
                 yield self._commit(event)
         else:
@@ -240,7 +239,10 @@ class Decoder:
     def _context(self, query: ev.Query, event: RawEvent) -> dict[str, Any]:
         """What the statement's meaning depends on, in the words of the session variables."""
         context: dict[str, Any] = {"database": query.database}
-        for name in ("sql_mode", "time_zone", "foreign_key_checks", "unique_checks"):
+        for name in (
+            "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",
+            "auto_increment_increment", "auto_increment_offset",
+        ):  # fmt: skip
             if name in query.variables:
                 context[name] = query.variables[name]
         if "charset" in query.variables:
@@ -300,7 +302,7 @@ def _unknown_event(event: RawEvent) -> PromiseError:
 
 
 def _refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    shown = " ".join(text.split())[:80]
+    shown = excerpt(text)
     if kind == "dml":
         return PromiseError(
             f"a change was logged as a statement, not as rows: {shown}",

@@ -290,6 +290,9 @@ def _named(found: dict[str, Any], where: str) -> dict[str, Any]:
         flags = found.pop("flags2")
         found["foreign_key_checks"] = not flags & _NO_FOREIGN_KEY_CHECKS
         found["unique_checks"] = not flags & _RELAXED_UNIQUE_CHECKS
+    if "auto_increment" in found:
+        packed = found.pop("auto_increment")
+        found["auto_increment_increment"], found["auto_increment_offset"] = packed & 0xFFFF, packed >> 16
     if "charsets" in found:
         packed = found.pop("charsets")
         found["charset"], found["collation"], found["server_collation"] = (

@@ -1,147 +1,191 @@
-"""MySQL's binary JSON to a value's JSON text, in one pass over offsets, so that the time is linear in the document.
+"""MySQL's binary JSON to a value's JSON text, in time linear in the document, whatever its bytes say.
 
 Format: MySQL source, sql-common/json_binary.h. The text is what the follower's parser turns into the same document:
-doubles keep a point or an exponent, whole numbers have none. A document with members that JSON has no form for (DECIMAL
-and temporal values, from JSON_OBJECT and CAST) is written as a tree in which each of them has its tag.
+doubles keep a point or an exponent, whole numbers have none. A document with members that JSON has no form for (those
+of SQL types, from JSON_OBJECT, JSON_ARRAY and CAST) is written as a tree in which each of them has its tag.
 """
 
+from binascii import b2a_base64
 from json.encoder import encode_basestring
+from math import isfinite
 from struct import Struct
-from typing import NamedTuple
 
 from cdc.producer.decimals import decimal_reader
 
 __all__ = ["json_value"]
 
-_DOUBLE = Struct("<d")
+_LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
+_DOUBLE, _STRING, _OPAQUE = 11, 12, 15
 _LITERALS = {0: "null", 1: "true", 2: "false"}
-_INTEGERS = {5: (2, True), 6: (2, False), 7: (4, True), 8: (4, False), 9: (8, True), 10: (8, False)}
-_OPAQUE = 15
+# A container starts with its count of members and its size; then come its keys (offset, length) and its values (type,
+# offset or the value itself where it fits): in two bytes each, in large containers in four.
+_SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
+_LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
+_SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
+_UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
+_DOUBLE_NUMBER = Struct("<d")
+_DEEPEST = 100  # containers within one another, the server's own limit
+_LARGEST_INTEGER = (1 << 63) - 1  # a larger number in JSON text is unsigned to the server anyhow
 
-
-class _Form(NamedTuple):
-    """How arrays and objects open and close; ``typed`` is the form of documents with members of SQL types."""
-
-    typed: bool
-    array: tuple[str, str]
-    object: tuple[str, str]
-
-
-_PLAIN = _Form(False, ("[", "]"), ("{", "}"))
-_TYPED = _Form(True, ('{"array":[', "]}"), ('{"object":{', "}}"))
+_DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
+# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB
+_BYTES = frozenset({16, 15, 249, 250, 251, 252, _BINARY})
+_LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
+_TEMPORAL_BYTES = 8
 
 
 class _SqlMember(Exception):
-    """The document has a member of an SQL type."""
+    """The document has a member of an SQL type, so it needs the form of a tree."""
 
 
 def json_value(data: bytes) -> str:
     """The value of a JSON column as JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
 
-    Raises ValueError for a member of a type that can't be carried exactly.
+    Raises ValueError for a member of a type that can't be carried exactly, and for bytes that are no document.
     """
     if not data:
         # An empty value stands for the document null (MySQL reads a truncated INSERT IGNORE value so).
         return '{"Json":null}'
     try:
-        return f'{{"Json":{_document(data, _PLAIN)}}}'
+        return f'{{"Json":{_Document(data, typed=False).text()}}}'
     except _SqlMember:
-        return f'{{"JsonTyped":{_document(data, _TYPED)}}}'
+        return f'{{"JsonTyped":{_Document(data, typed=True).text()}}}'
 
 
-def _document(data: bytes, form: _Form) -> str:
-    parts: list[str] = []
-    _value(data, data[0], 1, parts, form)
-    return "".join(parts)
+class _Document:
+    """One document's bytes. ``typed`` is the form in which members of SQL types have a place."""
 
+    __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 
-def _value(data: bytes, kind: int, at: int, parts: list[str], form: _Form) -> None:
-    if kind in (0, 1):
-        _object(data, at, 4 if kind else 2, parts, form)
-    elif kind in (2, 3):
-        _array(data, at, 4 if kind == 3 else 2, parts, form)
-    elif kind == 4:
-        parts.append(_LITERALS[data[at]])
-    elif kind in _INTEGERS:
-        width, signed = _INTEGERS[kind]
-        parts.append(str(int.from_bytes(data[at : at + width], "little", signed=signed)))
-    elif kind == 11:
-        parts.append(repr(_DOUBLE.unpack_from(data, at)[0]))
-    elif kind == 12:
-        length, at = _length(data, at)
-        parts.append(encode_basestring(data[at : at + length].decode("utf-8")))
-    elif kind == _OPAQUE:
-        if not form.typed:
+    def __init__(self, data: bytes, *, typed: bool) -> None:
+        self._data = data
+        self._typed = typed
+        self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
+        if typed:
+            self._object = '{"object":{', "}}"
+        # No byte belongs to two values. Broken offsets that lead to the same bytes again and again end here.
+        self._left = len(data)
+
+    def text(self) -> str:
+        return self._value(self._data[0], 1, 0)
+
+    def _take(self, at: int, length: int) -> bytes:
+        self._left -= length
+        taken = self._data[at : at + length]
+        if self._left < 0 or len(taken) != length:
+            raise ValueError("broken JSON document: a value overlaps another one or the document's end")
+        return taken
+
+    def _value(self, kind: int, at: int, depth: int) -> str:
+        if kind == _STRING:
+            return encode_basestring(self._take(*self._sized(at)).decode())
+        if kind <= _LARGE_ARRAY:
+            return self._container(kind, at, depth + 1)
+        if kind == _DOUBLE:
+            (number,) = _DOUBLE_NUMBER.unpack(self._take(at, 8))
+            if not isfinite(number):
+                raise ValueError(f"broken JSON document: it has the number {number}")
+            return repr(number)
+        if kind in _SIGNED:
+            (number,) = _SIGNED[kind].unpack(self._take(at, _SIGNED[kind].size))
+            return str(number)
+        if kind in _UNSIGNED:
+            (number,) = _UNSIGNED[kind].unpack(self._take(at, _UNSIGNED[kind].size))
+            return self._unsigned(number)
+        if kind == _OPAQUE:
+            if not self._typed:
+                raise _SqlMember
+            (sql_type,) = self._take(at, 1)
+            return _sql_value(sql_type, self._take(*self._sized(at + 1)))
+        return self._inlined(kind, self._data[at])  # a literal that is the whole document
+
+    def _inlined(self, kind: int, value: int) -> str:
+        """A value that stands in its container's entry in place of an offset."""
+        if kind == _LITERAL:
+            if value in _LITERALS:
+                return _LITERALS[value]
+        elif kind == _INT16:
+            return str(((value & 0xFFFF) ^ 0x8000) - 0x8000)
+        elif kind == _INT32:
+            return str((value ^ 0x80000000) - 0x80000000)
+        elif kind in (_UINT16, _UINT32):
+            return self._unsigned(value & 0xFFFF if kind == _UINT16 else value)
+        raise ValueError(f"broken JSON document: unknown type {kind} with value {value}")
+
+    def _unsigned(self, number: int) -> str:
+        if number > _LARGEST_INTEGER:
+            return str(number)
+        # The server's parser takes each number that fits for signed.
+        if not self._typed:
             raise _SqlMember
-        length, start = _length(data, at + 1)
-        parts.append(_sql_value(data[at], data[start : start + length]))
-    else:
-        raise ValueError(f"unknown JSON type {kind}")
+        return f'{{"UnsignedInteger":{number}}}'
+
+    def _sized(self, at: int) -> tuple[int, int]:
+        """Where the bytes begin whose length stands at ``at``, seven bits a byte, and that length."""
+        length = 0
+        for shift in range(0, 35, 7):
+            byte = self._data[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return at, length
+        raise ValueError("broken JSON document: a length of more than five bytes")
+
+    def _container(self, kind: int, base: int, depth: int) -> str:
+        if depth > _DEEPEST:
+            raise ValueError(f"broken JSON document: nested more than {_DEEPEST} deep")
+        head, key_entry, value_entry, inlined = _LARGE if kind & 1 else _SMALL
+        count, _ = head.unpack(self._take(base, head.size))
+        at = base + head.size
+        keys = []
+        if kind <= _LARGE_OBJECT:
+            for start, length in key_entry.iter_unpack(self._take(at, count * key_entry.size)):
+                keys.append(encode_basestring(self._take(base + start, length).decode()))
+            at += count * key_entry.size
+        values = [
+            self._inlined(type_, value) if type_ in inlined else self._value(type_, base + value, depth)
+            for type_, value in value_entry.iter_unpack(self._take(at, count * value_entry.size))
+        ]
+        if kind <= _LARGE_OBJECT:
+            opening, closing = self._object
+            values = [f"{key}:{value}" for key, value in zip(keys, values, strict=True)]
+        else:
+            opening, closing = self._array
+        return opening + ",".join(values) + closing
 
 
 def _sql_value(kind: int, data: bytes) -> str:
-    """A member of an SQL type, tagged as a column's value is; temporal ones are packed as in Json_datetime."""
-    if kind == 246:
-        precision, scale = data[0], data[1]
-        return f'{{"Decimal":"{decimal_reader(precision, scale)[1](data[2:])}"}}'
-    if kind not in (10, 11, 12):
-        name = {7: "TIMESTAMP", 13: "YEAR", 16: "BIT", 252: "BLOB"}.get(kind, f"number {kind}")
-        raise ValueError(f"the JSON document has a member of SQL type {name}, which JSON text cannot carry exactly")
+    """A member of MySQL's field type ``kind``, tagged; temporal values are packed as in Json_datetime."""
+    if kind == _DECIMAL:
+        return f'{{"Decimal":"{_decimal(data)}"}}'
+    if kind in _BYTES:
+        if kind == _BINARY and len(data) > _LONGEST_BINARY:
+            raise ValueError("the JSON document has a member of an ENUM or SET of CHARACTER SET binary")
+        return f'{{"Opaque":{{"type":{kind},"base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
+    if kind not in (_DATE, _TIME, _DATETIME, _TIMESTAMP):
+        raise ValueError(f"the JSON document has a member of the unknown SQL type {kind}")
+    if len(data) != _TEMPORAL_BYTES:
+        raise ValueError(f"broken JSON document: a temporal value of {len(data)} bytes")
     packed = int.from_bytes(data, "little", signed=True)
     micros, x = abs(packed) & 0xFFFFFF, abs(packed) >> 24
     clock = f'"minute":{x >> 6 & 63},"second":{x & 63},"subsecond":{micros}'
-    if kind == 11:
+    if kind == _TIME:
         negative = "true" if packed < 0 else "false"
         return f'{{"Time":{{"negative":{negative},"hour":{x >> 12 & 1023},{clock}}}}}'
     month = x >> 22
     day = f'"year":{month // 13},"month":{month % 13},"day":{x >> 17 & 31}'
-    return f'{{"Date":{{{day}}}}}' if kind == 10 else f'{{"DateTime":{{{day},"hour":{x >> 12 & 31},{clock}}}}}'
+    if kind == _DATE:
+        return f'{{"Date":{{{day}}}}}'
+    # A TIMESTAMP member is what the clock of the leader's session showed; the document does not say in which time zone.
+    tag = "LocalTimestamp" if kind == _TIMESTAMP else "DateTime"
+    return f'{{"{tag}":{{{day},"hour":{x >> 12 & 31},{clock}}}}}'
 
 
-def _length(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-
-
-def _member(data: bytes, base: int, entry: int, width: int, parts: list[str], form: _Form) -> None:
-    """A value entry: its type, then the value itself where it fits into ``width`` bytes, else its offset."""
-    kind = data[entry]
-    inline = kind in (4, 5, 6) or (width == 4 and kind in (7, 8))
-    at = entry + 1 if inline else base + int.from_bytes(data[entry + 1 : entry + 1 + width], "little")
-    _value(data, kind, at, parts, form)
-
-
-def _object(data: bytes, base: int, width: int, parts: list[str], form: _Form) -> None:
-    count = int.from_bytes(data[base : base + width], "little")
-    key_entry = base + 2 * width
-    entry = key_entry + count * (width + 2)
-    parts.append(form.object[0])
-    for index in range(count):
-        if index:
-            parts.append(",")
-        start = base + int.from_bytes(data[key_entry : key_entry + width], "little")
-        length = int.from_bytes(data[key_entry + width : key_entry + width + 2], "little")
-        parts.append(encode_basestring(data[start : start + length].decode("utf-8")))
-        parts.append(":")
-        _member(data, base, entry, width, parts, form)
-        key_entry += width + 2
-        entry += width + 1
-    parts.append(form.object[1])
-
-
-def _array(data: bytes, base: int, width: int, parts: list[str], form: _Form) -> None:
-    count = int.from_bytes(data[base : base + width], "little")
-    entry = base + 2 * width
-    parts.append(form.array[0])
-    for index in range(count):
-        if index:
-            parts.append(",")
-        _member(data, base, entry, width, parts, form)
-        entry += width + 1
-    parts.append(form.array[1])
+def _decimal(data: bytes) -> str:
+    precision, scale = data[0], data[1]
+    if scale > precision or not precision:
+        raise ValueError(f"broken JSON document: a DECIMAL of {precision} digits, {scale} after the point")
+    width, convert = decimal_reader(precision, scale)
+    if len(data) != 2 + width:
+        raise ValueError(f"broken JSON document: a DECIMAL({precision},{scale}) of {len(data) - 2} bytes")
+    return convert(data[2:])

@@ -5,18 +5,21 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
+from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.errors import Disconnected, PromiseError
+from cdc.position import Position
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
-from cdc.producer.kafka_topics import require_matching, require_topics, translated
+from cdc.producer.kafka_topics import KafkaTopics, translated
 from cdc.producer.router import Headers
 from cdc.producer.router import Message as RecordMessage
-from cdc.producer.settlement import settled_entry
-from cdc.producer.topic_tail import end_offset
+from cdc.producer.settlement import AFTER, SHOWN, Settled, settle
+from cdc.producer.spread import Spread
 from cdc.service import LIBRDKAFKA
+from cdc.topics import PER_TABLE
 
 __all__ = ["KafkaSink"]
 
@@ -52,28 +55,33 @@ class _Reports:
 class KafkaSink:
     """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet.
 
-    ``rolled_back`` names the topics in which Kafka had left a transaction without its end.
+    ``rolled_back`` names the topics in which Kafka had left a transaction without its end; ``shown`` is the newest of
+    the binlog's other events that is out, or will be with the open transaction.
     """
 
     def __init__(
         self,
         producer: Producer,
         reports: _Reports,
+        topics: KafkaTopics,
+        settled: Settled,
         *,
-        topic: str,
         resource: str,
-        entry: Entry | None,
         stop: threading.Event,
     ) -> None:
         self._producer = producer
         self._reports = reports
-        self._topic = topic
+        self._names = topics.names
         self._resource = resource
         self._stop = stop
-        self.entry = entry
-        self._counts = dict(entry.counts) if entry else {}
+        self.entry = settled.entry
+        self.rolled_back = settled.rolled_back
+        self._out = settled.out
+        self.shown = settled.shown
+        ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
+        ours.add(topics.names.topic)
+        self._spread = Spread(settled.entry, open_topic=lambda name: topics.claim(name, ours=name in ours))
         self._begun_at: float | None = None
-        self.rolled_back: list[str] = []
         self.records = 0
         self.bytes = 0
 
@@ -81,19 +89,19 @@ class KafkaSink:
     def open(
         cls,
         properties: dict[str, Any],
+        topics: KafkaTopics,
         *,
-        topic: str,
-        replicas: int,
         resource: str,
         instance: str,
         reopening: bool,
         stop: threading.Event,
     ) -> Self:
-        """Take over ``topic`` from whatever producer wrote there before; ``instance`` names this process.
+        """Take over ``topics`` from whatever producer wrote there before; ``instance`` names this process.
 
         A process that is ``reopening`` stops instead (PromiseError) when another one has taken over from it. Raises
-        Disconnected where the brokers do not answer, UserError where topic and commit log do not belong together.
+        Disconnected where the brokers do not answer, UserError where topics and commit log do not belong together.
         """
+        topic, commits = topics.names.topic, topics.names.commits
         reports = _Reports()
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
@@ -103,23 +111,19 @@ class KafkaSink:
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
         }
-        commits = f"{topic}.commits"
         try:
-            require_topics(properties, topic, replicas=replicas)
+            topics.require()
             if reopening:
                 _require_own(next(commit_log.entries(properties, topic=commits, resource=resource), None), instance)
             producer = Producer(settings | properties, logger=LIBRDKAFKA)
             # Fences an older producer and ends its open transaction, so what is read below cannot change any more.
             producer.init_transactions(_ANSWER_SECONDS)
-            newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
-            require_matching(topic, newest, end=end_offset(properties, topic, committed=False))
-            entry, rolled_back = settled_entry(properties, producer, topic=topic, commits=commits, resource=resource)
+            topics.require_matching(next(commit_log.entries(properties, topic=commits, resource=resource), None))
+            settled = settle(properties, producer, topics, resource=resource)
         except KafkaException as error:
             raise translated(error, topic) from None
         reports.lost = ""
-        sink = cls(producer, reports, topic=topic, resource=resource, entry=entry, stop=stop)
-        sink.rolled_back = rolled_back
-        return sink
+        return cls(producer, reports, topics, settled, resource=resource, stop=stop)
 
     @property
     def age(self) -> float:
@@ -127,23 +131,57 @@ class KafkaSink:
         return 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
 
     def write(self, messages: Iterable[RecordMessage]) -> None:
-        """Add records to the open Kafka transaction. Raises PromiseError for one that is too large."""
+        """Add records to the open Kafka transaction, each in a partition of its topic, which is created where missing.
+
+        Raises PromiseError for one that is too large, UserError for a topic that is not ours.
+        """
         for message in messages:
             if self._begun_at is None:
                 self._begin()
-            self._produce(*message)
+            if not self._out or not self._is_out(message):
+                self._produce(*message, self._spread.place(message.topic))
             self.records += 1
             self.bytes += len(message.value)
-            partition = f"{message.topic}/0"
-            self._counts[partition] = self._counts.get(partition, 0) + 1
+
+    def show(self, message: RecordMessage, position: Position) -> None:
+        """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
+
+        Its headers tell a settlement what else is out by then, without a search for the record before it.
+        """
+        if self._begun_at is None:
+            self._begin()
+        self._spread.opened(message.topic)
+        if position.offset:
+            self.shown = position
+        marks: Headers = [(AFTER, str(self._spread.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
+        # What the leader makes up for the connection has no time; 1970 would be over any retention.
+        time_ms = message.time_ms or int(time.time() * 1000)
+        self._produce(message.topic, message.key, message.value, time_ms, [*message.headers, *marks], 0)
+        self.records += 1
+        self.bytes += len(message.value)
+
+    def _is_out(self, message: RecordMessage) -> bool:
+        """Whether readers can see the record already (module settlement); then it is only counted."""
+        sum_ = self._out.pop(self._spread.next_sequence, None)
+        if sum_ is None:
+            return False
+        if sum_ != crc32(message.value):
+            raise PromiseError(
+                f"record {self._spread.next_sequence} is out already, but with another content",
+                where=f"topic {message.topic}, record {message.value[:160].decode('utf-8', 'replace')}…",
+                hint="run the version and the settings of before until that transaction is through",
+            )
+        self._spread.place(message.topic)
+        return True
 
     def commit(self, entry: Entry) -> None:
         """Commit what was written, and ``entry`` with it: a crash leaves both or neither."""
         if self._begun_at is None:
             self._begin()
-        entry = replace(entry, counts=dict(self._counts))
+        last = self._spread.last() if self._names.layout == PER_TABLE else {}
+        entry = replace(entry, counts=self._spread.counts(), last=last, shown=self.shown)
         now_ms = int(time.time() * 1000)
-        self._produce(f"{self._topic}.commits", self._resource.encode(), entry.to_json(), now_ms, [])
+        self._produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
         give_up = time.monotonic() + _ANSWER_SECONDS
         while True:
             try:
@@ -154,7 +192,7 @@ class KafkaSink:
                 if self._stop.is_set():
                     give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
                 if not error.args[0].retriable() or time.monotonic() > give_up:
-                    raise translated(error, self._topic) from None
+                    raise translated(error, self._names.topic) from None
         self.entry = entry
         self._begun_at, self.records, self.bytes = None, 0, 0
 
@@ -171,7 +209,7 @@ class KafkaSink:
         """
         self._producer.poll(0)
         if self._reports.lost:
-            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
+            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._names.topic}")
 
     def close(self) -> None:
         """Drop what is not committed, so that readers need not wait for it to time out."""
@@ -191,14 +229,14 @@ class KafkaSink:
         try:
             self._producer.begin_transaction()
         except KafkaException as error:
-            raise translated(error, self._topic) from None
+            raise translated(error, self._names.topic) from None
         self._begun_at = time.monotonic()
 
-    def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers) -> None:
+    def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
         give_up = time.monotonic() + _ANSWER_SECONDS
         while True:
             try:
-                self._producer.produce(topic, value, key, timestamp=time_ms, headers=headers)
+                self._producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
                 return
             except BufferError:
                 # The brokers are slower than the leader: wait for room.

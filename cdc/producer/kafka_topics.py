@@ -1,18 +1,25 @@
-"""The two topics of a leader, records and commit log: made as they must be, checked, and what errors mean."""
+"""The topics of a leader in Kafka: made as they must be, checked before they are written to, and what errors mean."""
 
+import time
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from cdc.errors import CdcError, Disconnected, UserError
 from cdc.producer.commit_log import Entry
 from cdc.service import LIBRDKAFKA
+from cdc.topic_tail import Partition, end_offsets, newest
+from cdc.topics import SINGLE, Topics
 
-__all__ = ["require_matching", "require_topics", "translated"]
+__all__ = ["KafkaTopics", "hanging", "translated"]
 
 _ANSWER_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.05
+_HOUR_MS = 3_600_000
+_FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _DENIED = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -26,60 +33,163 @@ _DENIED = frozenset(
 )
 
 
-def _topics(topic: str, properties: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """The topics that one leader needs, each with the settings with which it is created."""
-    largest = properties.get("message.max.bytes")
-    records = {"cleanup.policy": "delete", "retention.bytes": "-1"}
-    if largest:
-        records["max.message.bytes"] = str(largest)
-    # Only closed segments are compacted, so small ones keep the commit log small.
-    commits = {"cleanup.policy": "compact", "segment.bytes": "16777216"}
-    return {topic: records, f"{topic}.commits": commits}
+class KafkaTopics:
+    """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
 
+    It lives as long as the process: ``suspects`` are topics in which a transaction was found to hang when the first
+    record was to go there, which is settled when the sink is opened the next time.
+    """
 
-def require_topics(properties: dict[str, Any], topic: str, *, replicas: int) -> None:
-    """Create the topics that are not there, to be kept for ever; refuse one in which there is no total order."""
-    topics = _topics(topic, properties)
-    admin = AdminClient(properties, logger=LIBRDKAFKA)
-    known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-    for name in topics.keys() & known.keys():
-        if len(known[name].partitions) != 1:
-            raise UserError(
-                f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
-                where=f"topic {name}",
-                hint="name a topic that does not exist in kafka.topic: it is created as it must be",
-            )
-    missing = [
-        NewTopic(name, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"} | config)
-        for name, config in topics.items()
-        if name not in known
-    ]
-    for name, created in (admin.create_topics(missing) if missing else {}).items():
+    def __init__(
+        self, properties: dict[str, Any], names: Topics, *, partitions: int, replicas: int, retention_hours: int
+    ) -> None:
+        self._properties = properties
+        self._partitions = partitions
+        self._replicas = replicas
+        self._retention_ms = retention_hours * _HOUR_MS or -1
+        self.names = names
+        self.suspects: set[str] = set()
+
+    def require(self) -> None:
+        """Create the commit log, and in layout "single" the topic, where missing.
+
+        Raises UserError for one in which there is no total order, KafkaException.
+        """
+        needed = {self.names.commits} | ({self.names.topic} if self.names.layout == SINGLE else set())
+        known = self._known()
+        for name in needed & known.keys():
+            if len(known[name].partitions) != 1:
+                raise UserError(
+                    f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
+                    where=f"topic {name}",
+                    hint="name a topic that does not exist in kafka.topic: it is created as it must be",
+                )
+        for name in sorted(needed - known.keys()):
+            self._create(name, 1)
+
+    def claim(self, name: str, *, ours: bool) -> int:
+        """The number of the topic's partitions, before the first record goes there; created where it is missing.
+
+        ``ours`` says that the commit log counts its records. Raises UserError for a topic that something else has
+        written to, Disconnected where a transaction hangs in it, and what Kafka says.
+        """
         try:
-            created.result(_ANSWER_SECONDS)
+            known = self._known()
+            if name not in known:
+                partitions = self._partitions if name != self.names.events else 1
+                self._create(name, partitions)
+                return partitions
+            partitions = len(known[name].partitions)
+            if not ours:
+                self._require_unused([(name, number) for number in range(partitions)])
+        except KafkaException as error:
+            raise translated(error, name) from None
+        return partitions
+
+    def partitions(self, name: str) -> list[Partition]:
+        """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
+        topic = self._known().get(name)
+        return [(name, number) for number in topic.partitions] if topic else []
+
+    def require_matching(self, entry: Entry | None) -> None:
+        """Raise UserError where the records in the topics are not those that the commit log speaks of."""
+        partitions = set(entry.partitions) if entry else set()
+        names = self.names
+        if partitions and (names.topic in {topic for topic, _ in partitions}) != (names.layout == SINGLE):
+            raise UserError(
+                "the commit log is of another layout",
+                where=f"profile key kafka.layout, topic {names.commits}",
+                hint="keep the layout, or name a new topic in kafka.topic and give the follower a fresh copy",
+            )
+        if names.layout == SINGLE:
+            partitions.add((names.topic, 0))
+        self._require_there(partitions)
+        ends = end_offsets(self._properties, partitions, committed=False)
+        if entry is None and any(ends.values()):
+            raise UserError(
+                "the topic has records but no commit log: it was lost, or something else writes here",
+                where=f"topic {names.commits}",
+                hint=_FRESH,
+            )
+        for (topic, number), end in sorted(ends.items()):
+            wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
+            if end < wanted:
+                raise UserError(
+                    f"the commit log counts {wanted} records, the topic ends at offset {end}: "
+                    "it was deleted or emptied",
+                    where=f"topic {topic}, partition {number}",
+                    hint=_FRESH,
+                )
+
+    def _require_there(self, partitions: set[Partition]) -> None:
+        known = self._known()
+        for topic, number in sorted(partitions):
+            if topic not in known or number not in known[topic].partitions:
+                raise UserError(
+                    "the commit log speaks of it, but it is not there: it was deleted",
+                    where=f"topic {topic}",
+                    hint=_FRESH,
+                )
+
+    def _require_unused(self, partitions: list[Partition]) -> None:
+        """Nobody but us may write to our topics. One that is empty may have been made for us."""
+        topic = partitions[0][0]
+        if hanging(self._properties, partitions):
+            self.suspects.add(topic)
+            raise Disconnected("a transaction was left open in the topic", where=f"topic {topic}")
+        if newest(self._properties, partitions):
+            raise UserError(
+                "the topic has messages that this producer did not write",
+                where=f"topic {topic}",
+                hint="set kafka.prefix to tell this leader's topics from others of the same names",
+            )
+
+    def _known(self) -> Mapping[str, TopicMetadata]:
+        # Asked for all: to ask for one creates it on brokers with auto.create.topics.enable.
+        admin = AdminClient(self._properties, logger=LIBRDKAFKA)
+        known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+        return known
+
+    def _create(self, name: str, partitions: int) -> None:
+        """Create the topic and wait until the brokers know who leads its partitions."""
+        admin = AdminClient(self._properties, logger=LIBRDKAFKA)
+        topic = NewTopic(
+            name, num_partitions=partitions, replication_factor=self._replicas, config=self._settings(name)
+        )
+        try:
+            admin.create_topics([topic])[name].result(_ANSWER_SECONDS)
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise translated(error, name) from None
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while not _is_led(self._known().get(name)):
+            if time.monotonic() > give_up:
+                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {name}")
+            time.sleep(_ASK_AGAIN_SECONDS)
+
+    def _settings(self, name: str) -> dict[str, str]:
+        if name == self.names.commits:
+            # Only closed segments are compacted, so small ones keep the commit log small.
+            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"}
+        settings = {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"}
+        largest = self._properties.get("message.max.bytes")
+        return settings | ({"max.message.bytes": str(largest)} if largest else {})
 
 
-def require_matching(topic: str, entry: Entry | None, *, end: int) -> None:
-    """Raise UserError where the records in the topic are not those that the commit log speaks of."""
-    wanted = entry.counts.get(f"{topic}/0", 0) if entry else 0
-    if entry is None and end > 0:
-        raise UserError(
-            "the topic has records but no commit log: it was lost, or something else writes here",
-            where=f"topic {topic}.commits",
-            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
-        )
-    if end < wanted:
-        raise UserError(
-            f"the commit log counts {wanted} records, the topic ends at offset {end}: it was deleted or emptied",
-            where=f"topic {topic}",
-            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
-        )
+def _is_led(topic: TopicMetadata | None) -> bool:
+    return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
+
+
+def hanging(properties: dict[str, Any], partitions: list[Partition]) -> list[Partition]:
+    """Those of ``partitions`` in which a transaction has no end yet. Raises KafkaException."""
+    # In this order: a transaction that ends between the two questions must not look open.
+    written = end_offsets(properties, partitions, committed=False)
+    readable = end_offsets(properties, partitions)
+    return [place for place in partitions if readable[place] < written[place]]
 
 
 def translated(error: KafkaException, topic: str) -> CdcError:
+    """What an error of Kafka's means to the user; ``topic`` is where it was met."""
     code, text = error.args[0].code(), error.args[0].str()
     if code in _DENIED:
         return UserError(

@@ -13,12 +13,14 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import pace, preflight
 from cdc.producer.activity import Activity
+from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
 from cdc.producer.reread import rows_of
@@ -48,13 +50,22 @@ def run(
     Raises UserError, PromiseError, ServerGone.
     """
     target: Position | None = None
+    topics = _topics(profile)
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if until_current:
                 target = target or leader.position
             _session(
-                profile, leader, instance=instance, retry=retry, activity=activity, target=target, stop=stop, log=log
+                profile,
+                leader,
+                topics,
+                instance=instance,
+                retry=retry,
+                activity=activity,
+                target=target,
+                stop=stop,
+                log=log,
             )
             return
         except Disconnected as error:
@@ -64,6 +75,7 @@ def run(
 def _session(
     profile: Profile,
     leader: Leader,
+    topics: KafkaTopics,
     *,
     instance: str,
     retry: Retry,
@@ -73,12 +85,22 @@ def _session(
     log: Log,
 ) -> None:
     """One connection to each server, from the commit log's last entry on."""
-    with closing(_open_sink(profile, instance=instance, reopening=retry.succeeded, stop=stop)) as sink:
+    sink = KafkaSink.open(
+        profile.kafka.properties(),
+        topics,
+        resource=profile.mysql_resource_name,
+        instance=instance,
+        reopening=retry.succeeded,
+        stop=stop,
+    )
+    with closing(sink):
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
         cut = _cut(profile)
         entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
         entry = replace(entry, instance=instance)
+        if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
+            sink.shown = None  # another server has positions of its own
         sink.commit(entry)
         retry.connected()
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
@@ -87,10 +109,35 @@ def _session(
         commit = partial(_commit, sink, decoder, router, progress, activity)
         with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
             activity.connected(source, entry)
-            place = {"position": entry.position, "gtids": entry.gtid_set}
-            log("replicating", leader=leader.name, version=leader.version, **place)
-            changes, limits = decoder.decode(source.chunks(stop)), profile.producer
-            _replicate(changes, router, sink, progress, activity, commit, limits=limits, target=target, stop=stop)
+            log(
+                "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
+            )
+            chunks: Iterable[list[RawEvent]] = source.chunks(stop)
+            if profile.kafka.events:
+                chunks = _shown(chunks, sink, profile)
+            limits = profile.producer
+            _replicate(
+                decoder.decode(chunks),
+                router,
+                sink,
+                progress,
+                activity,
+                commit=commit,
+                limits=limits,
+                target=target,
+                stop=stop,
+            )
+
+
+def _shown(chunks: Iterable[list[RawEvent]], sink: KafkaSink, profile: Profile) -> Iterator[list[RawEvent]]:
+    """Passes the events on; those of no record are shown first, in the Kafka transactions of the records."""
+    messages = BinlogEvents(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=sink.shown)
+    for events in chunks:
+        for event in events:
+            message = messages.message(event)
+            if message is not None:
+                sink.show(message, event.position)
+        yield events
 
 
 def _replicate(
@@ -99,8 +146,8 @@ def _replicate(
     sink: KafkaSink,
     progress: Progress,
     activity: Activity,
-    commit: Callable[[int], None],
     *,
+    commit: Callable[[int], None],
     limits: Limits,
     target: Position | None,
     stop: threading.Event,
@@ -179,26 +226,25 @@ def _cut(profile: Profile) -> str:
     return f"{zlib.crc32(text.encode()):08x}"
 
 
+def _topics(profile: Profile) -> KafkaTopics:
+    kafka = profile.kafka
+    return KafkaTopics(
+        kafka.properties(),
+        kafka.topics(),
+        partitions=kafka.partitions,
+        replicas=kafka.replicas,
+        retention_hours=kafka.retention_hours,
+    )
+
+
 def _router(profile: Profile, entry: Entry) -> Router:
     return Router(
         resource=profile.mysql_resource_name,
-        topic=profile.kafka.topic,
+        topics=profile.kafka.topics(),
         filters=profile.filters,
         record_bytes=profile.producer.record_bytes,
         next_sequence=entry.next_sequence,
         half_out=(entry.partial.transaction, entry.partial.records) if entry.partial else None,
-    )
-
-
-def _open_sink(profile: Profile, *, instance: str, reopening: bool, stop: threading.Event) -> KafkaSink:
-    return KafkaSink.open(
-        profile.kafka.properties(),
-        topic=profile.kafka.topic,
-        replicas=profile.kafka.replicas,
-        resource=profile.mysql_resource_name,
-        instance=instance,
-        reopening=reopening,
-        stop=stop,
     )
 
 

@@ -53,9 +53,9 @@ class Progress:
                 self.through_us = self._open.commit_us
                 if self._open.gtid is not None:
                     self._gtids.add(self._open.gtid)
-            self.transactions += 1
             if change.xid is not None:
                 self._prepared.pop(change.xid, None)
+            self.transactions += 1
             self._open = self._half_out = None
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Prepared):

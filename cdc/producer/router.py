@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
 from cdc.filters import Filters
 from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
 from cdc.record import Uri
+from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]
 
@@ -44,6 +46,7 @@ class Message(NamedTuple):
 class _Part:
     """A record without its sequence and its place in the transaction, which follow when it is known to be the last."""
 
+    topic: str
     uri: str
     position: Position
     body: str
@@ -61,14 +64,14 @@ class Router:
         self,
         *,
         resource: str,
-        topic: str,
+        topics: Topics,
         filters: Filters,
         record_bytes: int,
         next_sequence: int,
         half_out: tuple[str, int] | None = None,
     ) -> None:
         self._resource = resource
-        self._topic = topic
+        self._topics = topics
         self._filters = filters
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
@@ -78,8 +81,9 @@ class Router:
         self._index = 0
         self._held: _Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
-        self._heads: dict[TableShape, tuple[str, bytes, str]] = {}
+        self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
         self.filtered = 0
+        self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
     def sent(self) -> int:
@@ -110,13 +114,13 @@ class Router:
         # Until all have left, they are records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
-            uri, key, columns = self._heads.get(table) or self._head(table)
+            topic, uri, key, columns = self._heads.get(table) or self._head(table)
             body = _rows_body(columns, flags, operation, ",".join(rows))
             value = _RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
             )  # fmt: skip
             headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
-            yield Message(self._topic, key, value.encode(), commit_us // 1000, headers)
+            yield Message(topic, key, value.encode(), commit_us // 1000, headers)
         self.next_sequence += last + 1
         self._index = 0
 
@@ -133,26 +137,28 @@ class Router:
                 return True
         return False
 
-    def _head(self, table: TableShape) -> tuple[str, bytes, str]:
-        """What all records of a table share: URI, Kafka key, the JSON text of columns and key."""
+    def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
+        """What all records of a table share: topic, URI, Kafka key, the JSON text of columns and key."""
         if len(self._heads) > _MOST_HEADS:
             self._heads.clear()
-        uri = self._uri(table.database, table.name)
-        head = self._heads[table] = (uri, uri.encode(), table.columns_json)
+        uri, topic = self._uri(table.database, table.name), self._topic(table.database, table.name)
+        head = self._heads[table] = (topic, uri, uri.encode(), table.columns_json)
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
         """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
         uri = self._uri(change.table.database, change.table.name)
+        topic = self._topic(change.table.database, change.table.name)
         header = _HEADER_JSON % ev.header_fields(change.event.data)
         for rows in self._split(change):
             body = _rows_body(change.table.columns_json, change.flags, change.operation, rows)
-            yield from self._hold(_Part(uri, change.event.position, body, header))
+            yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
 
-        Raises PromiseError where some pass and some do not: half a statement can't be replicated.
+        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a
+        statement that a follower can't repeat faithfully.
         """
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
@@ -162,17 +168,25 @@ class Router:
         if not all(wanted):
             named = ", ".join(".".join(part for part in place if part) for place in places)
             raise PromiseError(
-                f"a statement crosses the border of the filters ({named}): {' '.join(change.text.split())[:80]}",
+                f"a statement crosses the border of the filters ({named}): {excerpt(change.text)}",
                 where=str(change.event.position),
                 hint="let all of these tables in, or none; a table that was let in later needs a fresh copy",
+            )
+        doubt = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
+        if doubt:
+            raise PromiseError(
+                f"a follower can't do what this statement did: {doubt}: {excerpt(change.text)}",
+                where=str(change.event.position),
+                hint="leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT",
             )
         affects = [self._affect(effect) for effect in change.effects]
         body = (
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
         uri = self._uri(change.effects[0].database)
+        topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
         header = _HEADER_JSON % ev.header_fields(change.event.data)
-        yield from self._hold(_Part(uri, change.event.position, body, header))
+        yield from self._hold(_Part(topic, uri, change.event.position, body, header))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -201,7 +215,7 @@ class Router:
             begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
         )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
-        yield Message(self._topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
+        yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
         self._index += 1
         self.next_sequence += 1
@@ -237,6 +251,12 @@ class Router:
             uri = self._uris[names] = str(Uri(self._resource, *names))
         return uri
 
+    def _topic(self, database: str, table: str) -> str:
+        topic = self._topics_of_tables.get((database, table))
+        if topic is None:
+            topic = self._topics_of_tables[database, table] = self._topics.of_table(database, table)
+        return topic
+
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -247,6 +267,13 @@ def _places(effect: Effect) -> list[tuple[str, str | None]]:
     by_name = effect.action.endswith(("Table", "View", "Index"))
     places: list[tuple[str, str | None]] = [(effect.database, effect.name if by_name else None)]
     return [*places, effect.to] if effect.to else places
+
+
+def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
+    if effect.action.endswith("Table") and effect.name is not None:
+        yield effect.database, effect.name
+    if effect.action.endswith("Table") and effect.to is not None:
+        yield effect.to
 
 
 def _rows_body(columns: str, flags: int, operation: str, rows: str) -> str:

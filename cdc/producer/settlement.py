@@ -1,92 +1,193 @@
 """Which entry of the commit log stands for what readers can see, also where Kafka left a transaction without an end.
 
-A broker that restarts may take a transaction for complete without having written its end into the topics (seen with
+A broker that restarts may take a transaction for complete without having written its end into all topics (seen with
 Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Nobody can
-read the records of such a transaction, and the next one of the same producer would end it together with itself,
-whichever way that one ends. So before anything is written, it is ended here: what readers can see of the records
-decides which entry is true, and all the rest is rolled back.
+read the records of such a transaction there, and the next one of the same producer would end it together with itself,
+whichever way that one ends. So before anything is written, it is ended here, by rolling it back: what readers can see
+then decides which entry is true.
+
+With several topics, readers may see the transaction's records in one and not in another. Then the true entry is one
+from before it, below which nothing is missing anywhere. What follows is written again, but for the records that can be
+seen. A partition gets its records in the order of their sequences, and none while a transaction hangs in it, so
+whoever sees its newest record sees all of them.
 """
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
+from zlib import crc32
 
-from confluent_kafka import Producer
+from confluent_kafka import Message, Producer
 
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import Disconnected, PromiseError, UserError
+from cdc.position import Position
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
-from cdc.producer.topic_tail import backwards, end_offset
+from cdc.producer.kafka_topics import KafkaTopics, hanging
 from cdc.record import Record
+from cdc.topic_tail import Partition, backwards, begin_offsets, newest, partition_name
+from cdc.topics import SINGLE
 
-__all__ = ["settled_entry"]
+__all__ = ["AFTER", "SHOWN", "Settled", "settle"]
 
+# Headers of the binlog's other events: the newest sequence that is out by then, and the newest event with a position.
+AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
+_EXPIRED = 1 << 63
 
 
-def settled_entry(
-    properties: dict[str, Any], producer: Producer, *, topic: str, commits: str, resource: str
-) -> tuple[Entry | None, list[str]]:
-    """The entry from which to go on, None where nothing was ever committed, and the topics that were rolled back.
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Where to go on: after ``entry``, None where nothing was ever committed. ``rolled_back`` are topics.
 
-    ``producer`` has no open transaction.
-    Raises PromiseError where no entry stands for the records that readers can see, Disconnected where a transaction of
-    something else is open in the topics, or the brokers do not answer. KafkaException as the producer does.
+    ``out`` are records that readers can see already although they come after the entry: CRC-32 by sequence.
+    ``shown`` is the newest of the binlog's other events that they can see.
     """
-    hanging = [name for name in (topic, commits) if _hangs(properties, name)]
-    newest = next(commit_log.entries(properties, topic=commits, resource=resource), None)
+
+    entry: Entry | None
+    rolled_back: list[str] = field(default_factory=list)
+    out: dict[int, int] = field(default_factory=dict)
+    shown: Position | None = None
+
+
+def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, *, resource: str) -> Settled:
+    """End what hangs in the topics of the leader ``resource``, and find out what readers can see.
+
+    ``producer`` has no open transaction. Raises PromiseError where no entry stands for the records that readers can
+    see, Disconnected where a transaction of something else is open in the topics, or the brokers do not answer,
+    UserError for records of another leader. KafkaException as the producer does.
+    """
+    commits = topics.names.commits
+    committed = next(commit_log.entries(properties, topic=commits, resource=resource), None)
+    anyhow = next(commit_log.entries(properties, topic=commits, resource=resource, committed=False), None)
+    partitions = _written(topics, committed, anyhow)
+    left = hanging(properties, [*partitions, (commits, 0)])
     # Compared also when nothing hangs: it may have been rolled back just before a crash.
-    entry = _entry_of(properties, _visible(properties, topic), newest, commits=commits, resource=resource)
-    if not hanging:
-        return entry, []
-    _roll_back(producer, hanging)
-    if any(_hangs(properties, name) for name in hanging):
-        raise Disconnected(
-            "a transaction of something else is open",
-            where=f"topics {' and '.join(hanging)}",
-            hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
+    visible = _visible(properties, partitions, left, resource)
+    every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
+    shown = _shown(properties, [place for place in partitions if place[0] == topics.names.events])
+    entry = _entry_of(visible, shown, chain([committed] if committed else [], every), topics)
+    if left:
+        _roll_back(producer, left)
+        if hanging(properties, left):
+            raise Disconnected(
+                "a transaction of something else is open",
+                where=f"topics {' and '.join(sorted({topic for topic, _ in left}))}",
+                hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
+            )
+    out = _out(properties, visible, entry.next_sequence if entry else 0, resource)
+    return Settled(entry, sorted({topic for topic, _ in left}), out, shown)
+
+
+def _written(topics: KafkaTopics, *entries: Entry | None) -> list[Partition]:
+    """Every partition that may have been written to."""
+    known = {place for entry in entries if entry for place in entry.partitions}
+    if topics.names.layout == SINGLE:
+        known.add((topics.names.topic, 0))
+    known.update(place for topic in topics.suspects for place in topics.partitions(topic))
+    return sorted(known)
+
+
+def _visible(
+    properties: dict[str, Any], partitions: list[Partition], left: list[Partition], resource: str
+) -> dict[Partition, int]:
+    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them."""
+    seen = {place: _sequence(message, resource) for place, message in newest(properties, partitions).items()}
+    begins = begin_offsets(properties, [place for place in partitions if place not in seen and place not in left])
+    return seen | {place: _EXPIRED for place, begin in begins.items() if begin > 0}
+
+
+def _shown(properties: dict[str, Any], partitions: list[Partition]) -> Position | None:
+    for place in partitions[:1]:
+        for message in backwards(properties, place):
+            text = _mark(message, SHOWN)
+            if text is not None:
+                return Position.parse(text) if text else None
+    return None
+
+
+def _mark(message: Message, name: str) -> str | None:
+    """A header of ours; None in records, which have none."""
+    found = dict(message.headers() or []).get(name)
+    return str(found, "utf-8") if isinstance(found, bytes) else None
+
+
+def _sequence(message: Message, resource: str) -> int:
+    after = _mark(message, AFTER)
+    if after is not None:
+        return int(after)
+    place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
+    record = Record.parse(message.value() or b"", where=place)
+    if record.uri.resource != resource:
+        raise UserError(
+            f"the topic holds the records of another leader, {record.uri.resource!r}",
+            where=place,
+            hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
-    return entry, hanging
-
-
-def _hangs(properties: dict[str, Any], topic: str) -> bool:
-    # In this order: a transaction that ends between the two questions must not look open.
-    written = end_offset(properties, topic, committed=False)
-    return end_offset(properties, topic) < written
-
-
-def _visible(properties: dict[str, Any], topic: str) -> int | None:
-    """The sequence after that of the newest record that readers can see; None where there is no record to tell."""
-    newest = next(backwards(properties, topic), None)
-    if newest is None:
-        return None
-    place = f"topic {topic}, offset {newest.offset()}"
-    return Record.parse(newest.value() or b"", where=place).sequence + 1
+    return record.sequence
 
 
 def _entry_of(
-    properties: dict[str, Any], visible: int | None, newest: Entry | None, *, commits: str, resource: str
+    visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], topics: KafkaTopics
 ) -> Entry | None:
-    next_sequence = 0 if visible is None else visible
-    if newest is None and next_sequence == 0:
+    """The entry with the most records below which all can be seen.
+
+    One that was not committed is as true as one that was: it says where in the binlog the records before a sequence
+    end, and that never changes.
+    """
+    top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
+    found: Entry | None = None
+    announced, entry = -1, None
+    for entry in entries:
+        announced = max(announced, entry.next_sequence - 1)
+        better = found is None or entry.next_sequence > found.next_sequence
+        if better and _all_visible(entry, visible, topics) and _all_shown(entry, shown):
+            found = entry
+        if found is not None and announced >= top:
+            return found
+    if entry is None and top < 0:
         return None
-    if newest is not None and newest.next_sequence == next_sequence:
-        return newest
-    # One topic has the transaction's end and the other has not. An entry that was not committed is as true as one
-    # that was: it says where in the binlog the records before a sequence end, and that never changes.
-    for entry in commit_log.entries(properties, topic=commits, resource=resource, committed=False):
-        if entry.next_sequence == next_sequence:
-            return entry
     raise PromiseError(
-        f"no entry of the commit log stands for the records up to sequence {next_sequence - 1}",
-        where=f"topic {commits}",
+        f"no entry of the commit log stands for the records up to sequence {top}",
+        where=f"topic {topics.names.commits}",
         hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
     )
 
 
-def _roll_back(producer: Producer, topics: list[str]) -> None:
-    """Abort a transaction in each of ``topics``: its end is the end of what hangs there before it."""
+def _all_visible(entry: Entry, visible: Mapping[Partition, int], topics: KafkaTopics) -> bool:
+    seen = {partition_name(place): sequence for place, sequence in visible.items()}
+    # The one partition of layout "single" has every record, so its entries do not say so.
+    single = {f"{topics.names.topic}/0": entry.next_sequence - 1} if topics.names.layout == SINGLE else {}
+    return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
+
+
+def _all_shown(entry: Entry, shown: Position | None) -> bool:
+    # Retention may have removed all events, which are for people to read and not worth a stop.
+    return entry.shown is None or shown is None or entry.shown.place <= shown.place
+
+
+def _out(
+    properties: dict[str, Any], visible: Mapping[Partition, int], next_sequence: int, resource: str
+) -> dict[int, int]:
+    found = {}
+    for place, newest_sequence in visible.items():
+        if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
+            continue
+        for message in backwards(properties, place):
+            sequence = _sequence(message, resource)
+            if sequence < next_sequence:
+                break
+            if _mark(message, AFTER) is None:
+                found[sequence] = crc32(message.value() or b"")
+    return found
+
+
+def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
+    """Abort a transaction in each of ``partitions``: its end is the end of what hangs there before it."""
     producer.begin_transaction()
-    for topic in topics:
-        producer.produce(topic, b"", b"")
+    for topic, number in partitions:
+        producer.produce(topic, b"", b"", partition=number)
     # Sent before it is aborted, or there would be nothing to end.
     producer.flush(_ANSWER_SECONDS)
     producer.abort_transaction(_ANSWER_SECONDS)

@@ -32,8 +32,9 @@ from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
 from cdc.spark.report import Audit, Topic, terminal, write
 from cdc.spark.survey import Contents, statements, survey
-from cdc.spark.topics import FOLLOWER, LEADER, parse, read
+from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
+from cdc.topic_tail import partition_name
 
 __all__ = ["judge", "main"]
 
@@ -61,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     messages = [
         read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
-    records = parse(messages[0].unionByName(messages[1])).persist(StorageLevel.MEMORY_AND_DISK)
+    records = within(parse(messages[0].unionByName(messages[1])), spans).persist(StorageLevel.MEMORY_AND_DISK)
     audit = judge(spark, records, profiles, spans, options.report)
     write(audit, page(audit), options.report)
     print("\n".join(terminal(audit)))
@@ -112,11 +113,11 @@ def judge(
 def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
     return Topic(
         resource=profile.mysql_resource_name,
-        topic=span.topic,
+        topic=profile.kafka.topic,
         records=contents.records if contents else 0,
         first=contents.first if contents else None,
         last=contents.last if contents else None,
-        offsets=dict(span.partitions),
+        offsets={partition_name(place): ends for place, ends in span.partitions.items()},
     )
 
 

@@ -1,18 +1,23 @@
-"""The brokers as the audit needs them: which offsets a topic spans now, and a profile's properties in Spark's names."""
+"""The brokers as the audit needs them: which offsets a leader's topics span now, and properties in Spark's names."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
-from cdc.errors import UserError
+from cdc.commits import newest_commits
+from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
+from cdc.topic_tail import Partition, begin_offsets, end_offsets
+from cdc.topics import PER_TABLE
 
 __all__ = ["Span", "kafka_options", "span"]
 
 _TIMEOUT_SECONDS = 10.0
+_ENDED_SECONDS = 70.0  # a transaction that is left open is ended by the brokers after 60 s
 _SAME_NAME = frozenset({"security.protocol", "ssl.endpoint.identification.algorithm"})
 _LOGIN_MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -23,10 +28,14 @@ _LOGIN_MODULES = {
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What of a topic is read: per partition the first offset and the one after the last, in Kafka's count."""
+    """What of a leader's topics is read: per partition the first offset and the one after the last, in Kafka's count.
 
-    topic: str
-    partitions: Mapping[int, tuple[int, int]]
+    ``limit`` is the sequence to stop before where the offsets alone can't say it: Kafka ends a transaction in one topic
+    after the other, so of several the newest may be seen in part.
+    """
+
+    partitions: Mapping[Partition, tuple[int, int]]
+    limit: int | None = None
 
     @property
     def size(self) -> int:
@@ -35,33 +44,52 @@ class Span:
 
 
 def span(kafka: Kafka) -> Span:
-    """The offsets ``kafka.topic`` holds now, up to the last committed Kafka transaction.
+    """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
 
-    Raises UserError where the brokers can't be reached or have no such topic.
+    Raises UserError where the brokers can't be reached or have no such topic, or a transaction stays open.
     """
-    where = f"Kafka at {kafka.bootstrap_servers}"
-    # The errors come to us as exceptions; librdkafka's own lines on standard error would only double them.
+    names, where = kafka.topics(), f"Kafka at {kafka.bootstrap_servers}"
+    properties = {**kafka.properties(), "log_level": 0}
+    main = names.commits if names.layout == PER_TABLE else names.topic
     try:
-        admin = AdminClient({**kafka.librdkafka, "bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-        topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
-        if kafka.topic not in topics:
-            raise UserError(f"no such topic: {kafka.topic}", where=where, hint="start cdc-producer, which creates it")
-        partitions = list(topics[kafka.topic].partitions)
-        starts = _offsets(admin, kafka.topic, partitions, "earliest")
-        ends = _offsets(admin, kafka.topic, partitions, "latest")
+        topics = AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics
+        if main not in topics:
+            raise UserError(f"no such topic: {main}", where=where, hint="start cdc-producer, which creates it")
+        if names.layout == PER_TABLE:
+            return _span_of_many(properties, main)
+        partitions = [(main, number) for number in topics[main].partitions]
+        return Span(_ranges(properties, partitions))
     except KafkaException as error:
         raise UserError(
             f"cannot ask the brokers: {error.args[0].str()}", where=where, hint="check kafka.bootstrap_servers"
         ) from None
-    return Span(kafka.topic, {number: (starts[number], ends[number]) for number in partitions})
+    except Disconnected as error:
+        raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
 
 
-def _offsets(admin: AdminClient, topic: str, partitions: list[int], end: str) -> dict[int, int]:
-    wanted = {TopicPartition(topic, number): getattr(OffsetSpec, end)() for number in partitions}
-    futures = admin.list_offsets(
-        wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT_SECONDS
-    )
-    return {place.partition: future.result().offset for place, future in futures.items()}
+def _span_of_many(properties: Mapping[str, Any], commits: str) -> Span:
+    """All that the newest entry of the commit log stands for, waiting until it can be read in every topic."""
+    newest = newest_commits(properties, commits)
+    if newest is None:
+        return Span({}, 0)
+    written = end_offsets(properties, newest.partitions, committed=False)
+    give_up = time.monotonic() + _ENDED_SECONDS
+    while any(end < written[place] for place, end in end_offsets(properties, newest.partitions).items()):
+        if time.monotonic() > give_up:
+            raise UserError(
+                f"a transaction has been open for {_ENDED_SECONDS:.0f} s",
+                where=f"the topics that {commits} names",
+                hint="start cdc-producer, which ends it",
+            )
+        time.sleep(0.1)
+    return Span(_ranges(properties, newest.partitions), newest.next_sequence)
+
+
+def _ranges(
+    properties: Mapping[str, Any], partitions: tuple[Partition, ...] | list[Partition]
+) -> dict[Partition, tuple[int, int]]:
+    begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
+    return {place: (begins[place], ends[place]) for place in partitions}
 
 
 def kafka_options(kafka: Kafka) -> dict[str, str]:

@@ -13,11 +13,11 @@ _EXAMPLES = 20
 
 @dataclass(frozen=True, slots=True, order=True)
 class Break:
-    """One break of a stream, at a Kafka offset of its topic; ``kind`` is gap, repeat, torn or broken."""
+    """One break of a stream, at an offset of a partition (topic/number); ``kind`` is gap, repeat, torn or broken."""
 
     side: str
     kind: str
-    partition: int
+    partition: str
     offset: int
     detail: str
 

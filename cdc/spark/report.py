@@ -7,7 +7,7 @@ report.json holds the fields of ``Audit``, those of the dataclasses in them, and
     reasons          why it could not be judged, else empty
     sequence         the leader sequence at which both sides were compared, null when not judged
     audited_at       when, ISO 8601 in UTC
-    leader, follower {resource, topic, records, first, last, offsets: {partition: [first, end]}}
+    leader, follower {resource, topic, records, first, last, offsets: {topic/partition: [first, end]}}
     tables           [{database, table, leader_rows, follower_rows, missing, extra, different, leader_checksum,
                      follower_checksum}]
     drifted_rows     how many rows drifted; drifted holds the first 100, drift.parquet all of them
@@ -15,7 +15,7 @@ report.json holds the fields of ``Audit``, those of the dataclasses in them, and
                      follower_last, foreign}]; images map columns to values as JSON text, NULLs left out
     foreign_writes   how many follower transactions did not come through the consumer; foreign holds the first 100
     foreign          [{transaction, file, position, ts_us, tables, rows, statement}]
-    breaks           [{side, kind, partition, offset, detail}], the first 20 of each kind and side
+    breaks           [{side, kind, partition, offset, detail}], the first 20 of each kind and side; topic/partition
     discontinuities  {leader, follower}: before images that do not continue their row; discontinued holds some of them
     discontinued     [{side, database, table, identity, times, last}]
     lag              null, or {transactions, p50_us, p95_us, p99_us, max_us, histogram: [[upper bound in µs, count]]}
@@ -45,14 +45,14 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic as it was read."""
+    """One server's records as they were read. ``topic`` is the profile's; ``offsets`` are per topic/partition."""
 
     resource: str
     topic: str
     records: int
     first: int | None
     last: int | None
-    offsets: dict[int, tuple[int, int]]
+    offsets: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)

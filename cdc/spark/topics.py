@@ -1,9 +1,9 @@
-"""Both topics as one DataFrame of records, read up to fixed offsets, row values kept as the JSON text they travel in.
+"""Both servers' topics as one DataFrame of records, up to fixed offsets, row values as the JSON text they travel in.
 
 The columns of ``parse``:
 
     side                        leader or follower
-    partition, offset           where in the topic
+    partition, offset           where in Kafka; the partition as topic/number
     valid                       false for what is not a record; then all that follows may be NULL
     resource, database, table   from the URI; table is NULL for a statement
     sequence, file, position    the record's number and its binlog position (offset in bytes)
@@ -16,6 +16,7 @@ The columns of ``parse``:
 """
 
 import json
+from collections.abc import Mapping
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -24,7 +25,7 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.spark.brokers import Span
 
-__all__ = ["FOLLOWER", "LEADER", "parse", "read"]
+__all__ = ["FOLLOWER", "LEADER", "parse", "read", "within"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -41,7 +42,7 @@ _SCHEMA = """
         Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
         Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>>,
     affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING>>,
-    broken STRING
+    event STRING, broken STRING
 """
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
@@ -77,18 +78,18 @@ _VALID = f"""
 
 
 def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
-    """The messages of one topic between the offsets of ``span``, committed ones only; not yet parsed.
+    """The messages of one server's topics between the offsets of ``span``, committed ones only; not yet parsed.
 
     Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
     """
-    first, end = (
-        json.dumps({span.topic: {str(number): ends[which] for number, ends in span.partitions.items()}})
-        for which in (0, 1)
-    )
-    # One partition is one task by default, and a topic has one partition: read long ones in parts, side by side.
+    if not span.partitions:
+        return spark.createDataFrame([], "side STRING, partition STRING, offset BIGINT, value BINARY")
+    first, end = (_offsets(span, which) for which in (0, 1))
+    # One partition is one task by default, and a topic has few partitions: read long ones in parts, side by side.
     parts = max(len(span.partitions), span.size // _OFFSETS_A_TASK)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
-    reader = reader.option("subscribe", span.topic).option("startingOffsets", first).option("endingOffsets", end)
+    reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
+    reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))
     try:
         messages = reader.option("minPartitions", str(parts)).load()
     except AnalysisException as error:
@@ -96,14 +97,36 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
             hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
         ) from None
-    return messages.select(F.lit(side).alias("side"), "partition", "offset", "value")
+    place = F.concat_ws("/", "topic", "partition").alias("partition")
+    return messages.select(F.lit(side).alias("side"), place, "offset", "value")
+
+
+def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
+    """Each topic's partitions with their first offset (0) or the one after the last (1)."""
+    found: dict[str, dict[int, int]] = {}
+    for (topic, number), ends in span.partitions.items():
+        found.setdefault(topic, {})[number] = ends[which]
+    return found
+
+
+def within(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
+    """Those of ``records`` that come before the limits of ``spans``, which are per side."""
+    for side, span in spans.items():
+        if span.limit is not None:
+            beyond = (F.col("side") == side) & (F.col("sequence") >= span.limit)
+            records = records.where(~F.coalesce(beyond, F.lit(False)))
+    return records
 
 
 def parse(messages: DataFrame) -> DataFrame:
-    """The records in ``messages`` (side, partition, offset, value), with the columns this module's docstring lists."""
+    """The records in ``messages`` (side, partition, offset, value), with the columns this module's docstring lists.
+
+    The binlog's other events in ``mysql_binlog_events`` are no records, and left out.
+    """
     body = F.from_json(F.col("value").cast("string"), _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
     fields = messages.select("side", "partition", F.col("offset").alias("at"), body.alias("body"))
-    fields = fields.select("side", "partition", "at", "body.*").withColumn("uri_matches", F.col("uri").rlike(_URI))
+    fields = fields.select("side", "partition", "at", "body.*").where("event IS NULL OR sequence IS NOT NULL")
+    fields = fields.withColumn("uri_matches", F.col("uri").rlike(_URI))
     names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
     fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))
     fields = fields.withColumn("table", F.expr("get(names, 4)"))

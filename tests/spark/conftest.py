@@ -58,7 +58,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
             ),
         }
         sides = {LEADER: leader, FOLLOWER: follower}
-        spans = {side: Span(profiles[side].kafka.topic, {0: (0, len(sides[side].messages))}) for side in sides}
+        spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
         records = parse(messages(spark, sides)).persist()
         try:
             return judge(spark, records, profiles, spans, tmp_path)

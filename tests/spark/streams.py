@@ -158,11 +158,11 @@ def both(*transactions: Sequence[Part]) -> tuple[Stream, Stream]:
 def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
     """What Spark would read from Kafka for these streams."""
     rows = [
-        (side, 0, offset, bytearray(message, "utf-8"))
+        (side, f"{side}/0", offset, bytearray(message, "utf-8"))
         for side, stream in sides.items()
         for offset, message in enumerate(stream.messages)
     ]
-    return spark.createDataFrame(rows, "side STRING, partition INT, offset BIGINT, value BINARY")
+    return spark.createDataFrame(rows, "side STRING, partition STRING, offset BIGINT, value BINARY")
 
 
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:

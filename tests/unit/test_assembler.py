@@ -9,8 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.assembler import Batch, Located, Transaction, assemble, batches
+from cdc.consumer.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.record import Record
+
+PLACE = Partition("t", 0)
 
 
 def record(sequence: int, transaction: int, index: int, *, last: bool, operation: str = "Add", rows: int = 1) -> Record:
@@ -40,11 +43,11 @@ def history(sizes: Sequence[int]) -> list[Record]:
 
 def located(records: Sequence[Record]) -> list[Located | None]:
     # Transaction markers take offsets too, so offsets have gaps where sequences have none.
-    return [Located(0, 10 + 2 * place, item) for place, item in enumerate(records)]
+    return [Located(PLACE, 10 + 2 * place, item) for place, item in enumerate(records)]
 
 
 def assembled(items: Sequence[Located | None], next_sequence: int = 0) -> list[Transaction | None]:
-    return list(assemble(items, resource="srv", topic="t", next_sequence=next_sequence))
+    return list(assemble(items, resource="srv", next_sequence=next_sequence))
 
 
 SIZES = st.lists(st.integers(min_value=1, max_value=5), max_size=8)
@@ -78,7 +81,7 @@ def test_batches_hold_whole_transactions_in_order(sizes: list[int], rows: int, d
     for batch in found:
         assert batch.last == batch.records[-1]
         assert batch.last.last
-        assert batch.offsets == {0: 10 + 2 * batch.last.sequence + 1}
+        assert batch.offsets == {PLACE: 10 + 2 * batch.last.sequence + 1}
 
 
 def test_a_batch_is_full_at_its_limit_and_ends_where_the_source_is_drained() -> None:
@@ -92,7 +95,7 @@ def test_a_statement_is_a_batch_of_its_own() -> None:
     items[1] = record(1, 1, 0, last=True, operation="Query")
     found = [batch for batch in batches(assembled(located(items)), rows=100) if batch is not None]
     assert [batch.statement for batch in found] == [None, items[1], None]
-    assert found[1] == Batch([], items[1], {0: 13}, items[1])
+    assert found[1] == Batch([], items[1], {PLACE: 13}, items[1])
 
 
 def test_create_table_select_keeps_its_rows_with_the_statement() -> None:

@@ -16,6 +16,7 @@ from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
 from cdc.record import Record
+from cdc.topics import Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
@@ -31,7 +32,7 @@ TABLE = TableShape("flvDb", "pet", '"columns":["name"],"key":["name"]', no_rows,
 def router(**changes: Any) -> Router:
     settings: dict[str, Any] = {
         "resource": "mysql-srv1",
-        "topic": "t",
+        "topics": Topics("t"),
         "filters": Filters(),
         "record_bytes": 1000,
         "next_sequence": 5,
@@ -119,3 +120,10 @@ def test_a_statement_follows_the_objects_it_names() -> None:
     assert not records(transaction(router(filters=only), statement(Effect("DropTable", "other", "a"))))
     with pytest.raises(PromiseError, match="border of the filters"):
         list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
+
+
+def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() -> None:
+    alter = statement(Effect("AlterTable", "flvDb", "a", unfaithful="rows are numbered anew"))
+    with pytest.raises(PromiseError, match="rows are numbered anew"):
+        list(transaction(router(), alter))
+    assert not list(transaction(router(filters=Filters(exclude_tables=("flvDb.a",))), alter))

@@ -1,0 +1,216 @@
+"""A connection to the brokers that reads committed messages: what is there, and what errors mean.
+
+The consumer group is never asked for a place. Offsets are committed to it for lag tools alone.
+"""
+
+import logging
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from cdc.commits import Commits, newest_commits
+from cdc.consumer.checkpoint import Partition
+from cdc.errors import CdcError, PromiseError, ServerGone, UserError
+from cdc.service import event
+from cdc.topic_tail import begin_offsets, end_offsets
+
+__all__ = ["KafkaReader", "Topic"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_ASK_SECONDS = 10.0
+_MOST_MESSAGES = 1000
+_COMMIT_SECONDS = 1.0
+_NO_TOPIC = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+})  # fmt: skip
+_LOST_PLACE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_REFUSED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL,
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as the brokers have it: its id, which a topic of the same name made later does not share, and for each
+    partition the offsets of its first record and past its last committed one."""
+
+    name: str
+    id: str
+    ranges: dict[int, tuple[int, int]]
+
+
+class KafkaReader:
+    """Reads from assigned places. ``properties`` are librdkafka's, from the profile; ``group`` is for lag tools."""
+
+    def __init__(
+        self, *, bootstrap_servers: str, group: str, properties: Mapping[str, Any], retry_seconds: float
+    ) -> None:
+        self._servers = bootstrap_servers
+        self._retry_seconds = retry_seconds
+        self._down_since: float | None = None
+        self._committed_at = 0.0
+        self._to_commit: dict[Partition, int] = {}
+        self._last_error = ""
+        # librdkafka's own log is for its developers; what matters comes as errors.
+        self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
+        # Ours come last: the promises rest on them.
+        settings = self._connection | {
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "error_cb": self._on_error,
+        }
+        try:
+            self._consumer = Consumer(settings, logger=logging.getLogger("cdc.consumer.kafka"))
+        except KafkaException as error:
+            raise UserError(
+                f"Kafka settings are refused: {error.args[0].str()}",
+                where="profile key kafka.librdkafka",
+                hint="the names and values are librdkafka's, see its CONFIGURATION.md",
+            ) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic, or None where there is none. Raises UserError where the brokers can't be reached."""
+        return self.topics([name]).get(name)
+
+    def topics(self, names: Collection[str]) -> dict[str, Topic]:
+        """Those of the topics that there are. Raises UserError where the brokers can't be reached."""
+        found: dict[str, Topic] = {}
+        try:
+            # Asked first, because it says at once that no broker is there.
+            self._consumer.list_topics(timeout=_ASK_SECONDS)
+            admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
+            for name, answer in admin.describe_topics(TopicCollection(list(names))).items() if names else ():
+                try:
+                    described = answer.result(_ASK_SECONDS)
+                    places = [(name, partition.id) for partition in described.partitions]
+                    begins, ends = begin_offsets(self._connection, places), end_offsets(self._connection, places)
+                except KafkaException as error:
+                    if error.args[0].code() not in _NO_TOPIC:
+                        raise
+                else:
+                    ranges = {place[1]: (begins[place], ends[place]) for place in places}
+                    found[name] = Topic(name, str(described.topic_id), ranges)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from None
+        return found
+
+    def commits(self, topic: str) -> Commits | None:
+        """The newest entry of the commit log ``topic``. Raises UserError where the brokers can't be reached."""
+        try:
+            return newest_commits(self._connection, topic)
+        except KafkaException as error:
+            raise self._unreachable(error.args[0]) from None
+
+    def written(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
+        """The offsets after all that was ever written, committed or not; None where the brokers can't tell now."""
+        try:
+            ends = end_offsets(self._connection, [(place.topic, place.number) for place in partitions], committed=False)
+        except KafkaException:
+            # Whether they stay away is judged elsewhere (check_brokers), by one clock for all questions.
+            return None
+        return {place: ends[place.topic, place.number] for place in partitions}
+
+    def assign(self, places: Mapping[Partition, int]) -> None:
+        """Read these partitions too, each from its offset on, in order."""
+        self._consumer.incremental_assign(
+            [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(places.items())]
+        )
+
+    def pause(self, partitions: Collection[Partition]) -> None:
+        """Take nothing more from these partitions for now."""
+        self._consumer.pause([TopicPartition(place.topic, place.number) for place in partitions])
+
+    def resume(self, partitions: Collection[Partition]) -> None:
+        """Take from these partitions again."""
+        self._consumer.resume([TopicPartition(place.topic, place.number) for place in partitions])
+
+    def messages(self, wait: float) -> list[Message]:
+        """What is here now, after ``wait`` seconds for the first. To wait for a full list would cost latency."""
+        first = self._consumer.poll(wait)
+        if first is None:
+            return []
+        return [first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)]
+
+    def at_end(self, message: Message) -> bool:
+        """Whether the message only says that its partition is read to its end.
+
+        Raises what an error in the stream of messages means: PromiseError, UserError; those that librdkafka mends
+        itself mean nothing.
+        """
+        error = message.error()
+        if error is None:
+            return False
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._down_since = None
+            return True
+        self._check(error, f"topic {message.topic()} on {self._servers}")
+        return False
+
+    def commit(self, offsets: Mapping[Partition, int]) -> None:
+        """Show the group how far we are, at most once a second, without waiting for it."""
+        self._to_commit.update(offsets)
+        if time.monotonic() - self._committed_at > _COMMIT_SECONDS:
+            self._committed_at = time.monotonic()
+            places = [TopicPartition(place.topic, place.number, at) for place, at in self._to_commit.items()]
+            self._consumer.commit(offsets=places, asynchronous=True)
+            self._to_commit.clear()
+
+    def check_brokers(self) -> None:
+        """Raises ServerGone where the brokers have been away for longer than was agreed."""
+        if self._down_since is None or time.monotonic() - self._down_since < self._retry_seconds:
+            return
+        try:
+            # A quiet topic shows no sign of life, so only a question tells whether the brokers are back.
+            self._consumer.list_topics(timeout=5)
+        except KafkaException as error:
+            raise ServerGone(
+                f"Kafka cannot be reached: {error.args[0].str()}",
+                where=self._servers,
+                hint=f"tried for {self._retry_seconds:.0f} s (consumer.retry_seconds); start again when it is up",
+            ) from None
+        self._down_since = None
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self._last_error = error.str()
+        elif self._down_since is None:
+            self._down_since = time.monotonic()
+            event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=error.str())
+
+    def _check(self, error: KafkaError, where: str) -> None:
+        code = error.code()
+        if code in _LOST_PLACE or code in _NO_TOPIC:
+            raise PromiseError(
+                f"the place in the topic is gone while reading: {error.str()}",
+                where=where,
+                hint="retention has cut the topic or it was deleted; start again for a check against the checkpoint",
+            )
+        if code in _REFUSED:
+            raise UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
+        if not (error.retriable() or code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
+            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+
+    def _unreachable(self, error: KafkaError) -> CdcError:
+        self._consumer.poll(0)  # the reason comes by callback, which only a poll delivers
+        reason = f"{error.str()} ({self._last_error})" if self._last_error else error.str()
+        return UserError(
+            f"Kafka cannot be reached: {reason}",
+            where=f"{self._servers} (profile key kafka.bootstrap_servers)",
+            hint="start the broker, or mend the address",
+        )

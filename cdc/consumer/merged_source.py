@@ -1,0 +1,153 @@
+"""The leader's many topics as one stream of records, in the order of their sequences.
+
+The commit log is read too: an entry commits in one Kafka transaction with its records, so whoever reads it committed
+knows which partitions there are and up to which sequence everything is out.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Message
+
+from cdc.commits import Commits
+from cdc.consumer.assembler import Located
+from cdc.consumer.checkpoint import Partition
+from cdc.consumer.kafka_reader import KafkaReader, Topic
+from cdc.consumer.kafka_source import POLL_SECONDS
+from cdc.errors import PromiseError
+from cdc.merge import Merge
+from cdc.record import Record, is_event
+from cdc.topics import Topics
+
+__all__ = ["MergedSource"]
+
+_MOST_BYTES = 64_000_000  # of records that wait for one from another partition
+
+
+class MergedSource:
+    """The records of all of a leader's topics, which are called ``names``."""
+
+    def __init__(self, reader: KafkaReader, names: Topics) -> None:
+        self._reader = reader
+        self._names = names
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._read: dict[Partition, int] = {}
+        self._merge: Merge[Partition, Located] = Merge(0)
+        self._paused: set[Partition] = set()
+        self._entry = b""
+        self._out = 0
+        self._until: int | None = None
+        self._missing: tuple[int, Mapping[Partition, int]] | None = None
+        self.topics = reader.topics
+        self.commit = reader.commit
+
+    def topic(self) -> Topic | None:
+        """The commit log, or None where there is none. Raises UserError where the brokers can't be reached."""
+        return self._reader.topic(self._names.commits)
+
+    def start(
+        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
+    ) -> dict[Partition, int]:
+        """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
+        self._merge = Merge(sequence)
+        self._partitions = {(place.topic, place.number): place for place in offsets}
+        # From its end on: what it says up to here is asked for now, after that end was taken.
+        end = {Partition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
+        self._reader.assign({**offsets, **end})
+        newest = self._reader.commits(topic.name)
+        if newest is not None:
+            self._discover(newest)
+        if until_current:
+            self._until = newest.next_sequence if newest else 0
+        return dict(offsets)
+
+    def records(self, stop: threading.Event) -> Iterator[Located | None]:
+        """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""
+        wait = 0.0
+        while not stop.is_set() and (self._until is None or self._merge.next_number < self._until):
+            messages = self._reader.messages(wait)
+            for message in messages:
+                self._take(message)
+            before = self._merge.next_number
+            yield from self._merge.ready()
+            if self._merge.next_number == before:
+                self._look_further()
+                self._reader.check_brokers()
+                yield None
+            self._balance()
+            wait = 0.0 if messages else POLL_SECONDS
+
+    def _take(self, message: Message) -> None:
+        if message.error() is not None and not self._reader.at_end(message):
+            return
+        name, number, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+        value = message.value() or b""
+        if name == self._names.commits:
+            # Only the newest counts, and reading all of them would cost more than the records.
+            self._entry = self._entry if message.error() else value
+            return
+        place = self._partitions[name, number]
+        if message.error() is not None:
+            self._read[place] = offset
+            return
+        self._read[place] = offset + 1
+        if name == self._names.events and is_event(value):
+            return
+        record = Record.parse(value, where=f"{name}/{number}/{offset}")
+        self._merge.add(place, record.sequence, Located(place, offset, record), size=len(value))
+
+    def _look_further(self) -> None:
+        """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""
+        if self._entry:
+            newest, self._entry = Commits.parse(self._entry, where=f"topic {self._names.commits}"), b""
+            self._discover(newest)
+        sequence = self._merge.next_number
+        if sequence >= self._out:
+            return
+        if self._missing is None or self._missing[0] != sequence:
+            ends = self._reader.written(self._partitions.values())
+            self._missing = None if ends is None else (sequence, ends)
+        # Kafka ends a transaction in one partition after the other. Only when nothing that was written is hidden any
+        # more is it certain that the record is not there. In what is paused it cannot be (module merge).
+        elif all(
+            self._read.get(place, 0) >= end for place, end in self._missing[1].items() if place not in self._paused
+        ):
+            raise PromiseError(
+                f"a gap: sequence {sequence} is out, but in no topic",
+                where=f"the topics that {self._names.commits} names",
+                hint="something has deleted records from them; a new topic and a fresh copy mend it",
+            )
+
+    def _all_read(self, ends: Mapping[Partition, int]) -> bool:
+        # Kafka ends a transaction in one partition after the other. Only when nothing that was written is hidden any
+        # more is it certain that a record is not there. In what is paused it cannot be (module merge).
+        return all(self._read.get(place, 0) >= end for place, end in ends.items() if place not in self._paused)
+
+    def _discover(self, commits: Commits) -> None:
+        self._out = commits.next_sequence
+        new = [place for place in commits.partitions if place not in self._partitions]
+        if not new:
+            return
+        topics = self._reader.topics({name for name, _ in new})
+        begins: dict[Partition, int] = {}
+        for name, number in new:
+            topic = topics.get(name)
+            if topic is None or number not in topic.ranges:
+                raise PromiseError(
+                    "the commit log names a topic that is not there",
+                    where=f"topic {name}, partition {number}",
+                    hint="it was deleted; a new topic and a fresh copy mend it",
+                )
+            place = self._partitions[name, number] = Partition(name, number, topic.id)
+            begins[place] = topic.ranges[number][0]
+        self._reader.assign(begins)
+
+    def _balance(self) -> None:
+        """Take no more from partitions that are far ahead of the one that is waited for."""
+        if self._merge.bytes > _MOST_BYTES:
+            ahead = self._merge.lanes() - self._paused
+            self._reader.pause(ahead)
+            self._paused |= ahead
+        elif self._paused and self._merge.bytes < _MOST_BYTES // 2:
+            self._reader.resume(self._paused)
+            self._paused = set()

@@ -1,0 +1,112 @@
+"""Scalar values of a record as SQL literals, by their tag.
+
+Written for a session with NO_BACKSLASH_ESCAPES, character set utf8mb4 and time zone +00:00 (see ``session``), so that
+a quote is the only character that needs escaping. Syntax: MySQL manual, "Literal Values".
+"""
+
+import base64
+import re
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["SCALARS", "from_base64", "hexadecimal", "quoted"]
+
+_CHARSET = re.compile(r"[a-z0-9_]+")
+
+
+def quoted(text: str) -> str:
+    """Text as a string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def hexadecimal(data: bytes) -> str:
+    """Bytes as a literal."""
+    return f"x'{data.hex()}'"
+
+
+def from_base64(content: str) -> str:
+    """Bytes in base64 as a literal. Raises ValueError where it is no base64."""
+    return hexadecimal(base64.b64decode(content, validate=True))
+
+
+def _integer(content: int) -> str:
+    return str(int(content))
+
+
+def _double(content: float) -> str:
+    # The shortest text that reads back as the same double; the exponent makes it a DOUBLE literal, not a DECIMAL one.
+    text = repr(float(content))
+    return text if "e" in text else text + "e0"
+
+
+def _decimal(content: str) -> str:
+    if not re.fullmatch(r"-?\d+(\.\d+)?", content, re.ASCII):
+        raise ValueError(f"not a decimal: {content[:80]!r}")
+    return content
+
+
+def _text(content: dict[str, str]) -> str:
+    if not _CHARSET.fullmatch(content["charset"]):
+        raise ValueError(f"not a character set: {content['charset'][:80]!r}")
+    return f"_{content['charset']} {from_base64(content['base64'])}"
+
+
+def _enum(content: str | int) -> str:
+    return quoted(content) if isinstance(content, str) else str(int(content))
+
+
+def _set(content: list[str] | int) -> str:
+    return quoted(",".join(content)) if isinstance(content, list) else str(int(content))
+
+
+def _clock(parts: dict[str, int]) -> str:
+    fraction = f".{parts['subsecond']:06d}" if parts["subsecond"] else ""
+    return f"{parts['hour']:02d}:{parts['minute']:02d}:{parts['second']:02d}{fraction}"
+
+
+def _day(parts: dict[str, int]) -> str:
+    return f"{parts['year']:04d}-{parts['month']:02d}-{parts['day']:02d}"
+
+
+def _date(content: dict[str, int]) -> str:
+    return f"'{_day(content)}'"
+
+
+def _datetime(content: dict[str, int]) -> str:
+    return f"'{_day(content)} {_clock(content)}'"
+
+
+def _time(content: dict[str, int]) -> str:
+    return f"'{'-' if content['negative'] else ''}{_clock(content)}'"
+
+
+def _timestamp(content: dict[str, int]) -> str:
+    seconds, fraction = content["unix_time"], content["subsecond"]
+    # unix_time 0 is the zero timestamp: the type begins at one second past the epoch.
+    if seconds == 0:
+        return "'0000-00-00 00:00:00'"
+    text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    return f"'{text}.{fraction:06d}'" if fraction else f"'{text}'"
+
+
+SCALARS: dict[str, Callable[[Any], str]] = {
+    "SignedInteger": _integer,
+    "UnsignedInteger": _integer,
+    "Bit": _integer,
+    "Year": _integer,
+    "Float": _double,
+    "Double": _double,
+    "Decimal": _decimal,
+    "String": quoted,
+    "Text": _text,
+    "Enum": _enum,
+    "Set": _set,
+    "Blob": from_base64,
+    "Date": _date,
+    "Time": _time,
+    "DateTime": _datetime,
+    "Timestamp": _timestamp,
+    "Geometry": from_base64,
+    "Vector": from_base64,
+}

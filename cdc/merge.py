@@ -1,0 +1,50 @@
+"""Numbered items that arrive in several lanes, back into the one order of their numbers. Pure."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from typing import Generic, TypeVar
+
+__all__ = ["Merge"]
+
+Lane = TypeVar("Lane", bound=Hashable)
+Item = TypeVar("Item")
+
+
+class Merge(Generic[Lane, Item]):
+    """Gives the items from ``next_number`` on, without a gap; lower ones are passed over.
+
+    In each lane the numbers only grow. So a lane in which something waits cannot hold what is waited for: such lanes
+    may be stopped for a while to save memory, and nothing is ever waited for in vain.
+    """
+
+    def __init__(self, next_number: int) -> None:
+        self.next_number = next_number
+        self.bytes = 0
+        self._waiting: dict[int, tuple[Lane, int, Item]] = {}
+        self._lanes: Counter[Lane] = Counter()
+
+    def add(self, lane: Lane, number: int, item: Item, *, size: int) -> None:
+        """Take an item of ``size`` bytes."""
+        if number >= self.next_number and number not in self._waiting:
+            self._waiting[number] = (lane, size, item)
+            self._lanes[lane] += 1
+            self.bytes += size
+
+    def ready(self) -> Iterator[Item]:
+        """The items that are next."""
+        while self.next_number in self._waiting:
+            lane, size, item = self._waiting.pop(self.next_number)
+            self.next_number += 1
+            self._lanes[lane] -= 1
+            self.bytes -= size
+            yield item
+
+    def rest(self) -> Iterator[Item]:
+        """All items that wait, in order, whatever is missing between them."""
+        for number in sorted(self._waiting):
+            self.next_number = number
+            yield from self.ready()
+
+    def lanes(self) -> set[Lane]:
+        """The lanes in which items wait."""
+        return set(+self._lanes)

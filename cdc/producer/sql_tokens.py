@@ -1,0 +1,55 @@
+"""The tokens of a statement, by MySQL's own lexical rules (manual, "Language Structure", and sql_lex.cc).
+
+Comments are left out; the content of executable ones (``/*! … */``) is not: before a server logs a statement, it turns
+those that it did not execute into plain comments. ``/*M! … */`` is MariaDB's and a plain comment to MySQL.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+__all__ = ["Token", "tokens"]
+
+
+class Token(NamedTuple):
+    """``kind``: word, quoted (identifier), string, host (what follows an @), or mark; the text without its quotes."""
+
+    kind: str
+    text: str
+
+    def word(self) -> str:
+        """The keyword this may be, in capitals; empty for anything but an unquoted word."""
+        return self.text.upper() if self.kind == "word" else ""
+
+
+@cache
+def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
+    # A backslash escapes in strings only, and not even there under NO_BACKSLASH_ESCAPES.
+    single = r"(?:[^'\\]|''|\\.)*" if backslash_escapes else "(?:[^']|'')*"
+    double = r'(?:[^"\\]|""|\\.)*' if backslash_escapes and not ansi_quotes else '(?:[^"]|"")*'
+    return re.compile(
+        rf"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/|/\*!(?:\d{{6}}(?=\s)|\d{{5}})?|\*/)
+        |`(?P<backtick>(?:[^`]|``)*)`
+        |"(?P<double>{double})"
+        |'(?P<single>{single})'
+        |@(?P<host>[0-9A-Za-z_.$]*)
+        |(?P<word>[0-9A-Za-z_$\u0080-\uffff]+)
+        |(?P<mark>.)""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
+    """The statement's tokens, one by one; what is no token to us, such as an open quote, comes as a mark."""
+    for match in _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes).finditer(text):
+        kind = match.lastgroup or "mark"
+        content = match[kind]
+        if kind == "backtick":
+            yield Token("quoted", content.replace("``", "`"))
+        elif kind == "double":
+            yield Token("quoted" if ansi_quotes else "string", content.replace('""', '"'))
+        elif kind == "single":
+            yield Token("string", content.replace("''", "'"))
+        elif kind != "space":
+            yield Token(kind, content)

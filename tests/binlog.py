@@ -1,0 +1,30 @@
+"""The Query events of a sandbox server's binlog, read from its files."""
+
+import struct
+from collections.abc import Iterator
+
+from cdc.producer import events as ev
+from cdc.producer.events import Query, RawEvent
+from cdc.sandbox.mysql import MySql
+
+_CHECKSUM = 4
+
+
+def position(server: MySql) -> tuple[str, int]:
+    """Where the server's binlog ends."""
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        file, offset = cursor.fetchone()[:2]
+        return file, offset
+
+
+def queries(server: MySql, start: tuple[str, int]) -> Iterator[Query]:
+    """The statements logged in the file of ``start`` from there on."""
+    file, at = start
+    data = (server.data / file).read_bytes()
+    while at < len(data):
+        (length,) = struct.unpack_from("<I", data, at + 9)
+        event = RawEvent(data[at + 4], data[at : at + length - _CHECKSUM], file, at, at + length)
+        if event.type == ev.QUERY:
+            yield ev.query(event)
+        at += length

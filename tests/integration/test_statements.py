@@ -1,0 +1,220 @@
+"""Statements on real servers: that their effects are the truth, what never leaves the leader, and what is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc.producer.ddl import Effect, classify
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.binlog import position, queries
+from tests.compare import content
+from tests.fix_sandbox import MySqlFactory
+from tests.objects import objects, unnamed, unseen
+from tests.programs import json_lines, refused, run_well, write_profile
+from tests.statements import Form, forms, said_of
+
+pytestmark = pytest.mark.integration
+
+
+def execute(server: MySql, *statements: str, database: str | None = None) -> None:
+    with server.root(database=database) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def test_the_effects_of_every_form_are_what_the_server_does(mysql_server: MySqlFactory) -> None:
+    """Each statement of the corpus: what it is said to do, as typed and as logged, is what happens to the objects."""
+    server = mysql_server()
+    with (
+        server.root() as connection, connection.cursor() as cursor,
+        server.root() as other, other.cursor() as looking,
+    ):  # fmt: skip
+        before = objects(looking)
+        for form in forms():
+            if form.not_run:
+                continue
+            start = position(server)
+            cursor.execute(form.text)
+            if form.expected.startswith("Create") and form.text.endswith("START TRANSACTION"):
+                cursor.execute("COMMIT")
+            after = objects(looking)
+            effects = _effects(form)
+            lost = _logged_otherwise(form, server, start)
+            if form.expected not in ("dml", "admin"):  # a routine may do anything; OPTIMIZE makes a table anew
+                assert not unnamed(effects, before, after), form.text
+            if "EXISTS" not in form.text:
+                assert not [each for each in unseen(effects, before, after) if each.name != "t7b"], form.text
+            assert not lost, f"logged as {lost}"
+            before = after
+
+
+def _effects(form: Form) -> tuple[Effect, ...]:
+    modes = form.sql_mode.split(",")
+    return classify(
+        form.text,
+        database=form.database,
+        ansi_quotes="ANSI_QUOTES" in modes,
+        backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
+    )[1]
+
+
+def _logged_otherwise(form: Form, server: MySql, start: tuple[str, int]) -> list[str]:
+    """The statements in the log that are understood otherwise than the one that was typed."""
+    logged = [
+        (query.text.decode("utf-8", "replace"), query.database, query.variables.get("sql_mode", ""))
+        for query in queries(server, start)
+    ]
+    said = {text: said_of(text, database=database, sql_mode=sql_mode) for text, database, sql_mode in logged}
+    # DROP DATABASE first drops the tables of engines without transactions, and a routine's statements are its own.
+    expected = {form.expected, "begin", "commit"}
+    server_made = form.expected == "dml" or form.expected.startswith("DropDatabase")
+    return [text for text, words in said.items() if words not in expected and not (server_made and "Drop" in words)]
+
+
+def test_a_comment_that_is_not_executed_is_logged_as_a_comment(mysql_server: MySqlFactory) -> None:
+    """The producer relies on it: it takes the content of every executable comment for executed."""
+    server = mysql_server()
+    start = position(server)
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a /*!99999 RENAME b */ (i INT)")
+    assert [query.text for query in queries(server, start)][1] == b"CREATE TABLE d.a /* 99999 RENAME b */ (i INT)"
+    statement = "CREATE TABLE d./*!99999 a */ b (i INT)"
+    start = position(server)
+    execute(server, statement)
+    (query,) = queries(server, start)
+    assert said_of(query.text.decode(), database="", sql_mode="") == "CreateTable d.b"
+
+
+SECRETS = [
+    "CREATE USER keeper IDENTIFIED BY 'hunter2'",
+    "CREATE USER 'keeper'@'10.0.0.1' IDENTIFIED WITH caching_sha2_password BY 'hunter2', keeper2 IDENTIFIED BY 'x'",
+    "ALTER USER keeper IDENTIFIED BY 'hunter2'",
+    "SET PASSWORD FOR keeper = 'hunter2'",
+    "CREATE ROLE keepers",
+    "GRANT keepers TO keeper",
+    "GRANT SELECT ON secrets.* TO keeper",
+    "SET DEFAULT ROLE keepers TO keeper",
+    "REVOKE keepers FROM keeper",
+    "RENAME USER keeper2 TO keeper3",
+    "CREATE SERVER away FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', HOST 'h', PASSWORD 'hunter2')",
+    "DROP SERVER away",
+    "DROP USER keeper, 'keeper'@'10.0.0.1', keeper3",
+    "DROP ROLE keepers",
+    "ANALYZE TABLE a",
+]
+
+
+def test_account_statements_are_named_in_the_log_and_nowhere_else(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    execute(leader, "CREATE DATABASE secrets", "CREATE TABLE secrets.a (i INT)")
+    path = write_profile(tmp_path, leader, kafka, name="secrets", producer={"start": "now"})
+    run_well("cdc-producer", path, "--until-current")
+    start = position(leader)
+    with leader.root(database="secrets") as connection, connection.cursor() as cursor:
+        for statement in SECRETS:
+            cursor.execute(statement)
+    hashes = [part for query in queries(leader, start) for part in query.text.split(b"'") if part.startswith(b"$A$")]
+    assert len(hashes) == 5
+    log = run_well("cdc-producer", path, "--until-current")
+    assert json_lines(path) == []
+    assert "hunter2" not in log
+    assert "$A$" not in log
+    for named in (
+        'kind=account statement="CREATE USER keeper@%"',
+        'statement="CREATE USER keeper@10.0.0.1, keeper2@%"',
+        'statement="GRANT keeper@%"',
+        'statement="RENAME USER keeper2, keeper3"',
+        'kind=admin statement="ANALYZE TABLE a"',
+    ):
+        assert named in log
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("ALTER TABLE a ADD id INT AUTO_INCREMENT PRIMARY KEY", "an order of its own"),
+        ("ALTER TABLE a ADD c INT DEFAULT (CONNECTION_ID())", "another answer"),
+        ("CREATE TABLE a2 (i INT) CONNECTION = 'mysql://u:hunter2@h/d/t'", "may hold a password"),
+    ],
+)
+def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, statement: str, said: str
+) -> None:
+    name = f"unlike_{position(leader)[1]}"
+
+    def profile(server: MySql, role: str, **tables: Any) -> Path:
+        return write_profile(tmp_path, server, kafka, name=role, topic=name, resource=name, **tables)
+
+    begun = {"producer": {"start": "now"}, "filters": {"include_dbs": [name]}}
+    run_well("cdc-producer", profile(leader, "leader", **begun), "--until-current")
+    execute(leader, f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE b (i INT)", "CREATE TABLE a (i INT)")
+    execute(leader, "INSERT INTO a VALUES (7)", statement, database=name)
+    line = refused("cdc-producer", tmp_path / "leader.toml", "--until-current", status=3)
+    assert said in line
+    assert f"at {position(leader)[0]}:" in line
+    assert "hunter2" not in line
+    # The way out that the line tells.
+    begun["filters"] = {"exclude_tables": [f"{name}.a*"], "include_dbs": [name]}
+    execute(leader, "CREATE TABLE new_a SELECT * FROM a", database=name)
+    run_well("cdc-producer", profile(leader, "leader", **begun), "--until-current")
+    run_well("cdc-consumer", profile(follower, "follower"), "--until-current")
+    there, here = content(leader, name), content(follower, name)
+    assert (here["b"], here["new_a"]) == (there["b"], there["new_a"])
+
+
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        ("CREATE TABLE t SELECT * FROM hidden.a", "equal"),
+        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
+        ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES hidden.a (i))", "the follower refuses a statement: Failed"),
+        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
+        ("CREATE PROCEDURE t() SELECT * FROM hidden.a", "equal"),
+        ("CREATE TRIGGER hidden.t BEFORE INSERT ON hidden.a FOR EACH ROW INSERT INTO seen VALUES (1)", "equal"),
+        ("RENAME TABLE seen TO hidden.seen", "a statement crosses the border of the filters"),
+        ("RENAME TABLE hidden.a TO t", "a statement crosses the border of the filters"),
+        ("DROP TABLE seen, hidden.a", "a statement crosses the border of the filters"),
+        ("DROP DATABASE hidden", "equal"),
+    ],
+)  # fmt: skip
+def test_a_statement_that_names_what_the_filters_leave_out(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql, statement: str, outcome: str
+) -> None:
+    """README, "Filters": what becomes of each, with the database ``hidden`` left out."""
+    leader = mysql_server()
+    name = f"border{leader.port}"
+    path = write_profile(
+        tmp_path, leader, kafka, name="border", topic=name, resource=name, filters={"exclude_dbs": ["hidden"]}
+    )
+    execute(leader, "CREATE DATABASE hidden", "CREATE TABLE hidden.a (i INT PRIMARY KEY)")
+    execute(leader, f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE seen (i INT)", statement)
+    target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name)
+    if "border" in outcome:
+        assert outcome in refused("cdc-producer", path, "--until-current", status=3)
+        return
+    run_well("cdc-producer", path, "--until-current")
+    if outcome != "equal":
+        assert outcome in refused("cdc-consumer", target, "--until-current", status=3)
+        return
+    run_well("cdc-consumer", target, "--until-current")
+    assert content(follower, name) == content(leader, name)
+
+
+def test_a_followers_own_defaults_change_no_table(
+    tmp_path: Path, leader: MySql, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    follower = mysql_server("--default-storage-engine=MyISAM", "--sql-generate-invisible-primary-key=ON")
+    path = write_profile(
+        tmp_path, leader, kafka, name="defaults", producer={"start": "now"}, filters={"include_dbs": ["defaults"]}
+    )
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE defaults", "CREATE TABLE defaults.a (i INT)", "INSERT INTO defaults.a VALUES (1)")
+    execute(leader, "SET default_storage_engine = MyISAM", "CREATE TABLE defaults.b (i INT)")
+    run_well("cdc-producer", path, "--until-current")
+    target = write_profile(tmp_path, follower, kafka, name="other", topic="defaults")
+    run_well("cdc-consumer", target, "--until-current")
+    ours, theirs = content(follower, "defaults"), content(leader, "defaults")
+    assert ours["a"] == theirs["a"]
+    # The leader doesn't log the engine of a table that names none; a follower's tables must be transactional.
+    assert "ENGINE=MyISAM" in theirs["b"]["definition"]
+    assert "ENGINE=InnoDB" in ours["b"]["definition"]
