@@ -25,15 +25,17 @@ _LENGTH_AT = 9  # of the event's length in its header
 def payload(event: RawEvent) -> Iterator[RawEvent]:
     """The events of a compressed transaction, each with the position of the event that holds them.
 
-    They are decompressed one after the other: a large transaction takes no more memory than its largest event. Raises
-    PromiseError for an unknown compression or broken data.
+    They are decompressed one after the other: beyond its compressed bytes, which are not copied, a large transaction
+    takes no more memory than its largest event. Raises PromiseError for an unknown compression or broken data.
     """
     at, fields = _fields(event)
     data, compression = event.data, fields.get(_COMPRESSION, _ZSTD)
     if compression == _NONE:
-        yield from _events(io.BytesIO(data[at:]), event)
+        plain = io.BytesIO(data)
+        plain.seek(at)
+        yield from _events(plain, event)
     elif compression == _ZSTD:
-        with zstandard.ZstdDecompressor().stream_reader(data[at:], read_across_frames=True) as stream:
+        with zstandard.ZstdDecompressor().stream_reader(memoryview(data)[at:], read_across_frames=True) as stream:
             yield from _events(stream, event)
     else:
         raise PromiseError(f"a transaction is compressed in an unknown way, {compression}", where=str(event.position))
