@@ -7,10 +7,18 @@ from fnmatch import translate
 
 from cdc.errors import UserError
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters"]
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "goes_by_name"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
+
+
+def goes_by_name(action: str) -> bool:
+    """Whether what a statement does (``action`` of a record's affects) is filtered by the object's own name.
+
+    Routines, triggers, events and databases are no tables to be named in a filter: their database decides.
+    """
+    return action.endswith(("Table", "View", "Index"))
 
 
 def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:

@@ -64,6 +64,11 @@ class Topics:
         return self.topic + COMMITS
 
     @property
+    def first(self) -> tuple[str, ...]:
+        """Those that are there before any record: the commit log, and the records' topic where there is one for all."""
+        return (self.commits, self.topic) if self.layout == SINGLE else (self.commits,)
+
+    @property
     def events(self) -> str:
         """What belongs to no table, and the binlog's other events."""
         return self.prefix + _EVENTS

@@ -20,7 +20,7 @@ from cdc.consumer.session import Refused, Session
 from cdc.consumer.statements import Statement
 from cdc.errors import PromiseError, UserError
 from cdc.excerpt import excerpt
-from cdc.filters import CHECKPOINT_DATABASE
+from cdc.filters import CHECKPOINT_DATABASE, goes_by_name
 from cdc.position import ddl_gtid
 from cdc.profile import Database
 from cdc.record import Record, Uri
@@ -64,9 +64,16 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# What a leader doesn't log with a statement, though it decides what a table becomes. It writes an invisible primary key
-# that it generated into the statement itself; the engine of a table that names none is not to be had, so it is InnoDB.
-_FIXED = {"default_storage_engine": "InnoDB", "sql_generate_invisible_primary_key": "OFF"}
+# What holds where the leader logged nothing, whatever the follower's own defaults are. It logs the first three only
+# where they are not these, and writes a primary key that it generated into the statement itself; the engine of a table
+# whose statement names none is not to be had, so it is the transactional one.
+_UNLESS_LOGGED = {
+    "lc_time_names": "en_US",
+    "auto_increment_increment": "1",
+    "auto_increment_offset": "1",
+    "sql_generate_invisible_primary_key": "OFF",
+    "default_storage_engine": "InnoDB",
+}
 _NOT_APPLIED = ("Trigger", "Event")
 _UNKNOWN_DATABASE = 1049
 
@@ -113,7 +120,7 @@ class Ledger:
 
     def _why_not(self, record: Record) -> str | None:
         """The reason to leave the statement out, or None. Raises PromiseError where it is half wanted."""
-        uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
+        uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
         if uris and not any(wanted):
             return "of a database or table that is not replicated to this follower"
@@ -176,6 +183,12 @@ class Ledger:
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
 
 
+def _filtered(affect: dict[str, Any], end: str) -> Uri:
+    """What the filters go by: the object at this end of the effect, or its database."""
+    uri = Uri.parse(affect[end])
+    return uri if goes_by_name(affect["action"]) else Uri(uri.resource, uri.database)
+
+
 def _enter_database(session: Session, name: str) -> None:
     if not name:
         return
@@ -195,10 +208,11 @@ def _assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         # Setting these needs grants or warns; mostly they are as they should be.
         if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
             del wanted[variable]
-    names = ", ".join(map(quoted, _FIXED))
+    names = ", ".join(map(quoted, _UNLESS_LOGGED.keys() - wanted.keys()))
     for variable, value in session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})"):
-        if value != _FIXED[variable]:
-            wanted[variable] = quoted(_FIXED[variable])
+        usual = _UNLESS_LOGGED[variable]
+        if value != usual:
+            wanted[variable] = usual if usual.isdigit() else quoted(usual)
     if "timestamp_us" in context:
         seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
         wanted["timestamp"] = f"{seconds}.{micros:06d}"

@@ -83,8 +83,6 @@ def _definition(reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
     if reader.take("TEMPORARY"):
         return ("temporary", ()) if reader.take("TABLE") or reader.take("TABLES") else ("unknown", ())
     kind = _object_kind(reader)
-    if kind == "Function" and [item.word() for item in reader.items[-2:]] == ["SONAME", ""]:
-        return "admin", ()  # a loadable function belongs to the server, not to a database
     return _effects(verb.capitalize(), kind, reader)
 
 
@@ -109,10 +107,12 @@ def _object_kind(reader: SqlReader) -> str:
         elif reader.take("SQL", "SECURITY") or reader.peek() in _ADJECTIVES:
             reader.identifier()
         else:
-            word = reader.identifier().upper()
-            if word not in _OBJECTS:
-                raise ValueError("the kind of object is missing")
-            return _OBJECTS[word]
+            break
+    kind = _OBJECTS.get(reader.peek())
+    if kind is None:
+        raise ValueError("the kind of object is missing")
+    reader.identifier()
+    return kind
 
 
 def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
@@ -128,6 +128,8 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
     if verb == "Drop" and kind in ("Table", "View"):
         return "ddl", tuple(Effect(action, *name) for name in reader.names())
     name = reader.name()
+    if action == "CreateFunction" and reader.comes("RETURNS"):
+        return "admin", ()  # without brackets: a loadable function, which belongs to the server, not to a database
     if action == "AlterTable" and _is_upkeep(reader):
         return "admin", ()
     if action == "AlterTable":

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from struct import error as StructError
 from typing import Any
@@ -10,18 +11,19 @@ from cdc.codec import text_decoder
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.position import Position
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.accounts import accounts
 from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
 from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
-from cdc.producer.payload import payload
+from cdc.producer.payload import is_small, payload
 from cdc.producer.tables import Tables
 from cdc.producer.xa import Place, Xa, xid_of
 
 __all__ = ["Decoder"]
 
-_BROKEN = (ValueError, LookupError, StructError, RuntimeError)
+_BROKEN = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # The types of the events of a transaction: its GTID, a Query, table maps and rows, Xid.
 _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 # The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.
@@ -73,9 +75,11 @@ class Decoder:
             if not arrived:
                 yield Idle()
                 continue
-            events = [*begun, *arrived]
-            begun = ()
+            events, begun = [*begun, *arrived], ()
             kinds, at = bytes([event[0] for event in events]), 0
+            if et.TRANSACTION_PAYLOAD in kinds:
+                events = list(_unpacked(events))
+                kinds = bytes([event[0] for event in events])
             while at < len(events):
                 # Most transactions are a few rows and arrive whole: then they are taken in one go.
                 found = _ROWS_ONLY.match(kinds, at)
@@ -101,7 +105,7 @@ class Decoder:
         found = []
         try:
             for event in events[2:-1]:
-                if event[0] == ev.TABLE_MAP:
+                if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
@@ -113,36 +117,36 @@ class Decoder:
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
-        if self._xa.is_open and (kind in ev.ROWS or kind == ev.TABLE_MAP):
+        if self._xa.is_open and (kind in et.ROWS or kind == et.TABLE_MAP):
             self._xa.hold(event)
-        elif kind in ev.ROWS:
+        elif kind in et.ROWS:
             self._saw_rows = True
             rows = self._tables.rows(event)
             if rows is not None:
                 if not self._in_transaction:
                     raise PromiseError("rows came outside of a transaction", where=str(event.position))
                 yield rows
-        elif kind == ev.TABLE_MAP:
+        elif kind == et.TABLE_MAP:
             self._tables.map(event)
-        elif kind in (ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED):
+        elif kind in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
             self._require_closed(event)
             self._named, self._named_at = ev.gtid(event), event.position
-        elif kind == ev.QUERY:
+        elif kind == et.QUERY:
             yield from self._query(event)
-        elif kind == ev.XID:
+        elif kind == et.XID:
             yield self._commit(event)
-        elif kind == ev.XA_PREPARE:
+        elif kind == et.XA_PREPARE:
             yield from self._prepare(event)
-        elif kind == ev.TRANSACTION_PAYLOAD:
+        elif kind == et.TRANSACTION_PAYLOAD:
             yield from self.decode([inner] for inner in payload(event))
-        elif kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2):
+        elif kind in (et.HEARTBEAT, et.HEARTBEAT_V2):
             yield from self._moved(ev.heartbeat(event))
-        elif kind == ev.ROTATE:
+        elif kind == et.ROTATE:
             self._tables.forget_numbers()
             yield from self._moved(ev.rotate(event))
-        elif kind == ev.FORMAT_DESCRIPTION:
+        elif kind == et.FORMAT_DESCRIPTION:
             self._tables.forget_numbers()
-        elif kind not in ev.HARMLESS:
+        elif kind not in et.HARMLESS:
             raise _unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[Moved]:
@@ -274,6 +278,17 @@ def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
         ) from None
 
 
+def _unpacked(events: Sequence[RawEvent]) -> Iterator[RawEvent]:
+    """Small compressed transactions become their events, so that they too can be taken in one go."""
+    for event in events:
+        inner = [event]
+        if event[0] == et.TRANSACTION_PAYLOAD:
+            # What can't be read stays as it is: when its turn comes, it fails at its own position.
+            with suppress(PromiseError, *_BROKEN):
+                inner = list(payload(event)) if is_small(event) else inner
+        yield from inner
+
+
 def _nameless(event: RawEvent) -> PromiseError:
     return PromiseError(
         "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
@@ -282,22 +297,18 @@ def _nameless(event: RawEvent) -> PromiseError:
 
 def _unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
-        f"event {event.type} ({ev.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
         where=str(event.position),
         hint="this leader writes what this version of cdc does not know",
     )
 
 
 def _unknown_event(event: RawEvent) -> PromiseError:
-    name = ev.NAMES.get(event.type, "unknown")
-    hints = {
-        39: "SET PERSIST binlog_row_value_options = '' on the leader",
-        26: "the leader's own log lost events: make a fresh copy of the leader",
-    }
+    name = et.NAMES.get(event.type, "unknown")
     return PromiseError(
         f"event {event.type} ({name}) is not handled, and passing over it would lose a change",
         where=str(event.position),
-        hint=hints.get(event.type, "this leader writes what this version of cdc does not know"),
+        hint=et.FATAL.get(event.type, "this leader writes what this version of cdc does not know"),
     )
 
 

@@ -48,7 +48,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.take("EXCHANGE", "PARTITION"):
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
-        elif clause.peek() in ("DISCARD", "IMPORT"):
+        elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
         elif clause.take("ADD") and _numbers_rows(clause):
             doubts.append(_OWN_NUMBERS)

@@ -72,9 +72,11 @@ def _ask(cursor: Any, name: str) -> Leader:
         for setting, (wanted, mend) in _SETTINGS.items()
         if variables.get(setting, "") != wanted
     ]
-    grants = list(_missing_grants(cursor))
-    if problems or grants:
-        raise UserError("the leader cannot be followed: " + "; ".join(problems + grants), where=name)
+    problems += _missing_grants(cursor)
+    # Asked only of those who may know.
+    problems = problems or list(_unlogged_replica(cursor))
+    if problems:
+        raise UserError("the leader cannot be followed: " + "; ".join(problems), where=name)
     cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
@@ -131,6 +133,14 @@ def _missing_grants(cursor: Any) -> Iterator[str]:
             cursor.execute("SELECT CURRENT_USER()")
             user, host = cursor.fetchone()[0].rsplit("@", 1)
             yield f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
+
+
+def _unlogged_replica(cursor: Any) -> Iterator[str]:
+    """A replica may leave what it replicates out of its own binlog; then nobody behind it hears of it."""
+    cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
+    logs_all = all(value == "ON" for _, value in cursor.fetchall())
+    if not logs_all and _either(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+        yield "it is a replica whose log_replica_updates is OFF; start it with --log-replica-updates"
 
 
 def _either(cursor: Any, *statements: str) -> list[Any]:

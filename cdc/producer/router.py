@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
-from cdc.filters import Filters
+from cdc.filters import Filters, goes_by_name
 from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
@@ -263,10 +263,8 @@ def _text(value: object) -> str:
 
 
 def _places(effect: Effect) -> list[tuple[str, str | None]]:
-    # Routines, events and databases have no table name to filter by: their database decides.
-    by_name = effect.action.endswith(("Table", "View", "Index"))
-    places: list[tuple[str, str | None]] = [(effect.database, effect.name if by_name else None)]
-    return [*places, effect.to] if effect.to else places
+    places = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
+    return [(database, name if goes_by_name(effect.action) else None) for database, name in places]
 
 
 def _tables(effect: Effect) -> Iterator[tuple[str, str]]:

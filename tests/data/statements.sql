@@ -499,10 +499,10 @@ CREATE DEFINER = CURRENT_USER FUNCTION f2() RETURNS INT NO SQL SQL SECURITY DEFI
 CREATE FUNCTION fjs(a INT) RETURNS INT LANGUAGE JAVASCRIPT AS $$ let table = "it's"; return a; $$;
 -- -> CreateFunction s.fjs
 -- not run: MLE is a component of the Enterprise Edition
-CREATE FUNCTION soname() RETURNS STRING SONAME 'udf_example.so';
+CREATE FUNCTION soname RETURNS STRING SONAME 'udf_example.so';
 -- -> admin
 -- not run: there is no such library
-CREATE AGGREGATE FUNCTION IF NOT EXISTS agg RETURNS INTEGER SONAME 'udf_example.so';
+CREATE AGGREGATE FUNCTION IF NOT EXISTS returns RETURNS INTEGER SONAME 'udf_example.so';
 -- -> admin
 -- not run: there is no such library
 CREATE FUNCTION f3() RETURNS VARCHAR(9) NO SQL RETURN CONCAT('a', 'SONAME');

@@ -187,3 +187,18 @@ def test_dropping_tables_of_two_engines_at_once_is_one_statement(stage: Stage) -
     stage.apply()
     assert stage.execute("SHOW TABLES") == []
     assert executed(stage, 3)
+
+
+def test_a_routine_goes_with_its_database_though_only_tables_are_let_in(
+    tmp_path: Path, follower: MySql, kafka: Kafka
+) -> None:
+    name = "a_routine_goes"
+    stage = Stage.make(tmp_path, follower, kafka, name=name, filters={"include_tables": [f"{name}.t"]})
+    for statement, affects in (
+        ("CREATE TABLE t (i INT)", ("CreateTable", f"{name}/t")),
+        ("CREATE TABLE hidden (i INT)", ("CreateTable", f"{name}/hidden")),
+        ("CREATE PROCEDURE p() SELECT * FROM t", ("CreateProcedure", f"{name}/p")),
+    ):
+        stage.topic.send([stage.topic.query(statement, affects, database=name)])
+    stage.apply()
+    assert ledger(stage) == [(0, "done"), (1, "done"), (2, "not applied"), (3, "done")]

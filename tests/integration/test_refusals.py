@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pymysql
 import pytest
 
 from cdc.sandbox.kafka import Kafka
@@ -11,6 +12,8 @@ from tests.fix_sandbox import MySqlFactory
 from tests.programs import records, refused, run_well, write_profile
 
 pytestmark = pytest.mark.integration
+
+ER_STMT_CACHE_FULL = 1705
 
 
 def execute(server: MySql, *statements: str) -> None:
@@ -92,6 +95,65 @@ def test_a_setting_that_loses_changes(
 ) -> None:
     path = write_profile(tmp_path, mysql_server(option), kafka, name="setting")
     assert said in refused("cdc-producer", path)
+
+
+def test_a_replica_that_does_not_log_what_it_replicates(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    server = mysql_server("--log-replica-updates=OFF")
+    path = write_profile(tmp_path, server, kafka, name="replica", producer={"start": "now"})
+    run_well("cdc-producer", path, "--until-current")
+    execute(server, "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1")
+    assert "start it with --log-replica-updates" in refused("cdc-producer", path)
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (
+            ["SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO a VALUES (9, '{}', '')"],
+            "binlog_row_metadata = FULL",
+        ),
+        (["SET binlog_row_image = MINIMAL", "DELETE FROM a"], "SET PERSIST binlog_row_image = FULL"),
+        (["SET binlog_row_image = NOBLOB", "UPDATE a SET i = 9"], "SET PERSIST binlog_row_image = FULL"),
+        (["SET binlog_format = STATEMENT", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
+        (["SET binlog_format = MIXED", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
+        (
+            ["SET binlog_row_value_options = PARTIAL_JSON", "UPDATE a SET j = JSON_SET(j, '$.a', 2)"],
+            "SET PERSIST binlog_row_value_options = ''",
+        ),
+        (
+            [
+                "SET GLOBAL max_binlog_stmt_cache_size = 4096, GLOBAL binlog_stmt_cache_size = 4096",
+                "CREATE TABLE m (t LONGTEXT) ENGINE = MyISAM",
+                "INSERT INTO m VALUES (REPEAT('x', 100000)), (REPEAT('x', 100000))",
+            ],
+            "event 26 (Incident)",
+        ),
+    ],
+    ids=["metadata", "image", "noblob", "statement", "mixed", "partial-json", "incident"],
+)
+def test_a_setting_that_is_changed_later_stops_at_the_position(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, statements: list[str], said: str
+) -> None:
+    server = mysql_server()
+    path = write_profile(tmp_path, server, kafka, name=f"later-{server.port}")
+    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j JSON, t TEXT)")
+    execute(
+        server, """INSERT INTO d.a VALUES (1, '{"a": 1, "b": "a long enough text to be left in its place"}', 't')"""
+    )
+    run_well("cdc-producer", path, "--until-current")
+    with server.root(database="d") as connection, connection.cursor() as cursor:
+        for statement in statements:
+            try:
+                cursor.execute(statement)
+            except pymysql.err.OperationalError as error:
+                assert error.args[0] == ER_STMT_CACHE_FULL, statement
+        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert said in line
+    assert "at binlog.00000" in line
+    assert [record.sequence for record in records(path)][:3] == [0, 1, 2]
 
 
 def test_missing_grants_are_named_with_the_statement_that_gives_them(

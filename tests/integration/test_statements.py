@@ -9,7 +9,7 @@ from cdc.producer.ddl import Effect, classify
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.binlog import position, queries
-from tests.compare import content
+from tests.compare import content, databases
 from tests.fix_sandbox import MySqlFactory
 from tests.objects import objects, unnamed, unseen
 from tests.programs import json_lines, refused, run_well, write_profile
@@ -166,9 +166,9 @@ def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
     ("statement", "outcome"),
     [
         ("CREATE TABLE t SELECT * FROM hidden.a", "equal"),
-        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
+        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Unknown database"),
         ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES hidden.a (i))", "the follower refuses a statement: Failed"),
-        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Table 'hidden.a' doesn't exist"),
+        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Unknown database"),
         ("CREATE PROCEDURE t() SELECT * FROM hidden.a", "equal"),
         ("CREATE TRIGGER hidden.t BEFORE INSERT ON hidden.a FOR EACH ROW INSERT INTO seen VALUES (1)", "equal"),
         ("RENAME TABLE seen TO hidden.seen", "a statement crosses the border of the filters"),
@@ -200,21 +200,44 @@ def test_a_statement_that_names_what_the_filters_leave_out(
     assert content(follower, name) == content(leader, name)
 
 
+def test_a_dropped_database_takes_the_followers_own_tables_along(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql
+) -> None:
+    leader = mysql_server()
+    hidden = {"exclude_tables": ["whole.hidden"]}
+    path = write_profile(tmp_path, leader, kafka, name="whole", resource="whole", filters=hidden)
+    target = write_profile(tmp_path, follower, kafka, name="target", topic="whole", resource="whole")
+    execute(leader, "CREATE DATABASE whole", "CREATE TABLE whole.a (i INT)", "CREATE TABLE whole.hidden (i INT)")
+    run_well("cdc-producer", path, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    execute(follower, "CREATE TABLE whole.hidden (ours INT)")
+    execute(leader, "DROP DATABASE whole")
+    run_well("cdc-producer", path, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    assert "whole" not in databases(follower)
+
+
 def test_a_followers_own_defaults_change_no_table(
     tmp_path: Path, leader: MySql, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
-    follower = mysql_server("--default-storage-engine=MyISAM", "--sql-generate-invisible-primary-key=ON")
+    follower = mysql_server(
+        "--default-storage-engine=MyISAM", "--sql-generate-invisible-primary-key=ON", "--lc-time-names=de_DE",
+        "--auto-increment-increment=5", "--auto-increment-offset=2",
+    )  # fmt: skip
     path = write_profile(
         tmp_path, leader, kafka, name="defaults", producer={"start": "now"}, filters={"include_dbs": ["defaults"]}
     )
     run_well("cdc-producer", path, "--until-current")
     execute(leader, "CREATE DATABASE defaults", "CREATE TABLE defaults.a (i INT)", "INSERT INTO defaults.a VALUES (1)")
+    execute(leader, "ALTER TABLE defaults.a ADD m VARCHAR(9) DEFAULT (MONTHNAME('2024-05-06'))")
+    execute(leader, "CREATE TABLE defaults.c (i INT, n INT, KEY (n))", "INSERT INTO defaults.c VALUES (1, 0), (2, 0)")
+    execute(leader, "ALTER TABLE defaults.c MODIFY n INT AUTO_INCREMENT")
     execute(leader, "SET default_storage_engine = MyISAM", "CREATE TABLE defaults.b (i INT)")
     run_well("cdc-producer", path, "--until-current")
     target = write_profile(tmp_path, follower, kafka, name="other", topic="defaults")
     run_well("cdc-consumer", target, "--until-current")
     ours, theirs = content(follower, "defaults"), content(leader, "defaults")
-    assert ours["a"] == theirs["a"]
+    assert (ours["a"], ours["c"]) == (theirs["a"], theirs["c"])
     # The leader doesn't log the engine of a table that names none; a follower's tables must be transactional.
     assert "ENGINE=MyISAM" in theirs["b"]["definition"]
     assert "ENGINE=InnoDB" in ours["b"]["definition"]

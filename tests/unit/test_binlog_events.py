@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.position import Position
-from cdc.producer import events as ev
+from cdc.producer import event_types as ev
 from cdc.producer.binlog_events import BinlogEvents
-from cdc.producer.events import NAMES, RawEvent
+from cdc.producer.event_types import NAMES
+from cdc.producer.events import RawEvent
 from cdc.record import is_event
 
 SID = bytes.fromhex("3e11fa4771ca11e19e33c80aa9429562")

@@ -142,3 +142,8 @@ def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() 
     with pytest.raises(PromiseError, match="rows are numbered anew"):
         list(transaction(router(), alter))
     assert not list(transaction(router(filters=Filters(exclude_tables=("flvDb.a",))), alter))
+
+
+def test_an_event_is_renamed_by_the_filters_of_its_databases_alone() -> None:
+    rename = statement(Effect("RenameEvent", "flvDb", "e", ("flvDb", "hidden")))
+    assert records(transaction(router(filters=Filters(exclude_tables=("flvDb.hidden",))), rename))
