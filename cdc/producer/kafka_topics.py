@@ -95,7 +95,8 @@ class KafkaTopics:
         """Raise UserError where the records in the topics are not those that the commit log speaks of."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        if partitions and (names.topic in {topic for topic, _ in partitions}) != (names.layout == SINGLE):
+        written = {topic for topic, _ in partitions} - {names.events}  # which either layout may have
+        if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
                 "the commit log is of another layout",
                 where=f"profile key kafka.layout, topic {names.commits}",
