@@ -54,6 +54,11 @@ class Topics:
         object.__setattr__(self, "_own", re.compile("|".join(map(translate, self.tables)) or r"(?!)"))
 
     @property
+    def main(self) -> str:
+        """The topic that is there from the start and stands for all: that of the records, or else the commit log."""
+        return self.topic if self.layout == SINGLE else self.commits
+
+    @property
     def commits(self) -> str:
         """The commit log."""
         return self.topic + COMMITS

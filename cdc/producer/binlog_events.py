@@ -14,6 +14,7 @@ from struct import error as StructError
 from typing import Any
 from urllib.parse import quote
 
+from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
@@ -63,7 +64,7 @@ def _fields(event: RawEvent) -> Fields:
     read = _READERS.get(event.type, _length)
     try:
         return read(event)
-    except (ValueError, LookupError, StructError):
+    except (PromiseError, ValueError, LookupError, StructError):
         # Whether the stream can go on without it is for the decoder to say, which gets the event next.
         return _length(event)
 
