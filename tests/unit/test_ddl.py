@@ -38,6 +38,7 @@ def test_comments_space_case_and_quotes_change_nothing(form: Form, data: st.Data
     assert said_of(text, database=form.database, sql_mode=form.sql_mode) == form.expected
 
 
+QUOTES = {"'": "''"}
 BETWEEN = [
     " ",
     "\n",
