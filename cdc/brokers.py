@@ -1,11 +1,13 @@
 """Questions to the brokers from beside the stream: over a connection of their own, so that none disturbs the other."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 
+from cdc.commits import newest_commits
+from cdc.errors import CdcError
 from cdc.health import Check
 from cdc.service import LIBRDKAFKA
 
@@ -23,35 +25,32 @@ class Brokers:
         self._properties = properties | _RECONNECT
         self._admin: AdminClient | None = None
 
-    def check(self, topic: str) -> Check:
-        """Whether a broker answers and each partition of ``topic`` has a leader."""
+    def check(self, topics: Collection[str]) -> Check:
+        """Whether a broker answers and each partition of ``topics`` has a leader."""
         try:
-            found = self._client().list_topics(topic, timeout=_ANSWER_SECONDS).topics[topic]
+            known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
             return Check("kafka", False, f"no answer: {error.args[0].str()}")
-        errors = [found.error, *(partition.error for partition in found.partitions.values())]
-        troubles = [error for error in errors if error is not None]
-        if troubles:
-            return Check("kafka", False, f"topic {topic}: {troubles[0].str()}")
-        return Check("kafka", True, f"topic {topic} has a leader for {len(found.partitions)} partition(s)")
+        for name in sorted(topics):
+            if name not in known:
+                return Check("kafka", False, f"there is no topic {name}")
+            errors = [partition.error for partition in known[name].partitions.values() if partition.error is not None]
+            if errors:
+                return Check("kafka", False, f"topic {name}: {errors[0].str()}")
+        return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
-    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int] | None:
-        """For each (topic, partition) the offset after its last committed record; None where the brokers are away."""
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        wanted = {TopicPartition(topic, partition): latest for topic, partition in places}
-        if not wanted:
-            return {}
-        try:
-            asked = self._client().list_offsets(
-                wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_ANSWER_SECONDS
-            )
-            return {
-                (place.topic, place.partition): int(answer.result(_ANSWER_SECONDS).offset)
-                for place, answer in asked.items()
-            }
-        except (KafkaException, TimeoutError):
-            # That they are away is the health check's to say; a figure that is not known is left out.
+    def next_sequence(self, commits: str) -> int | None:
+        """The sequence after the last record that can be read, as the commit log ``commits`` says.
+
+        None where it does not say, or the brokers are away: that is the health check's to tell.
+        """
+        if not self.check([commits]).ok:
             return None
+        try:
+            newest = newest_commits(self._properties, commits)
+        except (KafkaException, CdcError):
+            return None
+        return newest.next_sequence if newest else None
 
     def _client(self) -> AdminClient:
         if self._admin is None:

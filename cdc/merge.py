@@ -42,8 +42,9 @@ class Merge(Generic[Lane, Item]):
     def rest(self) -> Iterator[Item]:
         """All items that wait, in order, whatever is missing between them."""
         for number in sorted(self._waiting):
-            self.next_number = number
-            yield from self.ready()
+            if number in self._waiting:
+                self.next_number = number
+                yield from self.ready()
 
     def lanes(self) -> set[Lane]:
         """The lanes in which items wait."""

@@ -31,7 +31,7 @@ class Activity(Protocol):
     def checks(self) -> Iterator[Check]: ...
 
     def line(self, *, rate: float) -> str:
-        """For a terminal; ``rate`` is in records a second. Empty before there is anything to say."""
+        """For a terminal; ``rate`` is in records a second."""
 
     def totals(self) -> dict[str, object]:
         """For the log; empty before there is anything to say."""
@@ -47,7 +47,7 @@ def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: C
         if metrics.port:
             endpoint = Endpoint.open(metrics.host, metrics.port, metrics=activity.metrics, checks=activity.checks)
             open_things.callback(endpoint.close)
-            log("listening", metrics=f"http://{metrics.host}:{metrics.port}/metrics")
+            log("listening", host=metrics.host, port=metrics.port)
         reporter = Reporter(activity, line=line, log=log)
         open_things.callback(_say_totals, activity, log)
         open_things.callback(reporter.close)

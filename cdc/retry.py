@@ -35,12 +35,15 @@ class Retry:
         """The servers were there; only an attempt that holds for a while ends the count, or ``success``."""
         self.succeeded = True
         if self.trouble:
-            self._log("the server is back", trouble=self.trouble)
+            self._log("no longer waiting", trouble=self.trouble)
         self.trouble = ""
 
     def success(self) -> None:
         """The servers answer: the next failure starts a new count."""
         self.connected()
+        self._count_anew()
+
+    def _count_anew(self) -> None:
         self._failing_since = None
         self._wait = _FIRST_WAIT
 
@@ -54,7 +57,7 @@ class Retry:
             raise UserError(error.what, where=error.where, hint=error.hint)
         now = time.monotonic()
         if self._waited_at is not None and now - self._waited_at > _HELD:
-            self.success()
+            self._count_anew()
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self._seconds:
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)

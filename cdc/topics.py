@@ -54,9 +54,19 @@ class Topics:
         object.__setattr__(self, "_own", re.compile("|".join(map(translate, self.tables)) or r"(?!)"))
 
     @property
+    def main(self) -> str:
+        """The topic that is there from the start and stands for all: that of the records, or else the commit log."""
+        return self.topic if self.layout == SINGLE else self.commits
+
+    @property
     def commits(self) -> str:
         """The commit log."""
         return self.topic + COMMITS
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Those that are there before any record: the commit log, and the records' topic where there is one for all."""
+        return (self.commits, self.topic) if self.layout == SINGLE else (self.commits,)
 
     @property
     def events(self) -> str:

@@ -11,7 +11,7 @@ _EXACT = {
     "decimal": "CAST({0} AS CHAR)",
     "json": "CONCAT(JSON_TYPE({0}), ' ', %s, ' ', %s, ' ', CAST({0} AS CHAR))",
     "enum": "CONCAT({0} + 0, ' ', {0})",
-    "set": "CONCAT({0} + 0, ' ', {0})",
+    "set": "CONCAT(CAST({0} AS UNSIGNED), ' ', {0})",
 }
 # The text of a document does not tell an INTEGER from a DECIMAL or a DATE from a string: the types of all members do.
 _TYPES = "COALESCE((SELECT JSON_ARRAYAGG(JSON_TYPE(v)) FROM JSON_TABLE({0}, '%s' COLUMNS (v JSON PATH '$')) m), '')"

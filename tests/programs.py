@@ -90,7 +90,8 @@ def json_lines(profile: Path) -> list[str]:
     """All records of the profile's topic as JSON text."""
     done = run("cdc-tail", profile, "-B", "--json")
     assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    # Not splitlines, which also ends a line at characters that JSON text has as they are, such as U+2028.
+    return done.stdout.split("\n")[:-1]
 
 
 def as_json(profile: Path) -> list[dict[str, Any]]:

@@ -50,7 +50,7 @@ def _consume(path: Path, *, until_current: bool) -> int:
     stop = stop_on_signals()
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
     brokers = Brokers(profile.kafka.properties())
-    activity = Activity(retry=retry, brokers=brokers, topic=profile.kafka.topic, follower=profile.database)
+    activity = Activity(retry=retry, brokers=brokers, commits=profile.kafka.topics().commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
         run(profile, retry=retry, activity=activity, until_current=until_current, stop=stop)
     return 0

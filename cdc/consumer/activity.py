@@ -30,14 +30,14 @@ _LOOK_SECONDS = 2.0  # a quiet topic is looked at several times in it
 class Activity:
     """Counts from the program's start.
 
-    ``retry`` says whether the follower is away just now; ``brokers``, about ``topic``, and ``follower`` are asked when
-    somebody looks.
+    ``retry`` says whether the follower is away just now; ``brokers`` and ``follower`` are asked when somebody looks.
+    ``commits`` is the topic in which the producer commits, and says up to where there are records.
     """
 
-    def __init__(self, *, retry: Retry, brokers: Brokers, topic: str, follower: Database) -> None:
+    def __init__(self, *, retry: Retry, brokers: Brokers, commits: str, follower: Database) -> None:
         self._retry = retry
         self._brokers = brokers
-        self._topic = topic
+        self._commit_log = commits
         self._follower = follower
         self._behind = Behind(look_seconds=_LOOK_SECONDS)
         self._applier: Applier | None = None
@@ -100,20 +100,14 @@ class Activity:
             yield _value("behind_seconds", what, behind)
         lag = self._lag()
         if lag is not None:
-            what = (
-                "Records in the topic not applied yet, at most: marks of Kafka transactions count too; 0 when drained."
-            )
+            what = "Records in Kafka that are not applied yet."
             yield _value("lag_records", what, lag)
 
     def _lag(self) -> int | None:
         if self._applier is None:
             return None
-        if self._behind.drained(monotonic=time.monotonic()):
-            # The mark that ends the last Kafka transaction stays behind whatever is applied.
-            return 0
-        applied = {(place.topic, place.number): offset for place, offset in self._offsets.items()}
-        ends = self._brokers.ends(applied)
-        return None if ends is None else sum(max(0, end - applied[place]) for place, end in ends.items())
+        following = self._brokers.next_sequence(self._commit_log)
+        return None if following is None else max(0, following - 1 - self._sequence)
 
     def checks(self) -> Iterator[Check]:
         """Whether the stream goes on, the follower answers and the topic can be read."""
@@ -125,7 +119,7 @@ class Activity:
             ago = time.monotonic() - self._applied_at
             yield Check("stream", True, f"sequence {self._sequence} applied, last commit {ago:.1f} s ago")
         yield self._ask_follower()
-        yield self._brokers.check(self._topic)
+        yield self._brokers.check({place.topic for place in self._offsets})
 
     def _ask_follower(self) -> Check:
         begun = time.monotonic()

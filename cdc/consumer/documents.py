@@ -14,9 +14,15 @@ from cdc.consumer.scalars import SCALARS, from_base64, quoted
 __all__ = ["document", "same_document", "typed_document"]
 
 _MOST_CARRIED = 4000  # a table has 4096 columns at most
-_VARBINARY, _BLOB, _BINARY, _BIT = 15, 252, 254, 16
+_VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
 _BLOBS = {249: "TINYBLOB", 250: "MEDIUMBLOB", 251: "LONGBLOB"}
-_CASTS = {"Date": "DATE", "Time": "TIME(6)", "DateTime": "DATETIME(6)", "UnsignedInteger": "UNSIGNED"}
+_CASTS = {
+    "Date": "DATE",
+    "Time": "TIME(6)",
+    "DateTime": "DATETIME(6)",
+    "SignedInteger": "SIGNED",
+    "UnsignedInteger": "UNSIGNED",
+}
 
 _Carried = list[tuple[str, str]]  # each column's type and the literal of its value
 
@@ -91,6 +97,8 @@ def _opaque(kind: int, content: str, carried: _Carried) -> str:
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal
+    if kind == _WIDE_TEXT:
+        return f"_ucs2 {literal}"  # any of these character sets has whole pairs of bytes, and this one takes all pairs
     if kind == _BLOB:
         # Expressions over BLOBs are of this type whatever their length, so that a column of it may be too short.
         return f"COALESCE({_carry('LONGBLOB', literal, carried)},x'')"

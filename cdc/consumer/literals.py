@@ -8,6 +8,9 @@ from cdc.values import NULL, Value
 __all__ = ["equal", "exact", "identifier", "literal", "quoted", "table_name"]
 
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
+# The error value of an ENUM, its number 0, reads as '' like a member '' does; only their numbers differ.
+_EMPTY_MEMBER: Value = {"Enum": ""}
+_SIGN = 1 << 63  # a SET with its 64th member is a negative number where it is compared
 
 
 def identifier(name: str) -> str:
@@ -33,9 +36,15 @@ def literal(value: Value) -> str:
 
 def equal(column: str, value: Value) -> str:
     """The condition by which a key finds its row: equality as the key's own collation has it, so an index serves."""
+    name = identifier(column)
     if value == NULL:
-        return f"{identifier(column)} IS NULL"
-    return f"{identifier(column)}={literal(value)}"
+        return f"{name} IS NULL"
+    if value == _EMPTY_MEMBER:
+        return f"{name}='' AND {name}+0<>0"
+    mask = value.get("Set", 0)
+    if isinstance(mask, int) and mask >= _SIGN:
+        return f"{name}={mask - 2 * _SIGN}"
+    return f"{name}={literal(value)}"
 
 
 def exact(column: str, value: Value) -> str:
@@ -59,10 +68,9 @@ def exact(column: str, value: Value) -> str:
         return f"{name}+0e0={text}{sign}"
     if tag in ("Json", "JsonTyped"):
         return same_document(name, text)
-    if tag == "Enum" and content in ("", 0):
-        # The error value reads as '' like a member '' does; only their numbers differ.
-        return f"{name}+0=0" if content == 0 else f"{name}='' AND {name}+0<>0"
-    return f"{name}={text}"
+    if tag == "Vector":
+        return f"HEX({name})=HEX({text})"  # vectors know no equality
+    return equal(column, value)
 
 
 def _zero(content: float) -> str:

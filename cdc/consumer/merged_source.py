@@ -37,9 +37,15 @@ class MergedSource:
         self._entry = b""
         self._out = 0
         self._until: int | None = None
+        self._waits_for: int | None = None
         self._missing: tuple[int, Mapping[Partition, int]] | None = None
         self.topics = reader.topics
         self.commit = reader.commit
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much has been read and waits for a record from another partition."""
+        return self._merge.bytes
 
     def topic(self) -> Topic | None:
         """The commit log, or None where there is none. Raises UserError where the brokers can't be reached."""
@@ -73,7 +79,8 @@ class MergedSource:
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
-                yield None
+                if not messages and self._drained():
+                    yield None
             self._balance()
             wait = 0.0 if messages else POLL_SECONDS
 
@@ -96,6 +103,12 @@ class MergedSource:
         record = Record.parse(value, where=f"{name}/{number}/{offset}")
         self._merge.add(place, record.sequence, Located(place, offset, record), size=len(value))
 
+    def _drained(self) -> bool:
+        """Whether there is no more right now; where a record is out but not here, said once for what came before."""
+        waits_for = self._merge.next_number if self._merge.next_number < self._out else None
+        said, self._waits_for = self._waits_for, waits_for
+        return waits_for is None or waits_for != said
+
     def _look_further(self) -> None:
         """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""
         if self._entry:
@@ -107,11 +120,7 @@ class MergedSource:
         if self._missing is None or self._missing[0] != sequence:
             ends = self._reader.written(self._partitions.values())
             self._missing = None if ends is None else (sequence, ends)
-        # Kafka ends a transaction in one partition after the other. Only when nothing that was written is hidden any
-        # more is it certain that the record is not there. In what is paused it cannot be (module merge).
-        elif all(
-            self._read.get(place, 0) >= end for place, end in self._missing[1].items() if place not in self._paused
-        ):
+        elif self._all_read(self._missing[1]):
             raise PromiseError(
                 f"a gap: sequence {sequence} is out, but in no topic",
                 where=f"the topics that {self._names.commits} names",

@@ -39,7 +39,7 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
     with session, _reader(profile) as reader:
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         preflight.connect(session, name=follower)
-        topic = _topic(source, names.topic, wait=not until_current, stop=stop)
+        topic = _topic(source, names.main, wait=not until_current, stop=stop)
         if topic is None:
             return
         checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)

@@ -33,6 +33,8 @@ _DELETE_ROWS = 1000
 # Some documents are subqueries, of which the server takes fewer than 2000 in one statement, and 500 at its best pace.
 _SUBQUERY, _SUBQUERY_BYTES = b"WITH RECURSIVE", PACKET_BYTES // 500
 
+_MEMBERS = frozenset({"Enum", "Set"})
+
 Generated = Callable[[Uri], frozenset[str]]
 
 
@@ -167,19 +169,30 @@ def _exact_deletes(step: Step) -> Iterator[Statement]:
 def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     record = step.record
     key = _key(record)
-    names = ",".join(identifier(record.columns[index]) for index in key)
-    head = f"DELETE FROM {table_name(record.uri)} WHERE ({names}) IN (".encode()
+    table = table_name(record.uri)
+    if any(
+        isinstance(value, dict) and value.keys() <= _MEMBERS for value in map(_before(step.changes[0]).__getitem__, key)
+    ):
+        # Numbers of members are not found by a row in a list of rows.
+        where = _matcher(record)
+        head, separator, tail = f"DELETE FROM {table} WHERE ", b" OR ", b""
+    else:
+        names = ",".join(identifier(record.columns[index]) for index in key)
+        head, separator, tail = f"DELETE FROM {table} WHERE ({names}) IN (", b",", b")"
+
+        def where(image: list[Value]) -> str:
+            return ",".join([literal(image[index]) for index in key])
 
     def row(change: Change) -> bytes:
-        image = _before(change)
-        return ("(" + ",".join([literal(image[index]) for index in key]) + ")").encode()
+        return f"({where(_before(change))})".encode()
 
-    for changes, rows in _chunks(step.changes, row, size=size - len(head) - 1, count=_DELETE_ROWS):
-        yield Statement(head + b",".join(rows) + b")", len(rows), changes)
+    size -= len(head.encode()) + len(tail)
+    for changes, rows in _chunks(step.changes, row, size=size, count=_DELETE_ROWS, between=len(separator)):
+        yield Statement(head.encode() + separator.join(rows) + tail, len(rows), changes)
 
 
 def _chunks(
-    changes: Sequence[Change], text: Callable[[Change], bytes], *, size: int, count: int
+    changes: Sequence[Change], text: Callable[[Change], bytes], *, size: int, count: int, between: int = 1
 ) -> Iterator[tuple[list[Change], list[bytes]]]:
     """Changes with their texts, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
 
@@ -196,7 +209,7 @@ def _chunks(
             run, texts, total = [], [], 0
         run.append(change)
         texts.append(content)
-        total += length + 1
+        total += length + between
     if texts:
         yield run, texts
 

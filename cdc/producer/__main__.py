@@ -54,7 +54,7 @@ def _run(path: Path, *, until_current: bool) -> int:
     activity = Activity(
         retry=retry,
         brokers=Brokers(settings.kafka.properties()),
-        topic=settings.kafka.topic,
+        topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
     with outside.shown(activity, metrics=settings.metrics, line=line, log=log):

@@ -5,7 +5,7 @@ happens here once a record. Other threads read the attributes as they stand.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
@@ -25,13 +25,13 @@ _HEARTBEATS = 3  # a leader that misses so many is not well
 class Activity:
     """Counts from the program's start, over lost connections.
 
-    ``retry`` says whether a server is away just now; ``brokers`` are asked about ``topic`` when somebody looks.
+    ``retry`` says whether a server is away just now; ``brokers`` are asked about ``topics`` when somebody looks.
     """
 
-    def __init__(self, *, retry: Retry, brokers: Brokers, topic: str, heartbeat_seconds: int) -> None:
+    def __init__(self, *, retry: Retry, brokers: Brokers, topics: Collection[str], heartbeat_seconds: int) -> None:
         self._retry = retry
         self._brokers = brokers
-        self._topic = topic
+        self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
         # A quiet leader's heartbeat says each time that there is nothing more; one may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
@@ -124,7 +124,7 @@ class Activity:
             yield Check("stream", True, f"at {self._entry.position}, last commit {ago:.1f} s ago")
             silence = time.monotonic() - self._source.heard_at
             yield Check("leader", silence <= self._longest_silence, f"last heard {silence:.1f} s ago")
-        yield self._brokers.check(self._topic)
+        yield self._brokers.check(self._topics)
 
     def line(self, *, rate: float) -> str:
         """For a terminal."""

@@ -14,14 +14,16 @@ from struct import error as StructError
 from typing import Any
 from urllib.parse import quote
 
+from cdc.errors import PromiseError
 from cdc.position import Position
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message
 
 __all__ = ["BinlogEvents"]
 
-_IN_RECORDS = frozenset({ev.QUERY, ev.TABLE_MAP, ev.WRITE_ROWS, ev.UPDATE_ROWS, ev.DELETE_ROWS})
+_IN_RECORDS = frozenset({et.QUERY, et.TABLE_MAP, et.WRITE_ROWS, et.UPDATE_ROWS, et.DELETE_ROWS})
 Fields = dict[str, Any]
 
 
@@ -49,7 +51,7 @@ class BinlogEvents:
         body = {
             "uri": self._uri,
             "bn_file": {"fileName": event.file, "offset": event.offset},
-            "event": {ev.NAMES.get(event.type, f"Type{event.type}"): _fields(event)},
+            "event": {et.NAMES.get(event.type, f"Type{event.type}"): _fields(event)},
         }
         value = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         described = json.dumps(header._asdict(), separators=(",", ":")).encode()
@@ -62,7 +64,7 @@ def _fields(event: RawEvent) -> Fields:
     read = _READERS.get(event.type, _length)
     try:
         return read(event)
-    except (ValueError, LookupError, StructError):
+    except (PromiseError, ValueError, LookupError, StructError):
         # Whether the stream can go on without it is for the decoder to say, which gets the event next.
         return _length(event)
 
@@ -132,14 +134,14 @@ def _nothing(event: RawEvent) -> Fields:
 
 
 _READERS: dict[int, Callable[[RawEvent], Fields]] = {
-    ev.ROTATE: _rotate,
-    ev.FORMAT_DESCRIPTION: _format_description,
-    ev.GTID: _gtid,
-    ev.ANONYMOUS_GTID: _gtid,
-    ev.GTID_TAGGED: _tagged_gtid,
-    ev.PREVIOUS_GTIDS: _previous_gtids,
-    ev.HEARTBEAT: _heartbeat,
-    ev.HEARTBEAT_V2: _heartbeat,
-    ev.XID: _xid,
-    ev.STOP: _nothing,
+    et.ROTATE: _rotate,
+    et.FORMAT_DESCRIPTION: _format_description,
+    et.GTID: _gtid,
+    et.ANONYMOUS_GTID: _gtid,
+    et.GTID_TAGGED: _tagged_gtid,
+    et.PREVIOUS_GTIDS: _previous_gtids,
+    et.HEARTBEAT: _heartbeat,
+    et.HEARTBEAT_V2: _heartbeat,
+    et.XID: _xid,
+    et.STOP: _nothing,
 }

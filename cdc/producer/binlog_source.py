@@ -21,6 +21,7 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import CdcError, Disconnected, PromiseError, UserError
 from cdc.position import GtidSet, Position
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.events import RawEvent
 
@@ -36,7 +37,7 @@ _HEAD_BYTES = 22
 _HEAD = Struct("<IB4xB4xII").unpack_from
 _new_event = tuple.__new__  # RawEvent(…) itself takes three times as long
 # Events that say nothing about the file or the connection.
-_PLAIN = frozenset({ev.QUERY, ev.XID, ev.TABLE_MAP, ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED, *ev.ROWS})
+_PLAIN = frozenset({et.QUERY, et.XID, et.TABLE_MAP, et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED, *et.ROWS})
 _FILE = re.compile(rb".+\.[0-9]{6,}")
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 
@@ -142,7 +143,7 @@ class BinlogSource:
         """
         events: list[RawEvent] = []
         data, at, arrived = self._data, 0, len(self._data)
-        file, last, plain = self._file, self._end, self._plain()
+        file, last, plain, sum_bytes = self._file, self._end, self._plain(), self._checksum or 0
         while arrived - at >= 4:
             whole_head = arrived - at >= _HEAD_BYTES
             length, status, kind, size, low = _HEAD(data, at) if whole_head else (*_LENGTH(data, at), 0xFE, 0, 0, 0)
@@ -150,8 +151,8 @@ class BinlogSource:
             if after > arrived:
                 break
             if kind in plain and _SMALLEST < after - at < _MAX_PACKET and not status:
-                body, end = data[at + 5 : after - _CHECKSUM_BYTES], last & ~0xFFFFFFFF | low
-                if end > last and crc32(body) == _LENGTH(data, after - _CHECKSUM_BYTES)[0]:
+                body, end = data[at + 5 : after - sum_bytes], last & ~0xFFFFFFFF | low
+                if end > last and (not sum_bytes or crc32(body) == _LENGTH(data, after - sum_bytes)[0]):
                     events.append(_new_event(RawEvent, (kind, body, file, end - size, end)))
                     at, last = after, end
                     continue
@@ -160,31 +161,33 @@ class BinlogSource:
             at = after
             if packet is not None:
                 events.append(self._event(packet))
-            file, last, plain = self._file, self._end, self._plain()
+            file, last, plain, sum_bytes = self._file, self._end, self._plain(), self._checksum or 0
         self._data, self._end = data[at:], last
         return events
 
     def _plain(self) -> frozenset[int]:
         """The types of events to which nothing unusual applies just now."""
-        return _PLAIN if self._checksum and not self._begun else frozenset()
+        return _PLAIN if self._checksum is not None and not self._begun else frozenset()
 
     def _event(self, packet: bytes) -> RawEvent:
         """The event in a packet; keeps track of the file, of the 64-bit offset and of the checksum algorithm."""
-        status = packet[0]
+        status = packet[0] if packet else None
         if status == 0xFF:
             raise self._refusal(packet)
         if status == 0xFE and len(packet) < 9:
             raise Disconnected("the leader ended the stream", where=self._name)
+        if status != 0 or len(packet) <= ev.HEADER_BYTES:
+            raise Disconnected("the leader sent something that is no event", where=self._name)
         kind, body = packet[5], packet[1:-_CHECKSUM_BYTES]
         summed = crc32(body) == int.from_bytes(packet[-_CHECKSUM_BYTES:], "little")
-        if kind == ev.FORMAT_DESCRIPTION:
+        if kind == et.FORMAT_DESCRIPTION:
             # A format description is summed whether or not it announces sums for the events that follow.
             self._checksum = _CHECKSUM_BYTES if body[-1] == 1 else 0
             damaged, data = not summed, body
         elif self._checksum is None:
             # The rotation that opens a dump comes before the format description: only the sum itself tells.
             data = body if summed else packet[1:]
-            damaged = kind != ev.ROTATE or _FILE.fullmatch(ev.rotate_name(data)) is None
+            damaged = kind != et.ROTATE or _FILE.fullmatch(ev.rotate_name(data)) is None
         else:
             data, damaged = (body, not summed) if self._checksum else (packet[1:], False)
         if damaged:
@@ -196,14 +199,14 @@ class BinlogSource:
         header = ev.header(data)
         end = self._end_of(kind, header)
         event = RawEvent(kind, data, self._file, end - header.event_length if end else 0, end)
-        if kind == ev.ROTATE:
+        if kind == et.ROTATE:
             following = ev.rotate(event)
             self._file, self._end = following.file, following.offset
         return event
 
     def _end_of(self, kind: int, header: ev.Header) -> int:
         """Where the event ends in its file; 0 for those that the leader makes up for the connection."""
-        if kind in (ev.HEARTBEAT, ev.HEARTBEAT_V2) or header.next_event_position == 0:
+        if kind in (et.HEARTBEAT, et.HEARTBEAT_V2) or header.next_event_position == 0:
             return 0
         end = self._end & ~0xFFFFFFFF | header.next_event_position
         if end < self._end:

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple, Protocol
 
 from cdc.position import Position
 from cdc.producer.ddl import Effect
-from cdc.producer.events import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS, RawEvent
+from cdc.producer.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
+from cdc.producer.events import RawEvent
 from cdc.producer.xa import Place
 
 __all__ = [

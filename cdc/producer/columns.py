@@ -238,7 +238,8 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> _Code:
     """ENUM by a table of ready JSON texts; SET by joining those of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     decode = text_decoder(column.charset)
-    if decode is None:
+    if decode is None or (column.type == SET and b"" in column.members):
+        # As text, a SET of the member '' alone would read like the empty set.
         return _Code(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
     texts = [encode_basestring(decode(member)) for member in column.members]
     if column.type == ENUM:

@@ -1,4 +1,4 @@
-"""The binlog events of MySQL 9.7: which are handled, which are harmless, and how those without rows read.
+"""How the events without rows read.
 
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
 """
@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.position import Position
+from cdc.producer.event_types import GTID, GTID_TAGGED, HEARTBEAT
 
 __all__ = [
-    "HANDLED",
-    "HARMLESS",
-    "NAMES",
     "Gtid",
     "Header",
     "Query",
@@ -27,37 +25,6 @@ __all__ = [
     "query",
     "rotate_name",
 ]
-
-QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
-TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
-GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
-XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
-
-HANDLED = frozenset(
-    {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
-    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
-)
-
-HARMLESS = {
-    STOP: "the server ended its log file in order; what follows starts with a new format description",
-    IGNORABLE: "marked by the server as safe to ignore",
-    ROWS_QUERY: "the text of the statement whose rows follow; the rows say it all",
-    PREVIOUS_GTIDS: "what earlier files held; the position comes from each transaction's own GTID",
-    TRANSACTION_CONTEXT: "group replication's certification data of a transaction that was committed",
-    VIEW_CHANGE: "group replication's membership change; no data",
-}
-
-NAMES = {
-    0: "Unknown", 1: "StartV3", 2: "Query", 3: "Stop", 4: "Rotate", 5: "Intvar", 6: "Load", 7: "Slave",
-    8: "CreateFile", 9: "AppendBlock", 10: "ExecLoad", 11: "DeleteFile", 12: "NewLoad", 13: "Rand", 14: "UserVar",
-    15: "FormatDescription", 16: "Xid", 17: "BeginLoadQuery", 18: "ExecuteLoadQuery", 19: "TableMap",
-    20: "WriteRowsV0", 21: "UpdateRowsV0", 22: "DeleteRowsV0", 23: "WriteRowsV1", 24: "UpdateRowsV1",
-    25: "DeleteRowsV1", 26: "Incident", 27: "Heartbeat", 28: "Ignorable", 29: "RowsQuery", 30: "WriteRows",
-    31: "UpdateRows", 32: "DeleteRows", 33: "Gtid", 34: "AnonymousGtid", 35: "PreviousGtids",
-    36: "TransactionContext", 37: "ViewChange", 38: "XaPrepare", 39: "PartialUpdateRows", 40: "TransactionPayload",
-    41: "HeartbeatV2", 42: "GtidTagged",
-}  # fmt: skip
 
 HEADER_BYTES = 19
 header_fields = Struct("<IBIIIH").unpack_from  # those of class Header

@@ -25,11 +25,11 @@ _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
 _DEEPEST = 100  # containers within one another, the server's own limit
-_LARGEST_INTEGER = (1 << 63) - 1  # a larger number in JSON text is unsigned to the server anyhow
+_LARGEST_SIGNED = (1 << 32) - 1  # the server's parser takes whole numbers for signed up to here, for unsigned beyond
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
-# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB
-_BYTES = frozenset({16, 15, 249, 250, 251, 252, _BINARY})
+# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is text of utf16, utf16le, ucs2 or utf32, as its bytes.
+_BYTES = frozenset({16, 15, 249, 250, 251, 252, 253, _BINARY})
 _LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
 _TEMPORAL_BYTES = 8
 
@@ -88,7 +88,7 @@ class _Document:
             return repr(number)
         if kind in _SIGNED:
             (number,) = _SIGNED[kind].unpack(self._take(at, _SIGNED[kind].size))
-            return str(number)
+            return str(number) if number <= _LARGEST_SIGNED else self._sql_integer("SignedInteger", number)
         if kind in _UNSIGNED:
             (number,) = _UNSIGNED[kind].unpack(self._take(at, _UNSIGNED[kind].size))
             return self._unsigned(number)
@@ -113,12 +113,12 @@ class _Document:
         raise ValueError(f"broken JSON document: unknown type {kind} with value {value}")
 
     def _unsigned(self, number: int) -> str:
-        if number > _LARGEST_INTEGER:
-            return str(number)
-        # The server's parser takes each number that fits for signed.
+        return str(number) if number > _LARGEST_SIGNED else self._sql_integer("UnsignedInteger", number)
+
+    def _sql_integer(self, tag: str, number: int) -> str:
         if not self._typed:
             raise _SqlMember
-        return f'{{"UnsignedInteger":{number}}}'
+        return f'{{"{tag}":{number}}}'
 
     def _sized(self, at: int) -> tuple[int, int]:
         """Where the bytes begin whose length stands at ``at``, seven bits a byte, and that length."""

@@ -55,7 +55,7 @@ class KafkaTopics:
 
         Raises UserError for one in which there is no total order, KafkaException.
         """
-        needed = {self.names.commits} | ({self.names.topic} if self.names.layout == SINGLE else set())
+        needed = set(self.names.first)
         known = self._known()
         for name in needed & known.keys():
             if len(known[name].partitions) != 1:

@@ -14,9 +14,10 @@ from cdc.errors import PromiseError
 from cdc.producer import events as ev
 from cdc.producer.events import RawEvent
 
-__all__ = ["payload"]
+__all__ = ["is_small", "payload"]
 
-_END, _COMPRESSION = 0, 2
+_END, _COMPRESSION, _UNCOMPRESSED_SIZE = 0, 2, 3
+_SMALL = 1_000_000  # bytes, uncompressed
 _ZSTD, _NONE = 0, 255
 _LENGTH_AT = 9  # of the event's length in its header
 
@@ -24,25 +25,39 @@ _LENGTH_AT = 9  # of the event's length in its header
 def payload(event: RawEvent) -> Iterator[RawEvent]:
     """The events of a compressed transaction, each with the position of the event that holds them.
 
-    They are decompressed one after the other: a large transaction takes no more memory than its largest event. Raises
-    PromiseError for an unknown compression or broken data.
+    They are decompressed one after the other: beyond its compressed bytes, which are not copied, a large transaction
+    takes no more memory than its largest event. Raises PromiseError for an unknown compression or broken data.
     """
-    data, at, compression = event.data, ev.HEADER_BYTES, _ZSTD
-    while True:
-        field, at = ev.packed_integer(data, at)
-        if field == _END:
-            break
-        length, at = ev.packed_integer(data, at)
-        if field == _COMPRESSION:
-            compression, _ = ev.packed_integer(data, at)
-        at += length
+    at, fields = _fields(event)
+    data, compression = event.data, fields.get(_COMPRESSION, _ZSTD)
     if compression == _NONE:
-        yield from _events(io.BytesIO(data[at:]), event)
+        plain = io.BytesIO(data)
+        plain.seek(at)
+        yield from _events(plain, event)
     elif compression == _ZSTD:
-        with zstandard.ZstdDecompressor().stream_reader(data[at:], read_across_frames=True) as stream:
+        with zstandard.ZstdDecompressor().stream_reader(memoryview(data)[at:], read_across_frames=True) as stream:
             yield from _events(stream, event)
     else:
         raise PromiseError(f"a transaction is compressed in an unknown way, {compression}", where=str(event.position))
+
+
+def is_small(event: RawEvent) -> bool:
+    """Whether the events of a compressed transaction are few enough to be had all at once."""
+    _, fields = _fields(event)
+    return fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
+
+
+def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
+    """Where the compressed events begin, and the numbers that stand before them."""
+    data, at = event.data, ev.HEADER_BYTES
+    fields: dict[int, int] = {}
+    while True:
+        field, at = ev.packed_integer(data, at)
+        if field == _END:
+            return at, fields
+        length, at = ev.packed_integer(data, at)
+        fields[field], _ = ev.packed_integer(data, at)
+        at += length
 
 
 def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from cdc.errors import Disconnected, PromiseError
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.events import RawEvent
@@ -25,13 +26,13 @@ def rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> Ite
     inside = False
     for events in source.chunks(stop):
         for event in _flat(events):
-            if event.type in (ev.GTID, ev.ANONYMOUS_GTID, ev.GTID_TAGGED):
+            if event.type in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
                 give_up = time.monotonic() + _FIND_SECONDS
                 here = (event.file, event.offset) == (place.file, place.offset)
                 inside = here if place.gtid is None else ev.gtid(event).gtid == place.gtid
-            elif inside and (event.type in ev.ROWS or event.type == ev.TABLE_MAP):
+            elif inside and (event.type in et.ROWS or event.type == et.TABLE_MAP):
                 yield event
-            elif inside and event.type == ev.XA_PREPARE:
+            elif inside and event.type == et.XA_PREPARE:
                 return
         if time.monotonic() > give_up:
             raise PromiseError(
@@ -44,7 +45,7 @@ def rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> Ite
 
 def _flat(events: Iterable[RawEvent]) -> Iterator[RawEvent]:
     for event in events:
-        if event.type == ev.TRANSACTION_PAYLOAD:
+        if event.type == et.TRANSACTION_PAYLOAD:
             yield from payload(event)
         else:
             yield event

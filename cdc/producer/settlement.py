@@ -27,9 +27,9 @@ from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_topics import KafkaTopics, hanging
 from cdc.record import Record
 from cdc.topic_tail import Partition, backwards, begin_offsets, newest, partition_name
-from cdc.topics import SINGLE
+from cdc.topics import SINGLE, Topics
 
-__all__ = ["AFTER", "SHOWN", "Settled", "settle"]
+__all__ = ["AFTER", "SHOWN", "Settled", "settle", "true_entry"]
 
 # Headers of the binlog's other events: the newest sequence that is out by then, and the newest event with a position.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -66,8 +66,10 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     # Compared also when nothing hangs: it may have been rolled back just before a crash.
     visible = _visible(properties, partitions, left, resource)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
-    shown = _shown(properties, [place for place in partitions if place[0] == topics.names.events])
-    entry = _entry_of(visible, shown, chain([committed] if committed else [], every), topics)
+    # Without such an entry there may be none to find, in a topic of any length.
+    events = (committed is not None and committed.shown) or (anyhow is not None and anyhow.shown)
+    shown = _shown(properties, (topics.names.events, 0)) if events else None
+    entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
     if left:
         _roll_back(producer, left)
         if hanging(properties, left):
@@ -98,12 +100,12 @@ def _visible(
     return seen | {place: _EXPIRED for place, begin in begins.items() if begin > 0}
 
 
-def _shown(properties: dict[str, Any], partitions: list[Partition]) -> Position | None:
-    for place in partitions[:1]:
-        for message in backwards(properties, place):
-            text = _mark(message, SHOWN)
-            if text is not None:
-                return Position.parse(text) if text else None
+def _shown(properties: dict[str, Any], partition: Partition) -> Position | None:
+    """The newest of the binlog's other events with a position that readers can see."""
+    for message in backwards(properties, partition):
+        text = _mark(message, SHOWN)
+        if text is not None:
+            return Position.parse(text) if text else None
     return None
 
 
@@ -128,8 +130,8 @@ def _sequence(message: Message, resource: str) -> int:
     return record.sequence
 
 
-def _entry_of(
-    visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], topics: KafkaTopics
+def true_entry(
+    visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
     """The entry with the most records below which all can be seen.
 
@@ -142,7 +144,7 @@ def _entry_of(
     for entry in entries:
         announced = max(announced, entry.next_sequence - 1)
         better = found is None or entry.next_sequence > found.next_sequence
-        if better and _all_visible(entry, visible, topics) and _all_shown(entry, shown):
+        if better and _all_visible(entry, visible, names) and _all_shown(entry, shown):
             found = entry
         if found is not None and announced >= top:
             return found
@@ -150,15 +152,15 @@ def _entry_of(
         return None
     raise PromiseError(
         f"no entry of the commit log stands for the records up to sequence {top}",
-        where=f"topic {topics.names.commits}",
+        where=f"topic {names.commits}",
         hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
     )
 
 
-def _all_visible(entry: Entry, visible: Mapping[Partition, int], topics: KafkaTopics) -> bool:
+def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) -> bool:
     seen = {partition_name(place): sequence for place, sequence in visible.items()}
     # The one partition of layout "single" has every record, so its entries do not say so.
-    single = {f"{topics.names.topic}/0": entry.next_sequence - 1} if topics.names.layout == SINGLE else {}
+    single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
     return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
 
 

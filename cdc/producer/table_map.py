@@ -18,7 +18,8 @@ _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255})
 _TWO_BYTE_META = frozenset({15, 16, 246, 247, 248, 253, 254})
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
-_CHARACTER = frozenset({15, 252, 253, 254})
+# The server counts VECTOR (242) among the character columns, with the collation binary.
+_CHARACTER = frozenset({15, 242, 252, 253, 254})
 
 
 @dataclass(frozen=True, slots=True)

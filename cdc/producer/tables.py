@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from struct import error as StructError
 
 from cdc.errors import PromiseError
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.changes import Rows, TableShape
 from cdc.producer.columns import row_decoder
@@ -17,7 +18,7 @@ from cdc.producer.table_map import Table, table_map, table_name
 
 __all__ = ["Tables"]
 
-_OPERATIONS = {ev.WRITE_ROWS: "Add", ev.UPDATE_ROWS: "Update", ev.DELETE_ROWS: "Delete"}
+_OPERATIONS = {et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete"}
 _STATEMENT_END = 0x01
 _MOST_SHAPES = 10_000
 _UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
@@ -81,10 +82,10 @@ class Tables:
         at = table.rows_at[kind]
         if data[27:at] not in table.whole_images:
             at = _after_bitmaps(event, table)
-        decode = table.update if kind == ev.UPDATE_ROWS else table.insert
+        decode = table.update if kind == et.UPDATE_ROWS else table.insert
         try:
             rows = decode(data, at)
-        except (ValueError, IndexError, KeyError, StructError) as error:
+        except (ValueError, LookupError, OverflowError, StructError) as error:
             raise PromiseError(
                 f"a row of {table.database}.{table.name} cannot be read: {error}",
                 where=str(event.position),
@@ -103,7 +104,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     start = 27 + int.from_bytes(data[27:29], "little")
     columns, at = ev.packed_integer(data, start)
     width = (columns + 7) // 8
-    images = 2 if event.type == ev.UPDATE_ROWS else 1
+    images = 2 if event.type == et.UPDATE_ROWS else 1
     missing = 0
     for image in range(images):
         missing |= ~int.from_bytes(data[at + image * width : at + (image + 1) * width], "little")

@@ -50,14 +50,13 @@ def span(kafka: Kafka) -> Span:
     """
     names, where = kafka.topics(), f"Kafka at {kafka.bootstrap_servers}"
     properties = {**kafka.properties(), "log_level": 0}
-    main = names.commits if names.layout == PER_TABLE else names.topic
     try:
         topics = AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics
-        if main not in topics:
-            raise UserError(f"no such topic: {main}", where=where, hint="start cdc-producer, which creates it")
+        if names.main not in topics:
+            raise UserError(f"no such topic: {names.main}", where=where, hint="start cdc-producer, which creates it")
         if names.layout == PER_TABLE:
-            return _span_of_many(properties, main)
-        partitions = [(main, number) for number in topics[main].partitions]
+            return _span_of_many(properties, names.main)
+        partitions = [(names.main, number) for number in topics[names.main].partitions]
         return Span(_ranges(properties, partitions))
     except KafkaException as error:
         raise UserError(

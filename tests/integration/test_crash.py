@@ -67,13 +67,20 @@ class Supervised:
                 self._stop.wait(0.2)
 
 
+@pytest.mark.parametrize("layout", ["single", "per_table"])
 def test_random_kills(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    mysql_server: MySqlFactory,
+    kafka_broker: KafkaFactory,
+    capsys: pytest.CaptureFixture[str],
+    layout: str,
 ) -> None:
     chance = random.Random(SEED)
     leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
-    source = write_profile(tmp_path, leader, kafka, name="producer", topic="crash", producer={"commit_records": 200})
-    target = write_profile(tmp_path, follower, kafka, name="consumer", topic="crash")
+    topics = {"layout": layout, "partitions": 2 if layout == "per_table" else 1}
+    limits = {"commit_records": 200}
+    source = write_profile(tmp_path, leader, kafka, name="producer", topic="crash", kafka=topics, producer=limits)
+    target = write_profile(tmp_path, follower, kafka, name="consumer", topic="crash", kafka=topics)
     with Load(leader, seed=SEED) as load, supervised(tmp_path, source, target) as programs:
         victims: list[MySql | Kafka | Supervised] = [leader, follower, kafka, *programs]
         for number in range(KILLS):
@@ -95,7 +102,8 @@ def test_random_kills(
     differences += [f"table {name}" for name in here | there if here.get(name) != there.get(name)]
     with capsys.disabled():
         transactions = sum(record.last for record in found)
-        print(f"\n{KILLS} kills, {transactions} transactions, {len(found)} records, {len(differences)} differences")
+        print(f"\n{layout}: {KILLS} kills, {transactions} transactions, {len(found)} records")
+        print(f"{len(differences)} differences")
     assert differences == [], f"CDC_SEED={SEED}"
 
 

@@ -33,7 +33,7 @@ def port() -> int:
     return free_port()
 
 
-def producer_profile(folder: Path, leader: MySql, kafka: Kafka, name: str, port: int, **tables: object) -> Path:
+def producer_profile(folder: Path, leader: MySql, kafka: Kafka, name: str, port: int, /, **tables: object) -> Path:
     """From now on, and only the database ``name``."""
     given = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}, "metrics": {"port": port}} | tables
     path = write_profile(folder, leader, kafka, name=name, resource=name, **given)
@@ -42,7 +42,7 @@ def producer_profile(folder: Path, leader: MySql, kafka: Kafka, name: str, port:
     return path
 
 
-def consumer_profile(source: Path, follower: MySql, kafka: Kafka, port: int, **tables: object) -> Path:
+def consumer_profile(source: Path, follower: MySql, kafka: Kafka, port: int, /, **tables: object) -> Path:
     """Applies what the producer with ``source`` writes."""
     name, topic = f"{source.stem}_consumer", source.stem
     given = {"metrics": {"port": port}} | tables
@@ -95,7 +95,7 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
             cursor.execute("LOCK TABLES applied.a READ")
             execute(leader, "INSERT INTO applied.a VALUES (9, 'late', 1)", "INSERT INTO applied.a VALUES (10, 'l', 1)")
             run_well("cdc-producer", source, "--until-current")
-            until(lambda: scrape(port)["cdc_consumer_lag_records"] > 0, what="lag")
+            until(lambda: scrape(port)["cdc_consumer_lag_records"] == 2, what="lag")
             until(lambda: scrape(port)["cdc_consumer_behind_seconds"] > 0, what="seconds behind")
             assert scrape(port)["cdc_consumer_sequence"] == 7
         until(lambda: scrape(port)["cdc_consumer_sequence"] == 9, what="the rows that the lock held up")
@@ -106,6 +106,20 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
     assert found["cdc_consumer_statements_total"] == 1
     assert found["cdc_consumer_apply_seconds_count"] >= 2
     assert found["cdc_consumer_behind_seconds"] == found["cdc_consumer_retries_total"] == 0
+
+
+def test_with_a_topic_for_each_table(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    layout = {"layout": "per_table", "prefix": "own."}
+    ports = free_port(), free_port()
+    source = producer_profile(tmp_path, leader, kafka, "split", ports[0], kafka=layout)
+    target = consumer_profile(source, follower, kafka, ports[1], kafka=layout)
+    execute(leader, "CREATE TABLE split.b (i INT PRIMARY KEY)", "INSERT INTO split.b VALUES (1)")
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        until(lambda: scrape(ports[1]).get("cdc_consumer_sequence") == 3, what="all applied")
+        assert healthy(ports[0])
+        assert healthy(ports[1])
+        assert "own.split_b" in health(ports[1])[1]["kafka"]["says"]
+        assert scrape(ports[1])["cdc_consumer_lag_records"] == 0
 
 
 @pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer"])
@@ -274,7 +288,7 @@ def test_the_log_tells_what_an_operator_asks(tmp_path: Path, mysql_server: MySql
         events = [json.loads(process.stderr.readline())["event"]]
         while events[-1] != "replicating":
             events.append(json.loads(process.stderr.readline())["event"])
-        assert events[-2:] == ["the server is back", "replicating"]
+        assert events[-2:] == ["no longer waiting", "replicating"]
         process.send_signal(signal.SIGTERM)
         last = json.loads(process.stderr.readline())
         assert process.wait(30) == 0

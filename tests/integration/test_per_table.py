@@ -1,16 +1,28 @@
 """A topic a table, on real servers: what goes where, resumed after kills, back in order on the follower and for all."""
 
 import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
 
+from cdc import topic_tail
+from cdc.consumer import merged_source
+from cdc.consumer.kafka_reader import KafkaReader
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from cdc.topics import Topics
 from tests.compare import content
-from tests.programs import records, run_well, write_profile
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.programs import records, refused, run_well, running, write_profile
+from tests.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -50,7 +62,9 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    name = request.node.originalname.removeprefix("test_").replace("_", "")[:40]
+    name = request.node.originalname.removeprefix("test_").replace("_", "")[:40] + str(
+        getattr(request, "param_index", "")
+    )
     return Stage(tmp_path, leader, follower, kafka, name, **getattr(request, "param", {}))
 
 
@@ -74,7 +88,7 @@ def read(kafka: Kafka, topic: str) -> list[tuple[int, str, dict[str, str], dict[
         if message.error():
             ended += 1
             continue
-        headers = {name: json.loads(text) for name, text in message.headers() or []}
+        headers = {name: json.loads(text) for name, text in message.headers() or [] if name.startswith("mysql_")}
         found.append((message.partition(), (message.key() or b"").decode(), headers, json.loads(message.value())))
     consumer.close()
     return found
@@ -123,3 +137,286 @@ def test_each_table_has_its_topic_and_the_follower_the_order(stage: Stage) -> No
     run_well("cdc-producer", stage.producer, "--until-current")
     run_well("cdc-consumer", stage.consumer, "--until-current")
     assert content(stage.leader, name) == content(stage.follower, name)
+
+
+@pytest.mark.parametrize("stage", [{"partitions": 3}], indirect=True)
+def test_partitions_are_merged_again(stage: Stage) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
+    for number in range(10):
+        stage.execute(f"INSERT INTO a VALUES ({number})", f"UPDATE a SET i = i + 100 WHERE i = {number}")
+    stage.execute("INSERT INTO b VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    held = stage.messages(f"{stage.name}_a")
+    assert {partition for partition, *_ in held} == {0, 1, 2}
+    assert sorted(value["sequence"] for _, _, _, value in held) == [0, *range(2, 22)]
+    assert [record.sequence for record in records(stage.producer)] == list(range(23))
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
+def test_a_running_pair_meets_new_tables_and_kills(stage: Stage) -> None:
+    """New topics in the middle of a run, both programs killed at any moment: the follower ends as the leader."""
+    done = threading.Event()
+
+    def load() -> None:
+        for number in range(40):
+            table = f"t{number % 12}"
+            stage.execute(
+                f"CREATE TABLE IF NOT EXISTS {table} (i INT PRIMARY KEY, n INT)",
+                "BEGIN",
+                *(f"INSERT INTO t{other} VALUES ({number}, {other})" for other in range(min(number, 11) + 1)),
+                "COMMIT",
+            )
+        done.set()
+
+    kills = 0
+    with threading_of(load):
+        while not done.is_set():
+            with (
+                running("cdc-producer", stage.producer) as producer,
+                running("cdc-consumer", stage.consumer) as consumer,
+            ):
+                before = end_offset_of(stage)
+                until(lambda before=before: done.is_set() or end_offset_of(stage) > before + 3, what="commits")
+                for process in (producer, consumer):
+                    process.send_signal(signal.SIGKILL)
+                    process.wait()
+                kills += 1
+    run_well("cdc-producer", stage.producer, "--until-current")
+    found = records(stage.producer)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert kills >= 2
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
+def test_names_that_collide_or_that_kafka_forbids(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory
+) -> None:
+    leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
+    long = "я" * 64
+    names = [("a", "b_c"), ("a_b", "c"), ("a", "B_c"), ("a", "b.c"), ("a", "é x"), (long, long), ("a", "commits")]
+    for database, table in names:
+        execute(leader, f"CREATE DATABASE IF NOT EXISTS `{database}`", f"CREATE TABLE `{database}`.`{table}` (i INT)")
+        execute(leader, f"INSERT INTO `{database}`.`{table}` VALUES ({len(table)})")
+    source = write_profile(tmp_path, leader, kafka, name="source", topic="a", kafka={"layout": "per_table"})
+    target = write_profile(tmp_path, follower, kafka, name="target", topic="a", kafka={"layout": "per_table"})
+    run_well("cdc-producer", source, "--until-current")
+    run_well("cdc-consumer", target, "--until-current")
+    topics = [name for name in kafka.admin().list_topics(timeout=10).topics if not name.startswith("_")]
+    assert len(topics) == len(names) + 2
+    assert {"a_b_c", "a_B_c", "a.commits", "mysql_binlog_events"} < set(topics)
+    for database in ("a", "a_b", long):
+        assert content(leader, database) == content(follower, database)
+
+
+def test_another_leaders_topics_are_refused(stage: Stage, mysql_server: MySqlFactory, tmp_path: Path) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    other = mysql_server()
+    execute(other, f"CREATE DATABASE {stage.name}", f"CREATE TABLE {stage.name}.a (i INT PRIMARY KEY)")
+    keys = {
+        "layout": "per_table",
+        "prefix": f"{stage.name}.",
+        "topic": f"{stage.name}-2",
+        "tables": [f"{stage.name}.*"],
+    }
+    path = write_profile(tmp_path, other, stage.kafka, name="other", resource="other", kafka=keys)
+    line = refused("cdc-producer", path, "--until-current")
+    assert "messages that this producer did not write" in line
+    assert "kafka.prefix" in line
+    assert {value["uri"].split("/")[2] for *_, value in stage.messages(f"{stage.name}_a")} == {stage.name}
+
+
+def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: Stage) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    single = stage.profile("single", stage.leader, layout="single")
+    assert "another layout" in refused("cdc-producer", single, "--until-current")
+    topic = f"{stage.name}.{stage.name}_a"
+    admin = stage.kafka.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    until(lambda: topic not in admin.list_topics(timeout=10).topics, what="the topic's end")
+    assert "it was deleted" in refused("cdc-producer", stage.producer, "--until-current")
+    assert "deleted, or made anew" in refused("cdc-consumer", stage.consumer, "--until-current")
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    assert "deleted or emptied" in refused("cdc-producer", stage.producer, "--until-current")
+    assert "deleted, or made anew" in refused("cdc-consumer", stage.consumer, "--until-current")
+
+
+def test_a_gap_stops_the_consumer(stage: Stage) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
+    stage.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    admin = stage.kafka.admin()
+    place = TopicPartition(f"{stage.name}.{stage.name}_a", 0, 1)
+    (deleted,) = admin.delete_records([place]).values()
+    deleted.result(30)
+    line = refused("cdc-consumer", stage.consumer, "--until-current", status=3)
+    assert "a gap: sequence 0 is out, but in no topic" in line
+
+
+def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: Stage) -> None:
+    """Readers see a part of a transaction: what is missing is written again, and what they see is not."""
+    shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
+    other = stage.profile("shadow", stage.leader, **shadow)
+    run_well("cdc-producer", other, "--until-current")
+    stage.execute(
+        "CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (0)"
+    )
+    for path in (stage.producer, other):
+        run_well("cdc-producer", path, "--until-current")
+    # A second stream of the same leader has the very messages that ours would have next.
+    before = {topic: len(raw(stage.kafka, topic)) for topic in tables(stage, shadow["prefix"])}
+    stage.execute("BEGIN", "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)", "UPDATE a SET i = 2", "COMMIT")
+    run_well("cdc-producer", other, "--until-current")
+    seen, hidden = (raw(stage.kafka, topic)[before[topic] :] for topic in tables(stage, shadow["prefix"]))
+    (*_, entry) = raw(stage.kafka, f"{shadow['topic']}.commits")
+    entry = (entry[0], entry[1].replace(shadow["prefix"].encode(), f"{stage.name}.".encode()))
+    ours = tables(stage, f"{stage.name}.")
+    leave_half(stage, seen={ours[0]: seen}, hidden={ours[1]: hidden, f"{stage.name}.commits": [entry]})
+    assert [len(raw(stage.kafka, topic)) for topic in ours] == [3, 2]
+
+    stage.execute("INSERT INTO a VALUES (3)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    found = records(stage.producer)
+    assert [record.sequence for record in found] == list(range(7))
+    assert sum(len(raw(stage.kafka, topic)) for topic in ours) == 7
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
+def tables(stage: Stage, prefix: str) -> list[str]:
+    return [f"{prefix}{stage.name}_{table}" for table in "ab"]
+
+
+Raw = tuple[bytes | None, bytes]
+
+
+def raw(kafka: Kafka, topic: str) -> list[Raw]:
+    """Key and value of a topic's committed messages in its first partition."""
+    found = topic_tail.backwards({"bootstrap.servers": kafka.bootstrap_servers}, (topic, 0))
+    return [(message.key(), message.value() or b"") for message in found][::-1]
+
+
+def leave_half(stage: Stage, *, seen: dict[str, list[Raw]], hidden: dict[str, list[Raw]]) -> None:
+    """What a broker leaves that lost some of a transaction's ends: ``seen`` is committed, ``hidden`` has no end."""
+    name = f"cdc-producer:{stage.name}:{stage.name}"
+    producer = Producer({"bootstrap.servers": stage.kafka.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions()
+    for topics in (seen, hidden):
+        producer.begin_transaction()
+        for topic, messages in topics.items():
+            for key, value in messages:
+                producer.produce(topic, value, key)
+        producer.flush()
+        if topics is seen:
+            producer.commit_transaction()
+
+
+@pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
+def test_the_binlogs_other_events_are_shown_once_each(stage: Stage) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)")
+    for number in range(3):
+        stage.execute(f"INSERT INTO a VALUES ({number})", "FLUSH BINARY LOGS", "SET binlog_rows_query_log_events = ON",
+                      f"UPDATE a SET i = i + 10 WHERE i = {number}")  # fmt: skip
+        with running("cdc-producer", stage.producer) as producer:
+            until(lambda number=number: len(records(stage.producer)) == 3 + 2 * number, what="the changes")
+            producer.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
+            producer.wait()
+    run_well("cdc-producer", stage.producer, "--until-current")
+
+    shown = [value for _, _, _, value in stage.messages("mysql_binlog_events") if "event" in value]
+    assert all(value["uri"] == f"flv://{stage.name}" and "sequence" not in value for value in shown)
+    placed = [
+        (value["bn_file"]["fileName"], value["bn_file"]["offset"]) for value in shown if value["bn_file"]["offset"]
+    ]
+    assert len(placed) == len(set(placed))
+    assert placed == sorted(placed)
+    # Before the first transaction that is ours, the leader sends its file's head alone.
+    first = next(
+        (value["bn_file"]["fileName"], value["bn_file"]["offset"]) for value in shown if "Gtid" in value["event"]
+    )
+    assert set(server_events(stage.leader, first=first)) <= set(placed)
+    kinds = {next(iter(value["event"])) for value in shown}
+    assert {"Rotate", "FormatDescription", "PreviousGtids", "Gtid", "Xid", "RowsQuery"} <= kinds
+    (rows_query, *_) = [value["event"]["RowsQuery"] for value in shown if "RowsQuery" in value["event"]]
+    assert rows_query == {"length": 1 + len("UPDATE a SET i = i + 10 WHERE i = 0")}
+    assert [record.sequence for record in records(stage.producer)] == list(range(7))
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
+def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[str, int]]:
+    """Where the server says that its events of the kinds that are shown begin, from ``first`` on."""
+    kinds = {"Rotate", "Format_desc", "Previous_gtids", "Gtid", "Xid", "Rows_query"}
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOGS")
+        for file in [row[0] for row in cursor.fetchall() if row[0] >= first[0]]:
+            cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
+            yield from ((file, row[1]) for row in cursor.fetchall() if row[2] in kinds and (file, row[1]) >= first)
+
+
+def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = Topics("ahead", layout="per_table", prefix="ahead.")
+    first, second = names.of_table("d", "a"), names.of_table("d", "b")
+    # Whichever is read first has to wait for the other.
+    held = {first: [*range(4000), *range(12_000, 16_000)], second: [*range(4000, 12_000)]}
+    written(kafka, names, held)
+    monkeypatch.setattr(merged_source, "_MOST_BYTES", 50_000)
+    with reader(kafka) as connection:
+        source = merged_source.MergedSource(connection, names)
+        topic = source.topic()
+        assert topic is not None
+        source.start(topic, {}, sequence=0, until_current=True)
+        found, most = [], 0
+        for located in source.records(threading.Event()):
+            most = max(most, source.waiting_bytes)
+            if located is not None:
+                found.append(located.record.sequence)
+    assert found == list(range(16_000))
+    # One list of messages more than the limit, at most: 1000 of some 200 bytes.
+    assert 50_000 < most < 400_000
+
+
+def reader(kafka: Kafka) -> KafkaReader:
+    return KafkaReader(bootstrap_servers=kafka.bootstrap_servers, group="reader", properties={}, retry_seconds=10)
+
+
+def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
+    """Topics with records of these sequences, and a commit log that speaks of them."""
+    admin = kafka.admin()
+    for made in admin.create_topics([NewTopic(name, 1, 1) for name in (*held, names.commits)]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": names.topic})
+    producer.init_transactions()
+    producer.begin_transaction()
+    for topic, sequences in held.items():
+        for sequence in sequences:
+            record = {
+                "uri": "flv://srv/d/t",
+                "sequence": sequence,
+                "bn_file": {"fileName": "binlog.000001", "offset": 4},
+                "transaction": {"id": f"u:{sequence + 1}", "index": 0, "last": True, "ts_us": 0},
+                "columns": [],
+                "operation": {"Add": {"rows": []}},
+            }
+            producer.produce(topic, json.dumps(record).encode())
+            producer.poll(0)
+    entry = {"next_sequence": sum(map(len, held.values())), "counts": {f"{topic}/0": 1 for topic in held}}
+    producer.produce(names.commits, json.dumps(entry).encode())
+    producer.commit_transaction()
+
+
+def end_offset_of(stage: Stage) -> int:
+    return topic_tail.end_offset({"bootstrap.servers": stage.kafka.bootstrap_servers}, f"{stage.name}.commits")
+
+
+@contextmanager
+def threading_of(work: Callable[[], None]) -> Iterator[None]:
+    """``work`` in a thread, to its end."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        yield
+        future.result()

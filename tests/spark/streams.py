@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.position import ddl_gtid
+from cdc.record import Uri
+from cdc.topics import Topics
 
 Part = dict[str, Any]
 
@@ -163,6 +165,33 @@ def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
         for offset, message in enumerate(stream.messages)
     ]
     return spark.createDataFrame(rows, "side STRING, partition STRING, offset BIGINT, value BINARY")
+
+
+def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> None:
+    """Make topics of two partitions, one a table, that hold ``messages`` and events, and a commit log that says so.
+
+    One more message is committed, but the commit log does not stand for it yet: a reader sees a part of a transaction.
+    """
+    *records, beyond = [*messages, '{"sequence": 1000000}']
+    admin = AdminClient({"bootstrap.servers": brokers})
+    placed = [(_topic_of(json.loads(record), names), number % 2, record) for number, record in enumerate(records)]
+    topics = {topic for topic, _, _ in placed} | {names.events}
+    for made in admin.create_topics([NewTopic(topic, 2) for topic in topics] + [NewTopic(names.commits, 1)]).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": brokers, "transactional.id": names.commits})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for topic, partition, record in [*placed, (placed[-1][0], 0, beyond)]:
+        producer.produce(topic, record.encode(), partition=partition)
+        producer.produce(names.events, b'{"uri":"flv://any","bn_file":{},"event":{"Stop":{}}}', partition=0)
+    counts = {f"{topic}/{number}": 1 for topic in topics for number in (0, 1)}
+    producer.produce(names.commits, json.dumps({"next_sequence": len(records), "counts": counts}).encode())
+    producer.commit_transaction(30)
+
+
+def _topic_of(record: dict[str, Any], names: Topics) -> str:
+    uri = Uri.parse(record["uri"])
+    return names.events if uri.table is None else names.of_table(uri.database, uri.table)
 
 
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:

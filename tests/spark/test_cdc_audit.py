@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc.profile import load
 from cdc.sandbox.jars import spark_connector_jars
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.__main__ import command
 from cdc.spark.report import Audit
 from tests.programs import BIN, refused, run
-from tests.spark.streams import Stream, Table, publish, tutorial
+from tests.spark.streams import Stream, Table, publish, publish_per_table, tutorial
 
 pytestmark = pytest.mark.spark
 
@@ -59,6 +60,26 @@ def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
     assert told["leader"]["records"] == 9
     assert "no drift at sequence 8</h1>" in (tmp_path / "report/report.html").read_text()
+
+
+@pytest.mark.parametrize("drifted", [False, True])
+def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
+    leader, follower = tutorial()
+    if drifted:
+        follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    options = profiles(tmp_path, kafka.bootstrap_servers, leader="leader", follower="follower")
+    for path, stream in zip(options[1::2], (leader, follower), strict=True):
+        prefix = f"{tmp_path.name}-{Path(path).stem}."
+        text = Path(path).read_text().replace("[kafka]", f'[kafka]\nlayout = "per_table"\nprefix = "{prefix}"')
+        Path(path).write_text(text.replace('topic = "', f'topic = "{tmp_path.name}-'))
+        publish_per_table(kafka.bootstrap_servers, load(Path(path)).kafka.topics(), stream.messages)
+    done = run("cdc-audit", *options, "--report", str(tmp_path / "report"), env=environment())
+    assert (done.returncode, done.stderr) == (int(drifted), ""), done.stdout
+    assert done.stdout.startswith("drift at sequence 8\n" if drifted else "no drift at sequence 8\n")
+    assert ("name='Ghost'" in done.stdout) == drifted
+    told = json.loads((tmp_path / "report/report.json").read_text())
+    assert told["leader"]["records"] == 9
+    assert f"{tmp_path.name}-leader.flvDb_pet/1" in told["leader"]["offsets"]
 
 
 def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:

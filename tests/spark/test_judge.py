@@ -162,9 +162,9 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     [
         ("gap", "sequence 3 comes, but 2 does not"),
         ("repeat", "sequence 2 comes 2 times"),
-        ("torn", "do not run from its first to its last (partition follower/0, offset 2)"),
+        ("torn", "do not run from its first to its last (partition leader/0, offset 2)"),
         ("two lasts", "topic follower is broken (torn, 3 in all)"),
-        ("broken", "not a record (partition leader/0, offset 3)"),
+        ("broken", "not a record (partition follower/0, offset 3)"),
         ("width", "not a record (partition leader/0, offset 1)"),
         ("retention", "begins at sequence 2"),
         ("ahead", "the follower is at sequence 3, topic rust-mysql-cdc ends at 1"),

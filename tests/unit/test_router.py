@@ -16,7 +16,7 @@ from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
 from cdc.record import Record
-from cdc.topics import Topics
+from cdc.topics import PER_TABLE, Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
@@ -120,6 +120,21 @@ def test_a_statement_follows_the_objects_it_names() -> None:
     assert not records(transaction(router(filters=only), statement(Effect("DropTable", "other", "a"))))
     with pytest.raises(PromiseError, match="border of the filters"):
         list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
+
+
+def test_with_a_topic_a_table_each_record_goes_to_its_table() -> None:
+    names = Topics("t", layout=PER_TABLE, prefix="p.")
+    pet = Effect("AlterTable", "flvDb", "pet")
+    many = [
+        rows("Puffball"),
+        statement(pet),
+        statement(pet, pet._replace(name="owner")),
+        statement(Effect("RenameTable", "flvDb", "pet", ("flvDb", "animal"))),
+        statement(Effect("CreateView", "flvDb", "pets")),
+        statement(Effect("CreateDatabase", "flvDb")),
+    ]
+    topics = [message.topic for message in transaction(router(topics=names), *many)]
+    assert topics == ["p.flvDb_pet"] * 2 + ["p.mysql_binlog_events"] * 4
 
 
 def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() -> None:

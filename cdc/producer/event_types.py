@@ -1,0 +1,48 @@
+"""The types of binlog events, MySQL 8.0 to 9.7, on three lists: handled, harmless, and fatal. One on no list is fatal.
+
+Numbers: MySQL source, libs/mysql/binlog/event/binlog_event.h, enum Log_event_type.
+"""
+
+__all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
+
+QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
+TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
+WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
+GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
+XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
+
+HANDLED = frozenset(
+    {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
+    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
+)
+
+HARMLESS = {
+    STOP: "the server ended its log file in order; what follows starts with a new format description",
+    IGNORABLE: "marked by the server as safe to ignore",
+    ROWS_QUERY: "the text of the statement whose rows follow; the rows say it all",
+    PREVIOUS_GTIDS: "what earlier files held; the position comes from each transaction's own GTID",
+    TRANSACTION_CONTEXT: "group replication's certification data of a transaction that was committed",
+    VIEW_CHANGE: "group replication's membership change; no data",
+}
+
+_NOT_ROWS = "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader"
+_OLD = "the leader must be MySQL 8.0 or newer, with binlogs that it wrote itself"
+# What to do when one comes: each stands for a change that could not be replicated faithfully.
+FATAL = {
+    0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 9: _NOT_ROWS, 10: _OLD, 11: _NOT_ROWS, 12: _OLD,
+    5: _NOT_ROWS, 13: _NOT_ROWS, 14: _NOT_ROWS, 17: _NOT_ROWS, 18: _NOT_ROWS,
+    20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,
+    26: "the leader's own log lost events: make a fresh copy of the leader",
+    39: "SET PERSIST binlog_row_value_options = '' on the leader",
+}  # fmt: skip
+
+NAMES = {
+    0: "Unknown", 1: "StartV3", 2: "Query", 3: "Stop", 4: "Rotate", 5: "Intvar", 6: "Load", 7: "Slave",
+    8: "CreateFile", 9: "AppendBlock", 10: "ExecLoad", 11: "DeleteFile", 12: "NewLoad", 13: "Rand", 14: "UserVar",
+    15: "FormatDescription", 16: "Xid", 17: "BeginLoadQuery", 18: "ExecuteLoadQuery", 19: "TableMap",
+    20: "WriteRowsV0", 21: "UpdateRowsV0", 22: "DeleteRowsV0", 23: "WriteRowsV1", 24: "UpdateRowsV1",
+    25: "DeleteRowsV1", 26: "Incident", 27: "Heartbeat", 28: "Ignorable", 29: "RowsQuery", 30: "WriteRows",
+    31: "UpdateRows", 32: "DeleteRows", 33: "Gtid", 34: "AnonymousGtid", 35: "PreviousGtids",
+    36: "TransactionContext", 37: "ViewChange", 38: "XaPrepare", 39: "PartialUpdateRows", 40: "TransactionPayload",
+    41: "HeartbeatV2", 42: "GtidTagged",
+}  # fmt: skip

@@ -1,0 +1,99 @@
+"""Which entry of the commit log is true, by what readers can see of each partition."""
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.errors import PromiseError
+from cdc.position import Position
+from cdc.producer.commit_log import Entry
+from cdc.producer.settlement import true_entry
+from cdc.producer.spread import Spread
+from cdc.topic_tail import Partition
+from cdc.topics import PER_TABLE, Topics
+
+POSITION = Position("binlog.000001", 4)
+NAMES = Topics("t", layout=PER_TABLE)
+
+
+@dataclass
+class History:
+    """Kafka transactions, as the sequences that each brought into each partition, and the entries with them."""
+
+    brought: list[dict[Partition, list[int]]]
+    entries: list[Entry]
+
+
+def history(transactions: list[list[str]]) -> History:
+    spread = Spread(None, open_topic=lambda topic: 2)
+    found = History([], [entry(spread)])
+    for topics in transactions:
+        brought: dict[Partition, list[int]] = {}
+        for topic in topics:
+            sequence = spread.next_sequence
+            brought.setdefault((topic, spread.place(topic)), []).append(sequence)
+        found.brought.append(brought)
+        found.entries.append(entry(spread))
+    return found
+
+
+def entry(spread: Spread) -> Entry:
+    return Entry(
+        next_sequence=spread.next_sequence, position=POSITION, gtid_set="", server_uuid="u",
+        counts=spread.counts(), last=spread.last(),
+    )  # fmt: skip
+
+
+def chosen(past: History, visible: dict[Partition, int], names: Topics = NAMES) -> Entry | None:
+    return true_entry(visible, None, iter(past.entries[::-1]), names)
+
+
+TRANSACTIONS = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5), min_size=1, max_size=6)
+
+
+@given(TRANSACTIONS, st.data())
+def test_below_the_true_entry_nothing_is_missing_and_no_better_one_is_true(
+    transactions: list[list[str]], data: st.DataObject
+) -> None:
+    """Each partition may have lost the newest transactions, whatever the others have."""
+    past = history(transactions)
+    partitions = sorted({place for brought in past.brought for place in brought})
+    seen = {}
+    for place in partitions:
+        kept = data.draw(st.integers(0, len(past.brought)))
+        seen[place] = {number for brought in past.brought[:kept] for number in brought.get(place, [])}
+    visible = {place: max(numbers) for place, numbers in seen.items() if numbers}
+    everything = set().union(*seen.values())
+    found = chosen(past, visible)
+    assert found is not None
+    assert set(range(found.next_sequence)) <= everything
+    better = [each for each in past.entries if set(range(each.next_sequence)) <= everything]
+    assert found.next_sequence == max(each.next_sequence for each in better)
+
+
+def test_records_that_no_entry_speaks_of_stop_it() -> None:
+    with pytest.raises(PromiseError, match="up to sequence 9"):
+        chosen(history([["a"], ["b"]]), {("a", 0): 9})
+
+
+def test_nothing_was_ever_written() -> None:
+    assert true_entry({}, None, iter([]), NAMES) is None
+
+
+def test_one_topic_needs_no_sequences_in_its_entries() -> None:
+    past = [Entry(next_sequence=number, position=POSITION, gtid_set="", server_uuid="u") for number in (5, 3, 0)]
+    single = Topics("t")
+    assert chosen(History([], past[::-1]), {("t", 0): 4}, single) == past[0]
+    assert chosen(History([], past[::-1]), {("t", 0): 2}, single) == past[1]
+    assert chosen(History([], past[::-1]), {}, single) == past[2]
+
+
+def test_events_that_cannot_be_seen_are_shown_again() -> None:
+    shown = [Position("binlog.000001", offset) for offset in (900, 500)]
+    past = [
+        Entry(next_sequence=0, position=POSITION, gtid_set="", server_uuid="u", shown=position) for position in shown
+    ]
+    assert true_entry({}, shown[0], iter(past), NAMES) == past[0]
+    assert true_entry({}, shown[1], iter(past), NAMES) == past[1]

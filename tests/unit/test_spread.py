@@ -1,0 +1,47 @@
+"""Records go round a topic's partitions, and go on there after a restart; what each partition holds is counted."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.commits import Commits
+from cdc.position import Position
+from cdc.producer.commit_log import Entry
+from cdc.producer.spread import Spread
+
+PARTITIONS = {"a": 1, "b": 3, "c/d": 2}
+START = Entry(next_sequence=0, position=Position("binlog.000001", 4), gtid_set="", server_uuid="u")
+
+
+def entry(spread: Spread) -> Entry:
+    text = Entry(
+        next_sequence=spread.next_sequence, position=START.position, gtid_set="", server_uuid="u",
+        counts=spread.counts(), last=spread.last(),
+    ).to_json()  # fmt: skip
+    return Entry.parse(text, where="here")
+
+
+@given(st.lists(st.sampled_from(sorted(PARTITIONS)), max_size=30), st.integers(0, 30))
+def test_a_restart_changes_nothing(topics: list[str], cut: int) -> None:
+    whole = Spread(None, open_topic=PARTITIONS.__getitem__)
+    places = [(topic, whole.place(topic)) for topic in topics]
+    first = Spread(START, open_topic=PARTITIONS.__getitem__)
+    found = [(topic, first.place(topic)) for topic in topics[:cut]]
+    second = Spread(entry(first), open_topic=PARTITIONS.__getitem__)
+    found += [(topic, second.place(topic)) for topic in topics[cut:]]
+    assert found == places
+    # A partition that nothing ever went to may be known to the one and not yet to the other.
+    assert {name: count for name, count in entry(second).counts.items() if count} == {
+        name: count for name, count in entry(whole).counts.items() if count
+    }
+    assert entry(second).last == entry(whole).last
+    for topic, number in entry(whole).partitions:
+        mine = [sequence for sequence, place in enumerate(places) if place == (topic, number)]
+        assert whole.counts()[f"{topic}/{number}"] == len(mine)
+        assert whole.last().get(f"{topic}/{number}", -1) == max(mine, default=-1)
+    read = Commits.parse(entry(whole).to_json(), where="here")
+    assert (read.next_sequence, list(read.partitions)) == (len(topics), sorted(entry(whole).partitions))
+
+
+def test_entries_of_one_topic_are_as_they_were() -> None:
+    assert b"last" not in START.to_json()
+    assert b"shown" not in START.to_json()
