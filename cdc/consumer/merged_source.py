@@ -104,7 +104,7 @@ class MergedSource:
         self._merge.add(place, record.sequence, Located(place, offset, record), size=len(value))
 
     def _drained(self) -> bool:
-        """Whether there is no more right now; where a record is out but not here, said once for what came before."""
+        """Whether there is no more right now. Where a record is out that is not here, that is said once."""
         waits_for = self._merge.next_number if self._merge.next_number < self._out else None
         said, self._waits_for = self._waits_for, waits_for
         return waits_for is None or waits_for != said
