@@ -84,9 +84,9 @@ def _float(chance: Random, name: str) -> RandomColumn:
     kind = chance.choice(["FLOAT", "DOUBLE", "FLOAT(9,3)", "DOUBLE(15,4)"])
 
     def values(chance: Random) -> str:
-        number = chance.choice(
-            [0.0, -0.0, 0.1, 1e30, chance.uniform(-1000, 1000), chance.gauss(0, 1) * 10 ** chance.randint(-38, 37)]
-        )
+        number = chance.choice([0.0, -0.0, 0.1, chance.uniform(-1000, 1000)])
+        if "(" not in kind:
+            number = chance.choice([number, 1e30, chance.gauss(0, 1) * 10 ** chance.randint(-38, 37)])
         return repr(number) if "e" in repr(number) else f"{number!r}e0"
 
     return RandomColumn(name, kind, values, f"`{name}`")
