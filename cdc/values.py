@@ -8,7 +8,7 @@ A value is ``"Null"`` or an object with one key, its tag:
     String                                      text
     Text                                        {"charset", "base64"}: text of a character set that has no exact codec
     Enum                                        the member's text; its number where that has no codec, 0 = error value
-    Set                                         a list of member texts; the bit mask where the texts have no codec or one
+    Set                                         a list of member texts; the bit mask where they have no codec or one
                                                 is empty
     Blob                                        base64; BINARY(n) padded to n bytes
     Date                                        {"year", "month", "day"}, zeros included
