@@ -30,6 +30,9 @@ class Activity(Protocol):
 
     def checks(self) -> Iterator[Check]: ...
 
+    def seconds_behind(self) -> float | None:
+        """An upper bound, None where nothing is known yet (``Behind``)."""
+
     def line(self, *, rate: float) -> str:
         """For a terminal; ``rate`` is in records a second."""
 
@@ -95,7 +98,9 @@ class Reporter:
                 self._line.show(self._activity.line(rate=_rate(samples[0], (now, records))))
             if now - said_at > self._say_seconds - _DRAW_SECONDS and (totals := self._activity.totals()):
                 rate = _rate((said_at, said_records), (now, records))
-                self._log("at work", **totals, records_per_second=round(rate))
+                behind = self._activity.seconds_behind()
+                known = {} if behind is None else {"seconds_behind": round(behind, 1)}
+                self._log("at work", **totals, records_per_second=round(rate), **known)
                 said_at, said_records = now, records
 
 

@@ -1,9 +1,10 @@
 """The newest messages of topics, and where partitions begin and end: what is asked of Kafka without following it."""
 
+import time
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from cdc.errors import Disconnected
@@ -15,7 +16,9 @@ Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
 
 _ANSWER_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 64
+_NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
 
 
 def partition_name(partition: Partition) -> str:
@@ -89,9 +92,17 @@ def _offsets(
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     admin = AdminClient(dict(properties), logger=LIBRDKAFKA)
-    wanted = {TopicPartition(*place): getattr(OffsetSpec, end)() for place in partitions}
-    answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
-    return {(place.topic, place.partition): int(answer.result().offset) for place, answer in answers.items()}
+    give_up = time.monotonic() + _ANSWER_SECONDS
+    while True:
+        wanted = {TopicPartition(*place): getattr(OffsetSpec, end)() for place in partitions}
+        answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+        try:
+            return {(place.topic, place.partition): int(answer.result().offset) for place, answer in answers.items()}
+        except KafkaException as error:
+            # A partition that was just made, or whose broker just came back, has no leader for a moment.
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > give_up:
+                raise
+            time.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:

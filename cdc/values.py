@@ -8,7 +8,8 @@ A value is ``"Null"`` or an object with one key, its tag:
     String                                      text
     Text                                        {"charset", "base64"}: text of a character set that has no exact codec
     Enum                                        the member's text; its number where that has no codec, 0 = error value
-    Set                                         a list of member texts; the bit mask where the texts have no codec
+    Set                                         a list of member texts; the bit mask where they have no codec or one
+                                                is empty
     Blob                                        base64; BINARY(n) padded to n bytes
     Date                                        {"year", "month", "day"}, zeros included
     Time                                        {"negative", "hour", "minute", "second", "subsecond"}
@@ -16,7 +17,9 @@ A value is ``"Null"`` or an object with one key, its tag:
     Timestamp                                   {"unix_time", "subsecond"}; unix_time 0 is the zero timestamp
     Json                                        the document
     JsonTyped                                   a document with members of SQL types, as a tree: {"array": [node, …]},
-                                                {"object": {key: node, …}}, Decimal, Date, Time, DateTime, or plain JSON
+                                                {"object": {key: node, …}}, SignedInteger, UnsignedInteger, Decimal,
+                                                Date, Time, DateTime, LocalTimestamp (as DateTime, in no time zone),
+                                                Opaque {"type": MySQL's field type, "base64"}, or plain JSON
     Geometry, Vector                            base64 of the stored bytes
 
 subsecond counts microseconds."""

@@ -11,6 +11,7 @@ _BYTEWISE = "latin1 latin2 latin5 latin7 cp850 cp852 cp866 cp1250 cp1251 cp1256 
 _BYTEWISE += " greek hebrew macce macroman keybcs2 armscii8 geostd8 tis620"
 _WIDE = "utf8mb4 utf8mb3 ascii ucs2 utf16 utf16le utf32 big5 gb2312 gbk gb18030 sjis cp932 ujis eucjpms euckr"
 _CHARSETS = [*_BYTEWISE.split(), *_WIDE.split(), *["utf8mb4"] * 12, *["latin1"] * 4]
+_PAIRS = ("ucs2", "utf16", "utf16le", "utf32")
 _ALPHABETS = ["abcABC 09", "äöüßéèÅ", "абвЖ", "中文字典", "あいう", "한글", "🐹😀", "'\"\\`%_", "\0\n\x1a\u2028", "  "]
 
 Values = Callable[[Random], str]
@@ -84,9 +85,9 @@ def _float(chance: Random, name: str) -> RandomColumn:
     kind = chance.choice(["FLOAT", "DOUBLE", "FLOAT(9,3)", "DOUBLE(15,4)"])
 
     def values(chance: Random) -> str:
-        number = chance.choice(
-            [0.0, -0.0, 0.1, 1e30, chance.uniform(-1000, 1000), chance.gauss(0, 1) * 10 ** chance.randint(-38, 37)]
-        )
+        number = chance.choice([0.0, -0.0, 0.1, chance.uniform(-1000, 1000)])
+        if "(" not in kind:
+            number = chance.choice([number, 1e30, chance.gauss(0, 1) * 10 ** chance.randint(-38, 37)])
         return repr(number) if "e" in repr(number) else f"{number!r}e0"
 
     return RandomColumn(name, kind, values, f"`{name}`")
@@ -133,8 +134,7 @@ def _text(chance: Random, name: str) -> RandomColumn:
 
     index = f"`{name}`" if kind in ("CHAR(20)", "VARCHAR(20)") else f"`{name}`(10)"
     # The server puts the bytes of such texts into documents as if they were another text, which SELECT can't show.
-    wide = charset in ("ucs2", "utf16", "utf16le", "utf32")
-    return RandomColumn(name, f"{kind} CHARACTER SET {charset}", values, index, in_json=not wide)
+    return RandomColumn(name, f"{kind} CHARACTER SET {charset}", values, index, in_json=charset not in _PAIRS)
 
 
 def _binary(chance: Random, name: str) -> RandomColumn:
@@ -161,7 +161,8 @@ def _members(chance: Random, name: str) -> RandomColumn:
     def values(chance: Random) -> str:
         return str(chance.choice([0, 1, numbers, chance.randint(0, numbers)]))
 
-    return RandomColumn(name, f"{kind}({text}) CHARACTER SET {charset}", values, f"`{name}`")
+    kind += f"({text}) CHARACTER SET {charset}"
+    return RandomColumn(name, kind, values, f"`{name}`", in_json=charset not in _PAIRS)
 
 
 def _document(chance: Random, name: str) -> RandomColumn:

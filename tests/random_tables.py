@@ -65,8 +65,9 @@ def random_table(chance: Random, name: str, *, vectors: bool) -> RandomTable:
         kind = column.type.removesuffix(" NULL") if column.name not in nullable else column.type
         null = " NOT NULL" if column.name not in nullable else null
         parts.append(f"`{column.name}` {kind}{null}{hidden}")
-    if chance.random() < 0.3:
-        of = chance.choice(columns)
+    measured = [column for column in columns if column.in_json]
+    if measured and chance.random() < 0.3:
+        of = chance.choice(measured)
         parts.append(f"`g` INT AS (LENGTH(`{of.name}`)) {chance.choice(['STORED', 'VIRTUAL'])}")
     if key:
         word = chance.choice(["PRIMARY KEY", "PRIMARY KEY", "UNIQUE KEY"])

@@ -96,7 +96,7 @@ class Activity:
             yield _count("statements_left_out", "Statements that are not for this follower.", self._ledger.left_out)
         behind = self.seconds_behind()
         if behind is not None:
-            what = "At most so long ago did the leader commit what is not on the follower yet; 0 when drained."
+            what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
             yield _value("behind_seconds", what, behind)
         lag = self._lag()
         if lag is not None:

@@ -98,7 +98,8 @@ def _opaque(kind: int, content: str, carried: _Carried) -> str:
     if kind == _VARBINARY:
         return literal
     if kind == _WIDE_TEXT:
-        return f"_ucs2 {literal}"  # any of these character sets has whole pairs of bytes, and this one takes all pairs
+        # Each of these character sets has whole pairs of bytes, and ucs2 takes all pairs. Alone it would be parsed.
+        return f"JSON_EXTRACT(JSON_ARRAY(_ucs2 {literal}),'$[0]')"
     if kind == _BLOB:
         # Expressions over BLOBs are of this type whatever their length, so that a column of it may be too short.
         return f"COALESCE({_carry('LONGBLOB', literal, carried)},x'')"

@@ -64,7 +64,7 @@ def exact(column: str, value: Value) -> str:
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
         # FLOAT(m,d) compares by its digits; a sum of doubles does not. Zeros are equal, only their text has the sign.
-        sign = f" AND CAST({name} AS CHAR)={quoted(_zero(content))}" if content == 0 else ""
+        sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in ("Json", "JsonTyped"):
         return same_document(name, text)
@@ -73,5 +73,5 @@ def exact(column: str, value: Value) -> str:
     return equal(column, value)
 
 
-def _zero(content: float) -> str:
-    return "-0" if str(float(content)).startswith("-") else "0"
+def _minus(content: float) -> str:
+    return "=" if str(float(content)).startswith("-") else "<>"

@@ -5,18 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from struct import error as StructError
-from typing import Any
 
-from cdc.codec import text_decoder
 from cdc.errors import PromiseError
-from cdc.excerpt import excerpt
 from cdc.position import Position
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
-from cdc.producer.accounts import accounts
 from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
-from cdc.producer.ddl import classify
 from cdc.producer.events import RawEvent
+from cdc.producer.logged_statement import logged_statement, refused_statement
 from cdc.producer.payload import is_small, payload
 from cdc.producer.tables import Tables
 from cdc.producer.xa import Place, Xa, xid_of
@@ -28,10 +24,8 @@ _BROKEN = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 # The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.
 _BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
+_BEGIN = b"\0BEGIN"  # the end of a Query that begins a transaction
 _MOST_BEGUN = 1_000_000  # bytes
-_UNKNOWN_STATEMENT = (
-    "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
-)
 
 
 class Decoder:
@@ -100,7 +94,7 @@ class Decoder:
 
     def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
         """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""
-        if not events[1][1].endswith(b"\0BEGIN"):
+        if not events[1][1].endswith(_BEGIN):
             return None
         found = []
         try:
@@ -203,21 +197,14 @@ class Decoder:
             yield self._begin(event)
             yield replace(self._commit(event), xid=xid_of(text))
         elif verb != "END":
-            raise _refused_statement("unknown", text, event)
+            raise refused_statement("unknown", text, event)
 
     def _query(self, event: RawEvent) -> Iterator[Change]:
-        query = ev.query(event)
-        charset, _ = self._collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
-        text = _statement_text(query.text, charset, event)
-        modes = query.variables.get("sql_mode", "").split(",")
-        quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
-        kind, effects = classify(text, database=query.database, **quoting)
-        if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
-            raise PromiseError(
-                f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
-                where=str(event.position),
-                hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
-            )
+        if event.data.endswith(_BEGIN):
+            yield self._begin(event)
+            return
+        statement = logged_statement(event, self._collations)
+        kind, text = statement.kind, statement.text
         if kind == "begin":
             yield self._begin(event)
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
@@ -231,51 +218,13 @@ class Decoder:
             if alone:
                 yield self._begin(event)
             if kind == "ddl":
-                yield Statement(event, query.database, text, effects, self._context(query, event))
+                yield Statement(event, statement.database, text, statement.effects, statement.context)
             else:
-                named = accounts(text, **quoting) or excerpt(text)
-                self._log("statement not replicated", kind=kind, statement=named, position=event.position)
+                self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)
             if alone:
                 yield self._commit(event)
         else:
-            raise _refused_statement(kind, text, event)
-
-    def _context(self, query: ev.Query, event: RawEvent) -> dict[str, Any]:
-        """What the statement's meaning depends on, in the words of the session variables."""
-        context: dict[str, Any] = {"database": query.database}
-        for name in (
-            "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",
-            "auto_increment_increment", "auto_increment_offset",
-        ):  # fmt: skip
-            if name in query.variables:
-                context[name] = query.variables[name]
-        if "charset" in query.variables:
-            context["charset"] = self._collations[query.variables["charset"]][0]
-        for name in ("collation", "server_collation", "database_collation", "default_collation_for_utf8mb4"):
-            if name in query.variables:
-                context[name] = self._collations[query.variables[name]][1]
-        for name in ("explicit_defaults_for_timestamp", "sql_require_primary_key", "default_table_encryption"):
-            if name in query.variables:
-                context[name] = bool(query.variables[name])
-        seconds = ev.header(event.data).timestamp
-        context["timestamp_us"] = seconds * 1_000_000 + query.variables.get("microseconds", 0)
-        return context
-
-
-def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
-    if text.isascii() and charset not in ("ucs2", "utf16", "utf16le", "utf32"):
-        return text.decode("ascii")
-    decode = text_decoder("utf8mb4" if charset == "binary" else charset)
-    try:
-        if decode is None:
-            raise ValueError(f"no exact codec for {charset}")
-        return decode(text)
-    except ValueError as error:
-        raise PromiseError(
-            f"a statement's text in {charset} cannot be read: {error}",
-            where=str(event.position),
-            hint="send statements to the leader in utf8mb4",
-        ) from None
+            raise refused_statement(kind, text, event)
 
 
 def _unpacked(events: Sequence[RawEvent]) -> Iterator[RawEvent]:
@@ -309,25 +258,4 @@ def _unknown_event(event: RawEvent) -> PromiseError:
         f"event {event.type} ({name}) is not handled, and passing over it would lose a change",
         where=str(event.position),
         hint=et.FATAL.get(event.type, "this leader writes what this version of cdc does not know"),
-    )
-
-
-def _refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    shown = excerpt(text)
-    if kind == "dml":
-        return PromiseError(
-            f"a change was logged as a statement, not as rows: {shown}",
-            where=str(event.position),
-            hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
-        )
-    if kind in ("rollback", "rollback to"):
-        return PromiseError(
-            "a transaction was rolled back in part after rows of non-transactional tables",
-            where=str(event.position),
-            hint="use InnoDB tables only",
-        )
-    return PromiseError(
-        f"the statement is not known, so what it affects is not known: {shown}",
-        where=str(event.position),
-        hint=_UNKNOWN_STATEMENT,
     )

@@ -10,22 +10,21 @@ from functools import partial
 
 from cdc import __version__
 from cdc.errors import Disconnected, PromiseError
-from cdc.position import GtidSet, Position, ddl_uuid
+from cdc.position import Position
 from cdc.producer import pace, preflight
 from cdc.producer.activity import Activity
 from cdc.producer.binlog_events import BinlogEvents
-from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
+from cdc.producer.dumps import Dumps
 from cdc.producer.events import RawEvent
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
-from cdc.producer.reread import rows_of
 from cdc.producer.router import Router
-from cdc.producer.xa import Place, Xa
+from cdc.producer.xa import Xa
 from cdc.profile import Producer as Limits
 from cdc.profile import Profile
 from cdc.retry import Retry
@@ -104,10 +103,13 @@ def _session(
         sink.commit(entry)
         retry.connected()
         router, progress = _router(profile, entry), Progress(entry, cut=cut)
-        xa = Xa(entry.prepared, read_again=lambda place: _read_again(profile, leader, progress, place, stop))
+        dumps = _dumps(profile, leader)
+        xa = Xa(
+            entry.prepared, read_again=lambda place: dumps.read_again(place, progress.read_without(place.gtid), stop)
+        )
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         commit = partial(_commit, sink, decoder, router, progress, activity)
-        with _open_source(profile, leader, entry) as source, _whole_transactions_out(router, progress, commit):
+        with dumps.follow(entry) as source, _whole_transactions_out(router, progress, commit):
             activity.connected(source, entry)
             log(
                 "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
@@ -248,33 +250,12 @@ def _router(profile: Profile, entry: Entry) -> Router:
     )
 
 
-def _open_source(profile: Profile, leader: Leader, entry: Entry) -> BinlogSource:
-    gtid_set = GtidSet.parse(entry.gtid_set) if leader.gtid_on and entry.gtids_complete else None
-    return _source(profile, leader, entry.position, gtid_set)
-
-
-def _read_again(
-    profile: Profile, leader: Leader, progress: Progress, place: Place, stop: threading.Event
-) -> Iterator[RawEvent]:
-    """The rows of the prepared XA transaction at ``place``, through a connection of their own."""
-    position = Position(place.file, place.offset)
-    gtid_set = progress.read_without(place.gtid) if leader.gtid_on and place.gtid else None
-    with _source(profile, leader, position, gtid_set, purpose="xa") as source:
-        yield from rows_of(place, source, stop=stop)
-
-
-def _source(
-    profile: Profile, leader: Leader, position: Position, gtid_set: GtidSet | None, *, purpose: str = ""
-) -> BinlogSource:
-    # One name per leader, topic and purpose: a second reader under it ends the dump of the first at the server.
-    name = f"{profile.kafka.topic} {profile.mysql_resource_name}{purpose}"
-    server_id = 1 << 31 | zlib.crc32(name.encode())
-    return BinlogSource.open(
+def _dumps(profile: Profile, leader: Leader) -> Dumps:
+    return Dumps(
         profile.database.settings(),
-        name=leader.name,
-        server_id=server_id if purpose else profile.producer.server_id or server_id,
-        replica_uuid=ddl_uuid(f"cdc-producer {name}"),
+        leader,
+        topic=profile.kafka.topic,
+        resource=profile.mysql_resource_name,
+        server_id=profile.producer.server_id,
         heartbeat_seconds=profile.producer.heartbeat_seconds,
-        position=position,
-        gtid_set=gtid_set,
     )

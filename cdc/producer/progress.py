@@ -78,9 +78,9 @@ class Progress:
         """Up to where the leader's log is read, at the end of a transaction."""
         return Position(self._file, self._offset)
 
-    def read_without(self, gtid: str) -> GtidSet | None:
+    def read_without(self, gtid: str | None) -> GtidSet | None:
         """The GTIDs of all that has been read except ``gtid``; None where they are not complete."""
-        return self._gtids.without(gtid) if self._gtids_complete else None
+        return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
     def between_transactions(self) -> bool:

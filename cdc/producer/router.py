@@ -268,7 +268,7 @@ def _places(effect: Effect) -> list[tuple[str, str | None]]:
 
 
 def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
-    if effect.action.endswith("Table") and effect.name is not None:
+    if effect.action.endswith(("Table", "Index")) and effect.name is not None:
         yield effect.database, effect.name
     if effect.action.endswith("Table") and effect.to is not None:
         yield effect.to

@@ -1,6 +1,7 @@
 """Every value that a record can hold is stored bit for bit, and is found again in a table without a key."""
 
 import base64
+import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,8 @@ CASES: list[tuple[str, str, Any]] = [
     ("SET('a','b','c')", "''", {"Set": []}),
     ("SET('a','b','c')", "'a,c'", {"Set": ["a", "c"]}),
     ("SET('a','b','c') CHARACTER SET sjis", "6", {"Set": 6}),
+    ("SET('','a')", "1", {"Set": 1}),
+    ("SET('','a')", "0", {"Set": 0}),
     ("JSON", "'null'", {"Json": None}),
     ("JSON", "'{\"a\": [1, 1.0, -0.0, 1e22, 18446744073709551615, true, \"it''s \\\\\"\\\\\\\\\"]}'",
      {"Json": {"a": [1, 1.0, -0.0, 1e22, 18446744073709551615, True, "it's \"\\"]}}),
@@ -140,6 +143,8 @@ def test_every_value_is_found_again_without_a_key(stage: Stage) -> None:
         ("YEAR", {"Year": 0}),
         ("ENUM('a','b')", {"Enum": "b"}),
         ("SET('a','b')", {"Set": ["a", "b"]}),
+        ("SET('','a')", {"Set": 1}),
+        ("ENUM('a','')", {"Enum": ""}),
         ("DATE", {"Date": {"year": 0, "month": 0, "day": 0}}),
         ("TIMESTAMP(6)", {"Timestamp": {"unix_time": 1, "subsecond": 5}}),
         ("BINARY(3)", {"Blob": blob(b"\x01\0\0")}),
@@ -182,7 +187,47 @@ def test_the_server_reads_literals_exactly(
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode='NO_BACKSLASH_ESCAPES'")
         cursor.execute(f"SELECT CAST({a} AS FLOAT)+0e0, {b}, {c}, {d}, CAST({e} AS CHAR)")
-        found = cursor.fetchone()
-        cursor.execute(f"SELECT CAST({literal({'String': found[4]})} AS JSON) = {e}")
-        assert cursor.fetchone() == (1,)
-    assert found[:4] == (single, double, text, data)
+        *found, shown = cursor.fetchone()
+    assert found == [single, double, text, data]
+    # As text, since Python too says 1 = 1.0 = True and 0.0 = -0.0.
+    assert as_text(json.loads(shown)) == as_text(document)
+
+
+def as_text(document: Any) -> str:
+    return json.dumps(document, sort_keys=True)
+
+
+def test_a_document_says_which_member_has_which_type(follower: MySql) -> None:
+    """What JSON text can't tell apart, JSON_TYPE can."""
+    clock = {"hour": 4, "minute": 5, "second": 6, "subsecond": 7}
+    moment = {"year": 2001, "month": 2, "day": 3} | clock
+    members = {
+        "INTEGER": 5, "UNSIGNED INTEGER": {"UnsignedInteger": 5}, "DECIMAL": {"Decimal": "5"}, "DOUBLE": 5.0,
+        "STRING": "2001-02-03", "DATE": {"Date": {"year": 2001, "month": 2, "day": 3}},
+        "TIME": {"Time": {"negative": False} | clock}, "DATETIME": {"DateTime": moment},
+        "TIMESTAMP": {"LocalTimestamp": moment}, "BIT": {"Opaque": {"type": 16, "base64": "AQM="}},
+        "BLOB": {"Opaque": {"type": 254, "base64": "AAE="}}, "NULL": None, "BOOLEAN": True,
+    }  # fmt: skip
+    text = literal({"JsonTyped": {"array": list(members.values())}})
+    with follower.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode='NO_BACKSLASH_ESCAPES', time_zone='+00:00'")
+        types = [f"JSON_TYPE(JSON_EXTRACT(d,'$[{place}]'))" for place in range(len(members))]
+        cursor.execute(f"SELECT {','.join(types)} FROM (SELECT {text} AS d) x")
+        assert list(cursor.fetchone()) == list(members)
+
+
+@pytest.mark.parametrize("kind", [249, 250, 251, 252, 15, 253, 254, 16])
+@pytest.mark.parametrize("size", [2, 8, 200, 70_000])
+def test_bytes_in_a_document_keep_their_type_and_length(follower: MySql, kind: int, size: int) -> None:
+    if size > {16: 8, 254: 255, 249: 255}.get(kind, size):
+        pytest.skip("the type has no values of this length")
+    data = b"\x81\x00" * (size // 2)
+    text = literal({"JsonTyped": {"Opaque": {"type": kind, "base64": blob(data)}}})
+    with follower.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SET sql_mode='STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+        cursor.execute(f"SELECT CAST({text} AS CHAR), JSON_STORAGE_SIZE({text}), JSON_TYPE({text})")
+        shown, stored, type_ = cursor.fetchone()
+    assert type_ == ("BIT" if kind == 16 else "BLOB")
+    assert stored == 2 + len(data) + (1 if size < 128 else 2 if size < 16384 else 3)
+    if kind != 253:  # of which the server shows the bytes as text
+        assert shown.replace("\\n", "") == f'"base64:type{kind}:{blob(data)}"'

@@ -192,7 +192,7 @@ def test_what_it_cannot_carry_stops_it_at_the_position(
     mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, statements: list[str], said: str
 ) -> None:
     server = mysql_server()
-    topic = f"stops-{server.port}"
+    topic = f"stops-{tmp_path.name}"
     path = write_profile(tmp_path, server, kafka, name=topic)
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j INT)", "INSERT INTO d.a VALUES (1, 1)")
     with server.root(database="d") as connection, connection.cursor() as cursor:

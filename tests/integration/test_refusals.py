@@ -137,7 +137,7 @@ def test_a_setting_that_is_changed_later_stops_at_the_position(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, statements: list[str], said: str
 ) -> None:
     server = mysql_server()
-    path = write_profile(tmp_path, server, kafka, name=f"later-{server.port}")
+    path = write_profile(tmp_path, server, kafka, name=f"later-{tmp_path.name}")
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j JSON, t TEXT)")
     execute(
         server, """INSERT INTO d.a VALUES (1, '{"a": 1, "b": "a long enough text to be left in its place"}', 't')"""

@@ -140,7 +140,7 @@ def test_account_statements_are_named_in_the_log_and_nowhere_else(tmp_path: Path
 def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, statement: str, said: str
 ) -> None:
-    name = f"unlike_{position(leader)[1]}"
+    name = f"unlike_{tmp_path.name}"
 
     def profile(server: MySql, role: str, **tables: Any) -> Path:
         return write_profile(tmp_path, server, kafka, name=role, topic=name, resource=name, **tables)
@@ -182,7 +182,7 @@ def test_a_statement_that_names_what_the_filters_leave_out(
 ) -> None:
     """README, "Filters": what becomes of each, with the database ``hidden`` left out."""
     leader = mysql_server()
-    name = f"border{leader.port}"
+    name = f"border_{tmp_path.name}"
     path = write_profile(
         tmp_path, leader, kafka, name="border", topic=name, resource=name, filters={"exclude_dbs": ["hidden"]}
     )

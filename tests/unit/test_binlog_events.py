@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.position import Position
-from cdc.producer import event_types as ev
+from cdc.producer import event_types as et
 from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.event_types import NAMES
 from cdc.producer.events import RawEvent
@@ -31,18 +31,18 @@ def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | N
 @pytest.mark.parametrize(
     ("kind", "body", "fields"),
     [
-        (ev.ROTATE, (4).to_bytes(8, "little") + b"binlog.000003", {"file_name": "binlog.000003", "position": 4}),
-        (ev.XID, (77).to_bytes(8, "little"), {"xid": 77}),
-        (ev.STOP, b"", {}),
-        (ev.ROWS_QUERY, b"\x05INSERT INTO secrets VALUES ('x')", {"length": 33}),
+        (et.ROTATE, (4).to_bytes(8, "little") + b"binlog.000003", {"file_name": "binlog.000003", "position": 4}),
+        (et.XID, (77).to_bytes(8, "little"), {"xid": 77}),
+        (et.STOP, b"", {}),
+        (et.ROWS_QUERY, b"\x05INSERT INTO secrets VALUES ('x')", {"length": 33}),
         (
-            ev.PREVIOUS_GTIDS,
+            et.PREVIOUS_GTIDS,
             struct.pack("<Q16sQQQQQ", 1, SID, 2, 1, 6, 9, 10),
             {"gtid_set": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:9"},
         ),
-        (ev.PREVIOUS_GTIDS, struct.pack("<Q", 1 << 56), {"length": 8}),
+        (et.PREVIOUS_GTIDS, struct.pack("<Q", 1 << 56), {"length": 8}),
         (
-            ev.GTID,
+            et.GTID,
             GTID_BODY + (1_700_000_000_000_001).to_bytes(7, "little") + b"\0" * 8,
             {
                 "gtid": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23",
@@ -51,8 +51,8 @@ def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | N
                 "commit_us": 1_700_000_000_000_001,
             },
         ),
-        (ev.TRANSACTION_PAYLOAD, b"x" * 9, {"length": 9}),
-        (ev.VIEW_CHANGE, b"", {"length": 0}),
+        (et.TRANSACTION_PAYLOAD, b"x" * 9, {"length": 9}),
+        (et.VIEW_CHANGE, b"", {"length": 0}),
     ],
 )
 def test_fields(kind: int, body: bytes, fields: dict[str, object]) -> None:
@@ -63,12 +63,12 @@ def test_fields(kind: int, body: bytes, fields: dict[str, object]) -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [ev.QUERY, ev.TABLE_MAP, ev.WRITE_ROWS, ev.UPDATE_ROWS, ev.DELETE_ROWS])
+@pytest.mark.parametrize("kind", [et.QUERY, et.TABLE_MAP, et.WRITE_ROWS, et.UPDATE_ROWS, et.DELETE_ROWS])
 def test_rows_and_statements_are_not_shown(kind: int) -> None:
     assert shown(event(kind, b"secret")) is None
 
 
-@given(st.sampled_from([kind for kind in NAMES if kind not in (ev.QUERY, ev.TABLE_MAP, 30, 31, 32)]), st.binary())
+@given(st.sampled_from([kind for kind in NAMES if kind not in (et.QUERY, et.TABLE_MAP, 30, 31, 32)]), st.binary())
 def test_what_cannot_be_read_is_left_to_the_decoder(kind: int, body: bytes) -> None:
     message = BinlogEvents(resource="srv", topic="t", shown=None).message(event(kind, body))
     assert message is not None
@@ -77,9 +77,9 @@ def test_what_cannot_be_read_is_left_to_the_decoder(kind: int, body: bytes) -> N
 
 def test_each_place_is_shown_once_and_the_connections_own_events_always() -> None:
     after = Position("binlog.000002", 400)
-    assert shown(event(ev.STOP, b""), after) is None
-    assert shown(event(ev.STOP, b"", file="binlog.000001", offset=900), after) is None
-    assert shown(event(ev.STOP, b"", offset=401), after)
-    assert shown(event(ev.STOP, b"", file="binlog.1000000"), after)
-    heartbeat = event(ev.HEARTBEAT, b"binlog.000001", offset=0)
+    assert shown(event(et.STOP, b""), after) is None
+    assert shown(event(et.STOP, b"", file="binlog.000001", offset=900), after) is None
+    assert shown(event(et.STOP, b"", offset=401), after)
+    assert shown(event(et.STOP, b"", file="binlog.1000000"), after)
+    heartbeat = event(et.HEARTBEAT, b"binlog.000001", offset=0)
     assert shown(heartbeat, after)

@@ -1,5 +1,7 @@
 """What each statement of a binlog is, and which objects it affects."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,6 +38,7 @@ def test_comments_space_case_and_quotes_change_nothing(form: Form, data: st.Data
     assert said_of(text, database=form.database, sql_mode=form.sql_mode) == form.expected
 
 
+QUOTES = {"'": "''"}
 BETWEEN = [
     " ",
     "\n",
@@ -58,7 +61,11 @@ def typed(token: Token, modes: list[str]) -> list[str]:
         quotes = ['"', "`"] if "ANSI_QUOTES" in modes else ["`"]
         return [quote + token.text.replace(quote, quote * 2) + quote for quote in quotes]
     if token.kind == "string":
-        return ["'" + token.text.replace("'", "''") + "'"]
+        # The text is as it stands between its quotes: what a backslash has escaped stays so.
+        escaped = r"'" if "NO_BACKSLASH_ESCAPES" in modes else r"\\.|'"
+        return [
+            "'" + re.sub(escaped, lambda found: "''" if found[0] == "'" else found[0], token.text, flags=re.S) + "'"
+        ]
     return ["@" + token.text] if token.kind == "host" else [token.text]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
 from cdc.filters import Filters
-from cdc.producer.changes import Begin, Rows, Statement, TableShape
+from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
@@ -53,6 +53,17 @@ def transaction(route: Router, *changes: Rows | Statement) -> Iterator[Message]:
     for change in changes:
         yield from route.rows(change) if isinstance(change, Rows) else route.statement(change)
     yield from route.commit()
+
+
+@given(st.lists(st.lists(st.text(max_size=100), min_size=1, max_size=6), max_size=4), st.booleans())
+def test_a_transaction_that_arrived_whole_makes_the_same_messages(names: list[list[str]], half_out: bool) -> None:
+    changes = [rows(*each) for each in names]
+    cut = {"half_out": (GTID, 1)} if half_out and len(names) > 1 else {}
+    begin = Begin(GTID, GTID, 1_700_000_000_123_456)
+    piecewise, whole = router(**cut), router(**cut)
+    wanted = list(transaction(piecewise, *changes))
+    assert list(whole.whole(Whole(begin, changes, "binlog.000001", 500))) == wanted
+    assert (whole.next_sequence, whole.sent) == (piecewise.next_sequence, piecewise.sent)
 
 
 def records(messages: Iterator[Message]) -> list[Record]:

@@ -202,3 +202,22 @@ def test_a_document_with_members_of_sql_types_keeps_them() -> None:
         "CAST(JSON_OBJECT('a''b',JSON_ARRAY(CAST('1' AS JSON),CAST('1.5' AS JSON),CAST('null' AS JSON),"
         "CAST(-1.50 AS DECIMAL(65,2)))) AS JSON)"
     )
+
+
+def test_few_documents_that_are_subqueries_share_a_statement() -> None:
+    document = {"JsonTyped": {"Opaque": {"type": 254, "base64": "AA=="}}}
+    counts = [rows for _, rows in sql(*[change("Add", [n(1), document]) for _ in range(1200)])]
+    assert sum(filter(None, counts)) == 1200
+    assert 300 < max(filter(None, counts)) <= 500
+
+
+def test_rows_are_deleted_by_keys_of_several_columns_with_an_enum() -> None:
+    image = [{"Enum": 3}, {"Enum": ""}]
+    assert sql(change("Delete", image, key=("a", "b")), change("Delete", image, key=("a", "b"))) == [
+        ("DELETE FROM `db`.`t` WHERE (`a`=3 AND `b`='' AND `b`+0<>0) OR (`a`=3 AND `b`='' AND `b`+0<>0)", 2)
+    ]
+
+
+def test_a_set_with_its_last_member_is_compared_as_a_negative_number() -> None:
+    assert exact("a", {"Set": (1 << 64) - 1}) == "`a`=-1"
+    assert literal({"Set": (1 << 64) - 1}) == "18446744073709551615"

@@ -1,0 +1,103 @@
+"""The dumps that a producer asks its leader for: one to follow, and others to read a prepared XA transaction again."""
+
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from cdc.errors import Disconnected, PromiseError
+from cdc.position import GtidSet, Position, ddl_uuid
+from cdc.producer import event_types as et
+from cdc.producer import events as ev
+from cdc.producer.binlog_source import BinlogSource
+from cdc.producer.commit_log import Entry
+from cdc.producer.events import RawEvent
+from cdc.producer.payload import payload
+from cdc.producer.preflight import Leader
+from cdc.producer.xa import Place
+
+__all__ = ["Dumps"]
+
+_FIND_SECONDS = 60.0
+
+
+class Dumps:
+    """Dumps of ``leader``. ``settings`` are pymysql's connection arguments; ``topic`` and ``resource`` name the reader,
+    ``server_id`` is its number among the leader's replicas, 0 for one made of its name."""
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        leader: Leader,
+        *,
+        topic: str,
+        resource: str,
+        server_id: int,
+        heartbeat_seconds: int,
+    ) -> None:
+        self._settings = settings
+        self._leader = leader
+        self._name = f"{topic} {resource}"
+        self._server_id = server_id
+        self._heartbeat_seconds = heartbeat_seconds
+
+    def follow(self, entry: Entry) -> BinlogSource:
+        """What comes after ``entry``: by its GTIDs where they are complete, else by its position."""
+        gtid_set = GtidSet.parse(entry.gtid_set) if self._leader.gtid_on and entry.gtids_complete else None
+        return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
+
+    def read_again(self, place: Place, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
+        """The table maps and rows of the prepared XA transaction at ``place``.
+
+        ``others`` are the GTIDs of all that has been read but this one, where they are complete. Raises PromiseError
+        where the leader does not have it any more, Disconnected at ``stop``.
+        """
+        by_gtid = self._leader.gtid_on and place.gtid is not None
+        # A second reader of the same name would end the dump of the first at the server.
+        source = self._open(
+            f"{self._name} xa", Position(place.file, place.offset), others if by_gtid else None, server_id=0
+        )
+        with source:
+            yield from _rows_of(place, source, stop=stop)
+
+    def _open(self, name: str, position: Position, gtid_set: GtidSet | None, *, server_id: int) -> BinlogSource:
+        return BinlogSource.open(
+            self._settings,
+            name=self._leader.name,
+            server_id=server_id or 1 << 31 | zlib.crc32(name.encode()),
+            replica_uuid=ddl_uuid(f"cdc-producer {name}"),
+            heartbeat_seconds=self._heartbeat_seconds,
+            position=position,
+            gtid_set=gtid_set,
+        )
+
+
+def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> Iterator[RawEvent]:
+    give_up = time.monotonic() + _FIND_SECONDS
+    inside = False
+    for events in source.chunks(stop):
+        for event in _flat(events):
+            if event.type in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
+                give_up = time.monotonic() + _FIND_SECONDS
+                here = (event.file, event.offset) == (place.file, place.offset)
+                inside = here if place.gtid is None else ev.gtid(event).gtid == place.gtid
+            elif inside and (event.type in et.ROWS or event.type == et.TABLE_MAP):
+                yield event
+            elif inside and event.type == et.XA_PREPARE:
+                return
+        if time.monotonic() > give_up:
+            raise PromiseError(
+                f"the prepared XA transaction {place.gtid or ''} is not in the leader's log any more",
+                where=f"{place.file}:{place.offset}",
+                hint="give the producer a new topic and the follower a fresh copy of the leader",
+            )
+    raise Disconnected("stopped while a prepared XA transaction was read")
+
+
+def _flat(events: Iterable[RawEvent]) -> Iterator[RawEvent]:
+    for event in events:
+        if event.type == et.TRANSACTION_PAYLOAD:
+            yield from payload(event)
+        else:
+            yield event

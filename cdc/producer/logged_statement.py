@@ -1,0 +1,115 @@
+"""A Query event as a statement: its text, its kind, the objects that it affects and the session it ran in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cdc.codec import text_decoder
+from cdc.errors import PromiseError
+from cdc.excerpt import excerpt
+from cdc.producer import events as ev
+from cdc.producer.accounts import accounts
+from cdc.producer.ddl import Effect, classify
+from cdc.producer.events import RawEvent
+
+__all__ = ["LoggedStatement", "logged_statement", "refused_statement"]
+
+Collations = Mapping[int, tuple[str, str]]
+
+_UNKNOWN_STATEMENT = (
+    "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement of the log. ``kind`` is one of ``cdc.producer.ddl.classify``; ``shown`` has no secret in it."""
+
+    kind: str
+    text: str
+    database: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    shown: str
+
+
+def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
+    """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation).
+
+    Raises PromiseError where the text can't be read, or the statement failed on the leader in part.
+    """
+    query = ev.query(event)
+    charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
+    text = _statement_text(query.text, charset, event)
+    modes = query.variables.get("sql_mode", "").split(",")
+    quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
+    kind, effects = classify(text, database=query.database, **quoting)
+    if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
+        raise PromiseError(
+            f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
+            where=str(event.position),
+            hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
+        )
+    context = _context(query, event, collations) if kind == "ddl" else {}
+    shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
+    return LoggedStatement(kind, text, query.database, effects, context, shown)
+
+
+def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
+    """What is said of a statement of this ``kind``, which can't be replicated."""
+    shown = excerpt(text)
+    if kind == "dml":
+        return PromiseError(
+            f"a change was logged as a statement, not as rows: {shown}",
+            where=str(event.position),
+            hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
+        )
+    if kind in ("rollback", "rollback to"):
+        return PromiseError(
+            "a transaction was rolled back in part after rows of non-transactional tables",
+            where=str(event.position),
+            hint="use InnoDB tables only",
+        )
+    return PromiseError(
+        f"the statement is not known, so what it affects is not known: {shown}",
+        where=str(event.position),
+        hint=_UNKNOWN_STATEMENT,
+    )
+
+
+def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[str, Any]:
+    """What the statement's meaning depends on, in the words of the session variables."""
+    context: dict[str, Any] = {"database": query.database}
+    for name in (
+        "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",
+        "auto_increment_increment", "auto_increment_offset",
+    ):  # fmt: skip
+        if name in query.variables:
+            context[name] = query.variables[name]
+    if "charset" in query.variables:
+        context["charset"] = collations[query.variables["charset"]][0]
+    for name in ("collation", "server_collation", "database_collation", "default_collation_for_utf8mb4"):
+        if name in query.variables:
+            context[name] = collations[query.variables[name]][1]
+    for name in ("explicit_defaults_for_timestamp", "sql_require_primary_key", "default_table_encryption"):
+        if name in query.variables:
+            context[name] = bool(query.variables[name])
+    seconds = ev.header(event.data).timestamp
+    context["timestamp_us"] = seconds * 1_000_000 + query.variables.get("microseconds", 0)
+    return context
+
+
+def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
+    if text.isascii() and charset not in ("ucs2", "utf16", "utf16le", "utf32"):
+        return text.decode("ascii")
+    decode = text_decoder("utf8mb4" if charset == "binary" else charset)
+    try:
+        if decode is None:
+            raise ValueError(f"no exact codec for {charset}")
+        return decode(text)
+    except ValueError as error:
+        raise PromiseError(
+            f"a statement's text in {charset} cannot be read: {error}",
+            where=str(event.position),
+            hint="send statements to the leader in utf8mb4",
+        ) from None
