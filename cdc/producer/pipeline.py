@@ -1,20 +1,17 @@
 """The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
 
 import threading
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
-from functools import partial
 
 from cdc import __version__
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import Disconnected
 from cdc.position import Position
-from cdc.producer import pace, preflight
+from cdc.producer import preflight
 from cdc.producer.activity import Activity
 from cdc.producer.binlog_events import BinlogEvents
-from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.dumps import Dumps
@@ -24,8 +21,8 @@ from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
 from cdc.producer.router import Router
+from cdc.producer.stream import Stream
 from cdc.producer.xa import Xa
-from cdc.profile import Producer as Limits
 from cdc.profile import Profile
 from cdc.retry import Retry
 
@@ -56,16 +53,9 @@ def run(
             if until_current:
                 target = target or leader.position
             _session(
-                profile,
-                leader,
-                topics,
-                instance=instance,
-                retry=retry,
-                activity=activity,
-                target=target,
-                stop=stop,
-                log=log,
-            )
+                profile, leader, topics, activity,
+                instance=instance, retry=retry, target=target, stop=stop, log=log,
+            )  # fmt: skip
             return
         except Disconnected as error:
             retry.wait(error)
@@ -75,10 +65,10 @@ def _session(
     profile: Profile,
     leader: Leader,
     topics: KafkaTopics,
+    activity: Activity,
     *,
     instance: str,
     retry: Retry,
-    activity: Activity,
     target: Position | None,
     stop: threading.Event,
     log: Log,
@@ -95,21 +85,13 @@ def _session(
     with closing(sink):
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
-        cut = _cut(profile)
-        entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=cut)
-        entry = replace(entry, instance=instance)
-        if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
-            sink.shown = None  # another server has positions of its own
-        sink.commit(entry)
+        entry = _start(profile, leader, sink, instance=instance)
         retry.connected()
-        router, progress = _router(profile, entry), Progress(entry, cut=cut)
-        dumps = _dumps(profile, leader)
-        xa = Xa(
-            entry.prepared, read_again=lambda place: dumps.read_again(place, progress.read_without(place.gtid), stop)
-        )
+        router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)
+        xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
-        commit = partial(_commit, sink, decoder, router, progress, activity)
-        with dumps.follow(entry) as source, _whole_transactions_out(router, progress, commit):
+        stream = Stream(decoder, router, sink, progress, activity, profile.producer)
+        with dumps.follow(entry) as source:
             activity.connected(source, entry)
             log(
                 "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
@@ -117,18 +99,17 @@ def _session(
             chunks: Iterable[list[RawEvent]] = source.chunks(stop)
             if profile.kafka.events:
                 chunks = _shown(chunks, sink, profile)
-            limits = profile.producer
-            _replicate(
-                decoder.decode(chunks),
-                router,
-                sink,
-                progress,
-                activity,
-                commit=commit,
-                limits=limits,
-                target=target,
-                stop=stop,
-            )
+            stream.replicate(chunks, target=target, stop=stop)
+
+
+def _start(profile: Profile, leader: Leader, sink: KafkaSink, *, instance: str) -> Entry:
+    """The entry to go on from, committed anew under this process's name."""
+    entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
+    if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
+        sink.shown = None  # another server has positions of its own
+    entry = replace(entry, instance=instance)
+    sink.commit(entry)
+    return entry
 
 
 def _shown(chunks: Iterable[list[RawEvent]], sink: KafkaSink, profile: Profile) -> Iterator[list[RawEvent]]:
@@ -140,86 +121,6 @@ def _shown(chunks: Iterable[list[RawEvent]], sink: KafkaSink, profile: Profile) 
             if message is not None:
                 sink.show(message, event.position)
         yield events
-
-
-def _replicate(
-    changes: Iterable[Change],
-    router: Router,
-    sink: KafkaSink,
-    progress: Progress,
-    activity: Activity,
-    *,
-    commit: Callable[[int], None],
-    limits: Limits,
-    target: Position | None,
-    stop: threading.Event,
-) -> None:
-    for change in changes:
-        _route(change, router, sink)
-        progress.note(change)
-        if pace.due(change, sink, progress, limits):
-            records = sink.records
-            commit(router.sent)
-            if isinstance(change, Idle):
-                stop.wait(pace.rest(records))
-        if isinstance(change, Idle):
-            sink.check()
-            if progress.between_transactions:
-                activity.drained()
-        if target is not None and progress.has_reached(target):
-            return
-
-
-def _route(change: Change, router: Router, sink: KafkaSink) -> None:
-    match change:
-        case Whole():
-            sink.write(router.whole(change))
-        case Begin():
-            router.begin(change)
-        case Rows():
-            sink.write(router.rows(change))
-        case Statement():
-            sink.write(router.statement(change))
-        case Commit():
-            sink.write(router.commit())
-
-
-def _commit(
-    sink: KafkaSink, decoder: Decoder, router: Router, progress: Progress, activity: Activity, sent: int
-) -> None:
-    """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
-    size, begun = sink.bytes, time.monotonic()
-    entry = progress.entry(next_sequence=router.next_sequence, sent=sent)
-    sink.commit(entry)
-    activity.committed(
-        entry,
-        size=size,
-        seconds=time.monotonic() - begun,
-        through_us=progress.through_us,
-        transactions=progress.transactions,
-        filtered=decoder.filtered + router.filtered,
-    )
-
-
-@contextmanager
-def _whole_transactions_out(router: Router, progress: Progress, commit: Callable[[int], None]) -> Iterator[None]:
-    """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
-    try:
-        yield
-    except PromiseError as reason:
-        try:
-            _commit_whole(router, progress, commit)
-        except Disconnected:
-            # What stops the stream is told; what could not be committed is read again the next time.
-            raise reason from None
-        raise
-    _commit_whole(router, progress, commit)
-
-
-def _commit_whole(router: Router, progress: Progress, commit: Callable[[int], None]) -> None:
-    # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
-    if not router.sent:
-        commit(0)
 
 
 def _cut(profile: Profile) -> str:

@@ -1,0 +1,104 @@
+"""What goes on while both servers are there: changes become records, and commit with the place after them."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from cdc.errors import Disconnected, PromiseError
+from cdc.position import Position
+from cdc.producer import pace
+from cdc.producer.activity import Activity
+from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
+from cdc.producer.decoder import Decoder
+from cdc.producer.events import RawEvent
+from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.progress import Progress
+from cdc.producer.router import Router
+from cdc.profile import Producer as Limits
+
+__all__ = ["Stream"]
+
+
+class Stream:
+    """One stay of the leader's events in decoder, router and sink; ``activity`` is told of each Kafka commit."""
+
+    def __init__(
+        self, decoder: Decoder, router: Router, sink: KafkaSink, progress: Progress, activity: Activity, limits: Limits
+    ) -> None:
+        self._decoder = decoder
+        self._router = router
+        self._sink = sink
+        self._progress = progress
+        self._activity = activity
+        self._limits = limits
+
+    def replicate(
+        self, chunks: Iterable[Sequence[RawEvent]], *, target: Position | None, stop: threading.Event
+    ) -> None:
+        """Until ``chunks`` end, or everything before ``target`` is through.
+
+        Raises PromiseError, Disconnected; then, too, the transactions that are through have been committed, as far as
+        the servers are there.
+        """
+        with self._whole_transactions_out():
+            for change in self._decoder.decode(chunks):
+                self._route(change)
+                self._progress.note(change)
+                if pace.due(change, self._sink, self._progress, self._limits):
+                    records = self._sink.records
+                    self._commit(self._router.sent)
+                    if isinstance(change, Idle):
+                        stop.wait(pace.rest(records))
+                if isinstance(change, Idle):
+                    self._sink.check()
+                    if self._progress.between_transactions:
+                        self._activity.drained()
+                if target is not None and self._progress.has_reached(target):
+                    return
+
+    def _route(self, change: Change) -> None:
+        match change:
+            case Whole():
+                self._sink.write(self._router.whole(change))
+            case Begin():
+                self._router.begin(change)
+            case Rows():
+                self._sink.write(self._router.rows(change))
+            case Statement():
+                self._sink.write(self._router.statement(change))
+            case Commit():
+                self._sink.write(self._router.commit())
+
+    def _commit(self, sent: int) -> None:
+        """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
+        size, begun = self._sink.bytes, time.monotonic()
+        entry = self._progress.entry(next_sequence=self._router.next_sequence, sent=sent)
+        self._sink.commit(entry)
+        self._activity.committed(
+            entry,
+            size=size,
+            seconds=time.monotonic() - begun,
+            through_us=self._progress.through_us,
+            transactions=self._progress.transactions,
+            filtered=self._decoder.filtered + self._router.filtered,
+        )
+
+    @contextmanager
+    def _whole_transactions_out(self) -> Iterator[None]:
+        """At the end, in order or at what cannot be replicated, commit the transactions that are through."""
+        try:
+            yield
+        except PromiseError as reason:
+            try:
+                self._commit_whole()
+            except Disconnected:
+                # What stops the stream is told; what could not be committed is read again the next time.
+                raise reason from None
+            raise
+        self._commit_whole()
+
+    def _commit_whole(self) -> None:
+        # Records of an open transaction that already left cannot be told apart: then all is read again the next time.
+        if not self._router.sent:
+            self._commit(0)
