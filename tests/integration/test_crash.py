@@ -22,7 +22,7 @@ from tests.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-KILLS = int(os.environ.get("CDC_KILLS", "25"))
+KILLS = int(os.environ.get("CDC_KILLS", "12"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
