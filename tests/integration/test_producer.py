@@ -185,7 +185,6 @@ def test_compressed_transactions_are_as_any_other(profile: Path, leader: MySql) 
     [
         (["SET binlog_row_image = MINIMAL", "DELETE FROM a"], "without all its columns"),
         (["SET binlog_format = STATEMENT", "INSERT INTO a VALUES (9, 9)"], "logged as a statement"),
-        (["CREATE TABLE g (j JSON)", "INSERT INTO g VALUES (JSON_ARRAY(x'ff'))"], "cannot carry exactly"),
     ],
 )
 def test_what_it_cannot_carry_stops_it_at_the_position(
