@@ -95,6 +95,8 @@ def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFa
 def test_servers_die_with_whoever_started_them(number: signal.Signals, tmp_path: Path) -> None:
     program = (
         "import pathlib, signal, sys; from cdc.sandbox.mysql import MySql\n"
+        # A shell that runs the tests in the background has its children ignore Ctrl-C.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "MySql(pathlib.Path(sys.argv[1])).start(); print('up', flush=True); signal.pause()"
     )
     starter = subprocess.Popen(
