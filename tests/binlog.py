@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Iterator
 
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.events import Query, RawEvent
 from cdc.sandbox.mysql import MySql
@@ -25,6 +26,6 @@ def queries(server: MySql, start: tuple[str, int]) -> Iterator[Query]:
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at + 9)
         event = RawEvent(data[at + 4], data[at : at + length - _CHECKSUM], file, at, at + length)
-        if event.type == ev.QUERY:
+        if event.type == et.QUERY:
             yield ev.query(event)
         at += length
