@@ -27,6 +27,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 
 _LOAD_SECONDS, _RATE, _CLIENTS = 20, 1000, 4
+_WARM_UP_SECONDS = 5  # of the load, which are not counted: producer, broker and reader have just started
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def measure_lag(folder: Path) -> None:
     with running("cdc-producer", source):
         load = multiprocessing.Process(target=steady_load, args=(leader.port,))
         load.start()
-        ages = sorted(age for age in record_ages(kafka, until=lambda: not load.is_alive()))
+        counted_from = time.time() + _WARM_UP_SECONDS
+        found = record_ages(kafka, until=lambda: not load.is_alive())
+        ages = sorted(age for committed, age in found if committed > counted_from)
     shown = ", ".join(f"{name} {ages[int(len(ages) * share)]:.1f}" for name, share in PERCENTILES.items())
     print(f"lag in ms at {_RATE} transactions/s, {len(ages)} records: {shown}, max {ages[-1]:.1f}", flush=True)
     leader.kill()
@@ -127,8 +130,8 @@ def measure_lag(folder: Path) -> None:
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
-def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[float]:
-    """Milliseconds from each record's commit on the leader to its arrival here."""
+def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[tuple[float, float]]:
+    """When each record was committed on the leader (seconds since 1970), and in how many ms it was here."""
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed"}
     )
@@ -139,7 +142,8 @@ def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[float]:
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
             quiet_since = time.monotonic()
-            yield time.time() * 1e3 - json.loads(message.value() or b"")["transaction"]["ts_us"] / 1e3
+            committed = json.loads(message.value() or b"")["transaction"]["ts_us"] / 1e6
+            yield committed, (time.time() - committed) * 1e3
     consumer.close()
 
 
