@@ -3,12 +3,12 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier
-from cdc.consumer.assembler import assemble, batches
+from cdc.consumer.assembler import Batch, assemble, batches
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
@@ -63,15 +63,19 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
         begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
         activity.begins(applier, ledger, offsets=begins)
         transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
-        for batch in batches(transactions, rows=profile.consumer.batch_rows):
-            if batch is None:
-                activity.drained()
-                continue
-            begun = time.monotonic()
-            if not applier.apply(batch):
-                break
-            activity.applied(batch, seconds=time.monotonic() - begun)
-            source.commit(batch.offsets)
+        _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity)
+
+
+def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity) -> None:
+    for batch in todo:
+        if batch is None:
+            activity.drained()
+            continue
+        begun = time.monotonic()
+        if not applier.apply(batch):
+            return
+        activity.applied(batch, seconds=time.monotonic() - begun)
+        source.commit(batch.offsets)
 
 
 def _reader(profile: Profile) -> KafkaReader:
