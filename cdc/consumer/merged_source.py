@@ -153,10 +153,12 @@ class MergedSource:
 
     def _balance(self) -> None:
         """Take no more from partitions that are far ahead of the one that is waited for."""
+        # Where nothing waits any more, the record that is waited for may be: such a partition must not stay paused.
+        due = self._paused if self._merge.bytes < _MOST_BYTES // 2 else self._paused - self._merge.lanes()
+        if due:
+            self._reader.resume(due)
+            self._paused = self._paused - due
         if self._merge.bytes > _MOST_BYTES:
             ahead = self._merge.lanes() - self._paused
             self._reader.pause(ahead)
             self._paused |= ahead
-        elif self._paused and self._merge.bytes < _MOST_BYTES // 2:
-            self._reader.resume(self._paused)
-            self._paused = set()
