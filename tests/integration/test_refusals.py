@@ -204,10 +204,10 @@ def test_a_topic_without_its_commit_log(tmp_path: Path, leader: MySql, kafka: Ka
 
 
 def test_a_topic_that_was_deleted(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    path = write_profile(tmp_path, leader, kafka, name="emptied", producer={"start": "now"})
+    path = write_profile(tmp_path, leader, kafka, name="vanished", producer={"start": "now"})
     run_well("cdc-producer", path, "--until-current")
-    execute(leader, "CREATE DATABASE emptied")
+    execute(leader, "CREATE DATABASE vanished")
     run_well("cdc-producer", path, "--until-current")
     admin = kafka.admin()
-    admin.delete_topics(["emptied"])["emptied"].result(30)
+    admin.delete_topics(["vanished"])["vanished"].result(30)
     assert "it was deleted or emptied" in refused("cdc-producer", path)
