@@ -373,8 +373,8 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
             if located is not None:
                 found.append(located.record.sequence)
     assert found == list(range(16_000))
-    # Two lists of messages more than the limit, at most, one of each topic: 2000 of some 200 bytes.
-    assert 50_000 < most < 460_000
+    # Two lists of messages more than the limit, at most, one of each topic: 1001 messages of less than 230 bytes.
+    assert 50_000 < most < 50_000 + 2 * 1001 * 230
 
 
 def reader(kafka: Kafka) -> KafkaReader:
