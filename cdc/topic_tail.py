@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from cdc.errors import Disconnected
 from cdc.service import LIBRDKAFKA
 
-__all__ = ["Partition", "backwards", "begin_offsets", "end_offset", "end_offsets", "newest", "partition_name"]
+__all__ = ["Partition", "backwards", "begin_offsets", "end_offsets", "newest", "partition_name"]
 
 Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
@@ -39,11 +39,6 @@ def end_offsets(
     Raises KafkaException where the brokers do not answer or have no such partition.
     """
     return _offsets(properties, partitions, "latest", committed=committed)
-
-
-def end_offset(properties: Mapping[str, Any], topic: str, *, committed: bool = True) -> int:
-    """``end_offsets`` of a topic's first partition."""
-    return end_offsets(properties, [(topic, 0)], committed=committed)[topic, 0]
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:

@@ -101,4 +101,4 @@ def as_json(profile: Path) -> list[dict[str, Any]]:
 
 def end_offset(kafka: Kafka, topic: str) -> int:
     """The offset after the topic's newest message."""
-    return topic_tail.end_offset({"bootstrap.servers": kafka.bootstrap_servers}, topic)
+    return topic_tail.end_offsets({"bootstrap.servers": kafka.bootstrap_servers}, [(topic, 0)])[topic, 0]

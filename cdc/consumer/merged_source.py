@@ -42,11 +42,6 @@ class MergedSource:
         self.topics = reader.topics
         self.commit = reader.commit
 
-    @property
-    def waiting_bytes(self) -> int:
-        """How much has been read and waits for a record from another partition."""
-        return self._merge.bytes
-
     def topic(self) -> Topic | None:
         """The commit log, or None where there is none. Raises UserError where the brokers can't be reached."""
         return self._reader.topic(self._names.commits)

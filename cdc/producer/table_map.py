@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cdc.errors import PromiseError
 from cdc.producer.events import HEADER_BYTES, RawEvent, packed_integer
 
-__all__ = ["Column", "Table", "table_id", "table_map", "table_name"]
+__all__ = ["Column", "Table", "table_map", "table_name"]
 
 ENUM, SET, STRING = 247, 248, 254
 # Types whose metadata takes 0, 1 or 2 bytes; any type on none of these lists is refused.
@@ -42,11 +42,6 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] | None
-
-
-def table_id(event: RawEvent) -> int:
-    """The number by which rows events name this table."""
-    return int.from_bytes(event.data[HEADER_BYTES : HEADER_BYTES + 6], "little")
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:

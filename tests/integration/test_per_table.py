@@ -22,7 +22,7 @@ from cdc.sandbox.mysql import MySql
 from cdc.topics import Topics
 from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import records, refused, run_well, running, write_profile
+from tests.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
@@ -369,7 +369,7 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
         source.start(topic, {}, sequence=0, until_current=True)
         found, most = [], 0
         for located in source.records(threading.Event()):
-            most = max(most, source.waiting_bytes)
+            most = max(most, source._merge.bytes)
             if located is not None:
                 found.append(located.record.sequence)
     assert found == list(range(16_000))
@@ -416,7 +416,7 @@ def killed_after_some_commits(stage: Stage) -> None:
 
 
 def end_offset_of(stage: Stage) -> int:
-    return topic_tail.end_offset({"bootstrap.servers": stage.kafka.bootstrap_servers}, f"{stage.name}.commits")
+    return end_offset(stage.kafka, f"{stage.name}.commits")
 
 
 @contextmanager
