@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
-from cdc.consumer.applier import Applier
+from cdc.consumer.applier import Applier, Reread
 from cdc.consumer.assembler import Batch, assemble, batches
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
@@ -59,23 +60,26 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
             retry=retry,
             stop=stop,
         )
-        sequence = checkpoint.sequence + 1
-        begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
-        activity.begins(applier, ledger, offsets=begins)
-        transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
-        _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity)
+        again = True
+        while again:
+            sequence = applier.checkpoint.sequence + 1
+            begins = source.start(topic, applier.checkpoint.offsets, sequence=sequence, until_current=until_current)
+            activity.begins(applier, ledger, offsets=begins)
+            transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
+            try:
+                again = False
+                _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity)
+            except Reread:
+                again = True
 
 
 def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity) -> None:
-    for batch in todo:
-        if batch is None:
+    for applied in applier.applied(todo):
+        if applied is None:
             activity.drained()
-            continue
-        begun = time.monotonic()
-        if not applier.apply(batch):
-            return
-        activity.applied(batch, seconds=time.monotonic() - begun)
-        source.commit(batch.offsets)
+        else:
+            activity.applied(applied)
+            source.commit(applied.offsets)
 
 
 def _reader(profile: Profile) -> KafkaReader:
@@ -106,6 +110,7 @@ def _topic(source: Source, name: str, *, wait: bool, stop: threading.Event) -> T
 def _replicated(filters: Filters) -> Callable[[Uri], bool]:
     """Whose tables are replicated: those of the profile's filters, but never the follower's own bookkeeping."""
 
+    @cache
     def passes(uri: Uri) -> bool:
         if uri.database == CHECKPOINT_DATABASE:
             return False

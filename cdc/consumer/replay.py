@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cdc.consumer.literals import equal, identifier, literal, table_name
-from cdc.consumer.planner import Change, Step
+from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.session import LAX, STRICT, Refused, Session
-from cdc.consumer.statements import NO_FOREIGN_KEY_CHECKS, Statement, delete_exact, packets, session_flags, single
-from cdc.consumer.tables import KeyPart, Tables
+from cdc.consumer.shape import KeyPart
+from cdc.consumer.statements import Statement, delete_exact, packets, session_flags, single
+from cdc.consumer.tables import Tables
 from cdc.errors import PromiseError
 from cdc.record import Row
 from cdc.service import event
@@ -40,7 +41,7 @@ class Replay:
     def apply(self, steps: list[Step]) -> None:
         """Raises PromiseError for a conflict under "stop" and for a row that the follower refuses; Interrupted."""
         for step in steps:
-            self._run(session_flags(step.record.flags))
+            self._run(session_flags(step.flags))
             for change in step.changes:
                 self._change(change)
         self._run(session_flags(0))
@@ -91,7 +92,7 @@ class Replay:
         """Deletes the rows that share a unique key with ``image``."""
         record = change.record
         values = dict(zip(record.columns, image, strict=True))
-        for name, parts in self._tables.unique_keys(record.uri).items():
+        for name, parts in self._tables.shape(record.uri).unique_keys.items():
             if any(part.column not in values for part in parts):
                 raise PromiseError(
                     f"conflict in {record.uri}: whether unique key {name} clashes cannot be told from the record",
