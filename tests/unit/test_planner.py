@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdc.consumer.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
@@ -123,12 +123,15 @@ def image(row: list[Any]) -> Image:
     return row[0]["SignedInteger"], None if row[1] == "Null" else row[1]["String"], row[2]["SignedInteger"]
 
 
-ROWS = st.tuples(st.integers(0, 4), st.sampled_from(["a", "A", "b", "B", "c", None]), st.integers(0, 2))
+ROWS = st.tuples(st.integers(0, 2), st.sampled_from(["a", "A", "b", "c", None]), st.integers(0, 2))
+WISHES = st.tuples(st.sampled_from(["add", "set", "set", "move", "drop"]), ROWS)
 
 
-@given(st.lists(ROWS, max_size=4), st.lists(st.tuples(st.booleans(), ROWS), max_size=25), st.integers(1, 30))
+@settings(max_examples=500)
+@given(st.lists(ROWS, max_size=4), st.lists(WISHES, max_size=25), st.sampled_from([1, 3, 25]))
+@example([(1, "a", 0), (2, "b", 0)], [("set", (1, "c", 0)), ("set", (2, "A", 0)), ("set", (1, "b", 0))], 3)
 def test_any_batches_give_the_tables_of_the_changes_one_by_one(
-    first: list[Image], wishes: list[tuple[bool, Image]], size: int
+    first: list[Image], wishes: list[tuple[str, Image]], size: int
 ) -> None:
     leader = Table()
     follower = Table([row for row in first if allowed(leader, None, row)])
@@ -152,18 +155,21 @@ def allowed(table: Table, old: Image | None, new: Image) -> bool:
     return True
 
 
-def history(leader: Table, wishes: list[tuple[bool, Image]]) -> Iterator[Record]:
-    """What comes of the wishes: a row is put in, or takes the place of some other one, or that one goes."""
-    for sequence, (insert, row) in enumerate(wishes):
-        old = leader.rows[row[2] % len(leader.rows)] if leader.rows and not insert else None
-        base = record(sequence, "Add", width=3)
-        if old is not None and row[2] == 2:
+def history(leader: Table, wishes: list[tuple[str, Image]]) -> Iterator[Record]:
+    """What comes of the wishes: a row is added, or set to other values, its key included where it moves, or dropped."""
+    for sequence, (kind, row) in enumerate(wishes):
+        old = next((other for other in leader.rows if kind != "add" and other[0] in (row[0], row[2])), None)
+        base = replace(record(sequence, "Add", width=3), columns=COLUMNS, key=("id",))
+        if old is None:
+            if allowed(leader, None, row):
+                yield replace(base, rows=(Row(None, values(row)),))
+        elif kind == "drop":
             leader.take(old[0])
-            yield replace(base, operation="Delete", columns=COLUMNS, key=("id",), rows=(Row(values(old), None),))
-        elif allowed(leader, old, row):
-            change = Row(None if old is None else values(old), values(row))
-            operation = "Add" if old is None else "Update"
-            yield replace(base, operation=operation, columns=COLUMNS, key=("id",), rows=(change,))
+            yield replace(base, operation="Delete", rows=(Row(values(old), None),))
+        else:
+            new = row if kind == "move" else (old[0], *row[1:])
+            if allowed(leader, old, new):
+                yield replace(base, operation="Update", rows=(Row(values(old), values(new)),))
 
 
 def test_a_row_that_is_updated_often_is_one_change() -> None:
