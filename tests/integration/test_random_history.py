@@ -53,11 +53,10 @@ def test_random_history(
     for number, first in enumerate(range(0, DEEDS, A_ROUND)):
         name, deeds = f"history_{number}", min(A_ROUND, DEEDS - first)
         which = f"CDC_SEED={SEED}, round {number}"
-        source = write_profile(
-            tmp_path, leader, kafka, name=name, resource=name, producer={"start": "now"}, kafka={"layout": "per_table"}
-        )
-        target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name,
-                               kafka={"layout": "per_table"})  # fmt: skip
+        topics = {"layout": "per_table", "prefix": f"{name}."} if number % 2 else {}
+        shared = {"resource": name, "topic": name, "kafka": topics}
+        source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
+        target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
         run_well("cdc-producer", source, "--until-current")
         with (tmp_path / f"{name}.sql").open("w") as log:
             done = run_deeds(leader, name, random.Random(f"{SEED} {number}"), deeds=deeds, log=log)
