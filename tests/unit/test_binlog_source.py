@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import Disconnected, PromiseError
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, flat
 
 FOUR_GIB = 1 << 32
 
@@ -43,7 +43,7 @@ def received(*parts: bytes) -> list[RawEvent]:
         waiting = list(parts)
         with pytest.raises(Disconnected, match="closed the connection"):
             for events in source.chunks(threading.Event()):
-                found += events
+                found += flat(events)
                 if not events and waiting:
                     there.sendall(waiting.pop(0))
                 elif not events:
