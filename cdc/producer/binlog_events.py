@@ -71,7 +71,7 @@ def _fields(event: RawEvent) -> Fields:
 
 
 def _length(event: RawEvent) -> Fields:
-    return {"length": len(event.data) - ev.HEADER_BYTES}
+    return {"length": event.size - ev.HEADER_BYTES}
 
 
 def _rotate(event: RawEvent) -> Fields:

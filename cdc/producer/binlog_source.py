@@ -100,6 +100,7 @@ class BinlogSource:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._packets.close()
         self._socket.close()
         self._reader.close()
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer.event_types import HEARTBEAT
+from cdc.producer.spool import Spool
 
 __all__ = [
     "Header",
@@ -36,6 +37,7 @@ class RawEvent(NamedTuple):
     """An event as read: ``data`` begins with the header and ends before the checksum.
 
     ``offset`` is its start in the file and ``end`` the next event's; both are 0 for one made up for the connection.
+    Where there is a ``spool``, it holds the event, and ``data`` only its beginning.
     """
 
     type: int
@@ -43,6 +45,12 @@ class RawEvent(NamedTuple):
     file: str
     offset: int
     end: int
+    spool: Spool | None = None
+
+    @property
+    def size(self) -> int:
+        """Its bytes, without the checksum."""
+        return self.spool.size if self.spool else len(self.data)
 
     @property
     def position(self) -> Position:

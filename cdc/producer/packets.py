@@ -1,4 +1,4 @@
-"""The packets that a leader sends, cut into events: their checksums, their files and their 64-bit positions. Pure.
+"""The packets that a leader sends, cut into events: their checksums, their files and their 64-bit positions.
 
 Packets: MySQL protocol, "MySQL Packets" (3 bytes of length, 1 of sequence). The first byte in each is a status, 0 where
 an event follows; an event ends with its CRC-32 unless its file's format description says otherwise.
@@ -16,6 +16,7 @@ from cdc.errors import CdcError, Disconnected, PromiseError, UserError
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.events import SINGLE, RawEvent, Single
+from cdc.producer.spool import Spool
 
 __all__ = ["Packets"]
 
@@ -26,6 +27,7 @@ _WORD = Struct("<I").unpack_from
 _LENGTH = 0xFFFFFF  # the bits of a packet's first word that are its length
 # Of a packet with an event: length and number, status, and of the event's header type, length and next position.
 _HEAD_BYTES = 22
+_HEAD_OF_SPOOL = 1000  # bytes, more than stand before the compressed ones
 _HEAD = Struct("<IB4xB4xII").unpack_from
 _XID_BYTES = 1 + ev.HEADER_BYTES + 8 + _CHECKSUM_BYTES
 # The end of a rows event and the Xid behind it: checksum; length and number, status, event, checksum.
@@ -44,6 +46,7 @@ class Packets:
     def __init__(self, *, name: str) -> None:
         self._name = name
         self._begun: list[bytes] = []
+        self._spool: Spool | None = None
         self._file = ""
         self._end = 0
         self._checksum: int | None = None
@@ -74,21 +77,50 @@ class Packets:
                     continue
                 body, end = data[at + 5 : after - sum_bytes], last & ~0xFFFFFFFF | low
                 if end > last and (not sum_bytes or crc32(body) == _WORD(data, after - sum_bytes)[0]):
-                    events.append(_new(RawEvent, (kind, body, file, end - size, end)))
+                    events.append(_new(RawEvent, (kind, body, file, end - size, end, None)))
                     at, last = after, end
                     continue
             self._end = last
-            packet = self._payload(data[at + 4 : after])
+            event = self._ended(data[at + 4 : after])
             at = after
-            if packet is not None:
-                events.append(self._event(packet))
+            if event is not None:
+                events.append(event)
             file, last, plain, sum_bytes = self._file, self._end, self._plain(), self._checksum or 0
         self._end = last
         return events, data[at:]
 
+    def close(self) -> None:
+        """Drop an event of which the rest will not come."""
+        if self._spool:
+            self._spool.close()
+
     def _plain(self) -> frozenset[int]:
         """The types of events to which nothing unusual applies just now."""
-        return _PLAIN if self._checksum is not None and not self._begun else frozenset()
+        return _PLAIN if self._checksum is not None and not self._begun and not self._spool else frozenset()
+
+    def _ended(self, part: bytes) -> RawEvent | None:
+        """The event that ``part`` ends, or None where it goes on: 16 MiB and more take several packets."""
+        goes_on = len(part) == _MAX_PACKET
+        if goes_on and not self._begun and not self._spool and part[:1] == b"\0" and part[5] == et.TRANSACTION_PAYLOAD:
+            self._spool = Spool(part[1:_HEAD_OF_SPOOL])
+            self._spool.write(memoryview(part)[1:])
+        elif self._spool:
+            self._spool.write(part)
+            if not goes_on:
+                return self._spooled(self._spool)
+        elif goes_on:
+            self._begun.append(part)
+        else:
+            payload = b"".join((*self._begun, part))
+            self._begun.clear()
+            return self._event(payload)
+        return None
+
+    def _spooled(self, spool: Spool) -> RawEvent:
+        if not spool.end(checksum_bytes=self._checksum or 0):
+            raise self._wrong_checksum()
+        self._spool = None
+        return self._placed(et.TRANSACTION_PAYLOAD, spool.head, spool)
 
     def _event(self, packet: bytes) -> RawEvent:
         """The event in a packet; keeps track of the file, of the 64-bit offset and of the checksum algorithm."""
@@ -112,17 +144,23 @@ class Packets:
         else:
             data, damaged = (body, not summed) if self._checksum else (packet[1:], False)
         if damaged:
-            raise PromiseError(
-                "an event's checksum is wrong: the leader's binlog is damaged",
-                where=f"after {self._file}:{self._end}",
-                hint=_DAMAGED_HINT,
-            )
-        header = ev.header(data)
-        end = self._end_of(kind, header)
-        event = RawEvent(kind, data, self._file, end - header.event_length if end else 0, end)
+            raise self._wrong_checksum()
+        event = self._placed(kind, data, None)
         if kind == et.ROTATE:
             self._rotate(event)
         return event
+
+    def _wrong_checksum(self) -> PromiseError:
+        return PromiseError(
+            "an event's checksum is wrong: the leader's binlog is damaged",
+            where=f"after {self._file}:{self._end}",
+            hint=_DAMAGED_HINT,
+        )
+
+    def _placed(self, kind: int, data: bytes, spool: Spool | None) -> RawEvent:
+        header = ev.header(data)
+        end = self._end_of(kind, header)
+        return RawEvent(kind, data, self._file, end - header.event_length if end else 0, end, spool)
 
     def _rotate(self, event: RawEvent) -> None:
         try:
@@ -159,17 +197,6 @@ class Packets:
         if code in (1053, 1158, 1159, 1160, 1161, 1317, 2006, 2013):
             return Disconnected(f"the leader ended the stream: {message}", where=self._name)
         return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
-
-    def _payload(self, part: bytes) -> bytes | None:
-        """The whole payload that ``part`` ends, or None where it goes on: 16 MiB and more take several packets."""
-        if len(part) == _MAX_PACKET:
-            self._begun.append(part)
-            return None
-        if not self._begun:
-            return part
-        payload = b"".join((*self._begun, part))
-        self._begun.clear()
-        return payload
 
 
 def _single(data: bytes, at: int, begin_at: int, file: str, last: int) -> tuple[Single, int] | None:

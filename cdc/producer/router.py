@@ -113,7 +113,7 @@ class Router:
             return
         # Until all have left, they are records of an open transaction.
         self._index = last + 1
-        for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
+        for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key, columns = self._heads.get(table) or self._head(table)
             body = _rows_body(columns, flags, operation, ",".join(rows))
             value = _RECORD % (

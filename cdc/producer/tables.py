@@ -94,12 +94,12 @@ class Tables:
             return []
         # In the file the Xid follows the rows.
         end = single[7] - len(single[5]) - ev.CHECKSUM_BYTES
-        event = _new(RawEvent, (data[4], data, single[6], end - len(data) - ev.CHECKSUM_BYTES, end))
+        event = _new(RawEvent, (data[4], data, single[6], end - len(data) - ev.CHECKSUM_BYTES, end, None))
         return [_decoded(event, table)]
 
 
 def _decoded(event: RawEvent, table: TableShape) -> Rows:
-    kind, data, _, _, _ = event
+    kind, data = event[0], event[1]
     at = table.rows_at[kind]
     if data[27:at] not in table.whole_images:
         at = _after_bitmaps(event, table)
