@@ -80,7 +80,11 @@ class Decoder:
                 event = events[at]
                 # Most transactions are a few rows and arrive whole: then they are taken in one go.
                 if isinstance(event, Single):
-                    yield from self._single(event)
+                    whole = self._single(event)
+                    if whole is None:
+                        yield from self.decode([event.events()])
+                    else:
+                        yield whole
                     at += 1
                     continue
                 found = _ROWS_ONLY.match(kinds, at)
@@ -99,18 +103,21 @@ class Decoder:
                     raise _unreadable(event, error) from None
                 at += 1
 
-    def _single(self, single: Single) -> Sequence[Change] | Iterator[Change]:
-        """The transaction of ``single``, in one go where its table is known and nothing else is open."""
-        if single[2].endswith(_BEGIN) and not self._in_transaction and self._named is None:
-            try:
-                name, commit_us = named(single[1])
-                rows = self._tables.rows_of(single)
-            except _BROKEN:
-                rows = None  # read once more, one by one, it fails at its own position
-            if rows is not None:
-                begin = _new(Begin, (name or str(single.events()[0].position), name, commit_us))
-                return (_new(Whole, (begin, rows, single[6], single[7])),)
-        return self.decode([single.events()])
+    def _single(self, single: Single) -> Whole | None:
+        """The transaction of ``single``; None where its table is new, something else is open, or it can't be read:
+        one by one its events go on or fail, each at its own position."""
+        _, gtid_event, begin, _, _, _, file, end = single
+        if not begin.endswith(_BEGIN) or self._in_transaction or self._named is not None:
+            return None
+        try:
+            gtid, commit_us = named(gtid_event)
+            rows = self._tables.rows_of(single)
+        except _BROKEN:
+            return None
+        if rows is None:
+            return None
+        name = gtid or str(single.events()[0].position)
+        return _new(Whole, (_new(Begin, (name, gtid, commit_us)), rows, file, end))
 
     def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
         """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""

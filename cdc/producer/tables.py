@@ -85,17 +85,15 @@ class Tables:
     def rows_of(self, single: Single) -> list[Rows] | None:
         """The rows of a transaction with one rows event, none where the table is left out; None where its table map is
         new, or is not that of the rows. Raises as ``rows`` does."""
-        table_map, data = single[3], single[4]
+        _, _, _, table_map, data, xid, file, end = single
         table = self._shapes.get(table_map[19:], _UNKNOWN)
         if table is _UNKNOWN or table_map[19:25] != data[19:25]:
             return None
         if table is None:
             self.filtered += 1
             return []
-        # In the file the Xid follows the rows.
-        end = single[7] - len(single[5]) - ev.CHECKSUM_BYTES
-        event = _new(RawEvent, (data[4], data, single[6], end - len(data) - ev.CHECKSUM_BYTES, end, None))
-        return [_decoded(event, table)]
+        end -= len(xid) + ev.CHECKSUM_BYTES  # in the file the Xid follows the rows
+        return [_decoded(_new(RawEvent, (data[4], data, file, end - len(data) - ev.CHECKSUM_BYTES, end, None)), table)]
 
 
 def _decoded(event: RawEvent, table: TableShape) -> Rows:
