@@ -1,6 +1,6 @@
 """A leader transaction much larger than Kafka's, with kills in its midst: all of it, once, in little memory.
 
-``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB.
+``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB; compressed by the leader, it is one event of more than half of that.
 """
 
 import os
@@ -28,18 +28,21 @@ MEMORY_MB = 300
 LIMIT_SECONDS = 60 + ROWS // 5000
 
 
+@pytest.mark.parametrize("compression", ["OFF", "ON"])
 def test_a_large_transaction(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, capsys: pytest.CaptureFixture[str]
+    compression: str, tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    name = f"huge_{compression}"
     leader = mysql_server("--innodb-redo-log-capacity=1G")
     # Many small Kafka transactions: a fast machine must not be through before it is killed.
     limits = {"commit_bytes": max(100_000, ROWS // 10)}
-    path = write_profile(tmp_path, leader, kafka, name="huge", producer=limits)
+    path = write_profile(tmp_path, leader, kafka, name=name, producer=limits)
     with leader.root() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE huge")
         cursor.execute("CREATE TABLE huge.a (i INT PRIMARY KEY, t CHAR(96) CHARACTER SET ascii)")
         run_well("cdc-producer", path, "--until-current")
         cursor.execute("SET cte_max_recursion_depth = 4294967295")
+        cursor.execute(f"SET binlog_transaction_compression = {compression}")
         # Text that does not compress away.
         cursor.execute(
             "INSERT INTO huge.a WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i + 1 < %s) "
@@ -47,23 +50,27 @@ def test_a_large_transaction(
             (ROWS,),
         )
         cursor.execute("INSERT INTO huge.a VALUES (-1, 'the next transaction')")
-    peaks = [killed_later(path, kafka, records=ROWS // ROWS_IN_EVENT // (KILLS + 4)) for _ in range(KILLS)]
-    before = end_offset(kafka, "huge")
+    peaks = [killed_later(path, kafka, name, records=ROWS // ROWS_IN_EVENT // (KILLS + 4)) for _ in range(KILLS)]
+    before = end_offset(kafka, name)
     peaks.append(peak_to_the_end("cdc-producer", path, seconds=LIMIT_SECONDS))
-    assert end_offset(kafka, "huge") > before + 100, "killed too late: the transaction was already through"
+    assert end_offset(kafka, name) > before + 100, "killed too late: the transaction was already through"
     found = summed_up(path)
     with capsys.disabled():
-        print(f"\n{ROWS} rows, {found}, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+        print(f"\n{ROWS} rows, compression {compression}, {found}")
+        print(f"peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
     assert found == {"rows": ROWS + 1, "ends": 4, "broken": 0}
     assert max(peaks) < MEMORY_MB
-    applied_at_once(tmp_path, mysql_server("--innodb-redo-log-capacity=1G"), kafka, capsys)
+    if compression == "OFF":  # the records are the same
+        applied_at_once(tmp_path, mysql_server("--innodb-redo-log-capacity=1G"), kafka, name, capsys)
 
 
-def applied_at_once(folder: Path, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]) -> None:
+def applied_at_once(
+    folder: Path, follower: MySql, kafka: Kafka, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The follower gets all of it in one commit, though its connection is cut in the midst of it, in little memory."""
-    path = write_profile(folder, follower, kafka, name="huge-follower", topic="huge", consumer={"batch_rows": 1000})
+    path = write_profile(folder, follower, kafka, name="huge-follower", topic=topic, consumer={"batch_rows": 1000})
     with running("cdc-consumer", path) as process:
-        until(lambda: rows_locked(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
+        until(lambda: rows_changed(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
         with follower.root() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'fluvio'")
             for (number,) in cursor.fetchall():
@@ -80,7 +87,7 @@ def applied_at_once(folder: Path, follower: MySql, kafka: Kafka, capsys: pytest.
     assert max(peaks) < MEMORY_MB
 
 
-def rows_locked(follower: MySql) -> int:
+def rows_changed(follower: MySql) -> int:
     """How many rows the transactions that are open have changed."""
     with follower.root() as connection, connection.cursor() as cursor:
         cursor.execute("SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx")
@@ -93,11 +100,11 @@ def count(follower: MySql) -> int:
         return int(cursor.fetchall()[0][0])
 
 
-def killed_later(path: Path, kafka: Kafka, *, records: int) -> float:
+def killed_later(path: Path, kafka: Kafka, name: str, *, records: int) -> float:
     """Run the producer until so many more records can be read, then kill it; its peak of memory in MB."""
-    before = end_offset(kafka, "huge")
+    before = end_offset(kafka, name)
     with running("cdc-producer", path) as process:
-        until(lambda: end_offset(kafka, "huge") > before + records, seconds=LIMIT_SECONDS, what="more records")
+        until(lambda: end_offset(kafka, name) > before + records, seconds=LIMIT_SECONDS, what="more records")
         peak = peak_of(process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait()
