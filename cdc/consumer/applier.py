@@ -8,6 +8,7 @@ from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.planner import plan
+from cdc.consumer.refusals import Unapplicable
 from cdc.consumer.replay import Replay, refusal
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.statements import PACKET_BYTES, Statement, packets, statements
@@ -44,7 +45,7 @@ class Applier:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._replay = Replay(session, self._tables, on_conflict=on_conflict)
+        self._replay = Replay(session, self._tables, on_conflict=on_conflict, skip=ledger.skip)
         self._passes = passes
         self._retry = retry
         self._stop = stop
@@ -110,7 +111,7 @@ class Applier:
         rows = statements(steps, generated=self._tables.generated, size=min(self._session.max_packet, PACKET_BYTES))
         try:
             self._run(chain(rows, tail))
-        except (_Mismatch, Refused):
+        except (_Mismatch, Refused, Unapplicable):
             # Row by row it shows whether it is a conflict, and which row; or there is none, where only the joining of
             # neighbours was at fault (rows that refer to one another).
             self._session.reset()

@@ -14,6 +14,7 @@ from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.merged_source import MergedSource
 from cdc.consumer.session import Session
+from cdc.consumer.skips import Skips
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
 from cdc.profile import Profile
@@ -28,10 +29,13 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS, _SAY_SECONDS = 0.5, 10.0
 
 
-def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bool, stop: threading.Event) -> None:
+def run(
+    profile: Profile, *, retry: Retry, activity: Activity, skips: Skips, until_current: bool, stop: threading.Event
+) -> None:
     """Apply the leader's records to the follower until ``stop`` is set or, with ``until_current``, the topic's end.
 
-    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, whole transactions only.
+    The follower may do without the records that ``skips`` names. Raises UserError, PromiseError or ServerGone; what was
+    applied by then stays applied, whole transactions only.
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
     session = Session(profile.database, lock=resource)
@@ -45,11 +49,12 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
         checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)
         others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
         preflight.check_topics(checkpoint, topic, others)
+        skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
 
         retry.success()
         passes = _replicated(profile.filters)
-        ledger = Ledger(session, profile.database, resource=resource, passes=passes)
+        ledger = Ledger(session, profile.database, resource=resource, passes=passes, skips=skips)
         applier = Applier(
             session,
             ledger,
@@ -63,10 +68,12 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
         begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
         activity.begins(applier, ledger, offsets=begins)
         transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
-        _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity)
+        _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips)
+        if not stop.is_set():
+            skips.check_end(applier.checkpoint.sequence)
 
 
-def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity) -> None:
+def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity, skips: Skips) -> None:
     for batch in todo:
         if batch is None:
             activity.drained()
@@ -76,6 +83,7 @@ def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activ
             return
         activity.applied(batch, seconds=time.monotonic() - begun)
         source.commit(batch.offsets)
+        skips.check_applied(batch.last.sequence)
 
 
 def _reader(profile: Profile) -> KafkaReader:
