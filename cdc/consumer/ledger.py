@@ -19,6 +19,7 @@ from cdc.consumer import ledger_table
 from cdc.consumer.context import assignments
 from cdc.consumer.literals import identifier, quoted
 from cdc.consumer.refusals import Unapplicable, place
+from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Refused, Session
 from cdc.consumer.skips import Skips
 from cdc.consumer.statements import Statement
@@ -42,18 +43,26 @@ class Ledger:
     """Executes Query records of the leader ``resource``; the caller commits what ``settle`` and ``skip`` return.
 
     ``session`` is the one that applies rows; statements run on connections of their own to ``database``, so that no
-    variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated, ``skips`` which
-    records the follower may do without. ``applied`` counts the statements that were executed, ``left_out`` those that
-    are not for this follower.
+    variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated, by the leader's
+    names; ``renaming`` gives statements the follower's. ``skips`` says which records the follower may do without.
+    ``applied`` counts the statements that were executed, ``left_out`` those that are not for this follower.
     """
 
     def __init__(
-        self, session: Session, database: Database, *, resource: str, passes: Callable[[Uri], bool], skips: Skips
+        self,
+        session: Session,
+        database: Database,
+        *,
+        resource: str,
+        passes: Callable[[Uri], bool],
+        renaming: Renaming,
+        skips: Skips,
     ) -> None:
         self._session = session
         self._database = database
         self._resource = resource
         self._passes = passes
+        self._renaming = renaming
         self._skips = skips
         self.applied = 0
         self.left_out = 0
@@ -66,7 +75,7 @@ class Ledger:
         try:
             reason = self._why_not(record)
             if reason is None:
-                return self._settle(record)
+                return self._settle(self._renaming.statement(record))
         except Unapplicable as error:
             note = self.skip(record, error)
             if note is None:

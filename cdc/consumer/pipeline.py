@@ -9,16 +9,19 @@ from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier
 from cdc.consumer.assembler import Batch, assemble, batches
+from cdc.consumer.intact import Intact
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.merged_source import MergedSource
+from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Session
 from cdc.consumer.skips import Skips
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
 from cdc.profile import Profile
 from cdc.record import Uri
+from cdc.renames import Renames
 from cdc.retry import Retry
 from cdc.service import event
 from cdc.topics import PER_TABLE
@@ -54,12 +57,13 @@ def run(
 
         retry.success()
         passes = _replicated(profile.filters)
-        ledger = Ledger(session, profile.database, resource=resource, passes=passes, skips=skips)
+        renaming = Renaming(Renames(profile.renames), replicated=passes)
+        ledger = Ledger(session, profile.database, resource=resource, passes=passes, renaming=renaming, skips=skips)
         applier = Applier(
             session,
             ledger,
             checkpoint=checkpoint,
-            passes=passes,
+            passes=renaming.passes,
             on_conflict=profile.consumer.on_conflict,
             retry=retry,
             stop=stop,
@@ -67,8 +71,10 @@ def run(
         sequence = checkpoint.sequence + 1
         begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
         activity.begins(applier, ledger, offsets=begins)
-        transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
+        records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
+        transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
         _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips)
+        transactions.check_end()
         if not stop.is_set():
             skips.check_end(applier.checkpoint.sequence)
 
