@@ -11,6 +11,7 @@ import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
+from cdc.renames import Renames
 from cdc.topics import PER_TABLE, SINGLE, Topics
 
 __all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
@@ -180,11 +181,16 @@ class Profile:
     mysql_resource_name: str = "mysql-srv1"
     database: Database = field(default_factory=Database)
     filters: Filters = field(default_factory=Filters)
+    renames: dict[str, str] = field(default_factory=dict)
     kafka: Kafka = field(default_factory=Kafka)
     producer: Producer = field(default_factory=Producer)
     consumer: Consumer = field(default_factory=Consumer)
     log: Log = field(default_factory=Log)
     metrics: Metrics = field(default_factory=Metrics)
+
+    def __post_init__(self) -> None:
+        """Raises UserError for names that no database can get."""
+        Renames(self.renames)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:

@@ -10,8 +10,11 @@ from pathlib import Path
 from cdc.brokers import Brokers
 from cdc.consumer.activity import Activity
 from cdc.consumer.pipeline import run
+from cdc.consumer.skips import Skips
+from cdc.consumer.status import look
+from cdc.consumer.status_text import lines
 from cdc.outside import shown
-from cdc.profile import load
+from cdc.profile import Profile, load
 from cdc.retry import Retry
 from cdc.service import event, exit_status, setup_logging, stop_on_signals
 
@@ -38,14 +41,38 @@ def main() -> int:
     parser.add_argument(
         "--until-current", action="store_true", help="end once everything that is in the topic now is applied"
     )
-    arguments = parser.parse_args()
-    return exit_status(
-        lambda: _consume(arguments.profile, until_current=arguments.until_current), program="cdc-consumer"
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--status", action="store_true", help="show what has been applied, and end; also beside a consumer at work"
     )
+    what.add_argument(
+        "--skip",
+        metavar="SEQUENCE",
+        type=int,
+        action="append",
+        default=[],
+        help="do without the record of this sequence, where the follower refuses it; may be given several times",
+    )
+    arguments = parser.parse_args()
+    return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
-def _consume(path: Path, *, until_current: bool) -> int:
-    profile = load(path)
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.status:
+        return _show_status(load(arguments.profile))
+    return _consume(load(arguments.profile), skips=Skips(arguments.skip), until_current=arguments.until_current)
+
+
+def _show_status(profile: Profile) -> int:
+    following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
+    resource = profile.mysql_resource_name
+    status = look(profile.database, resource=resource)
+    for line in lines(status, follower=str(profile.database), resource=resource, following=following):
+        print(line)
+    return 0
+
+
+def _consume(profile: Profile, *, skips: Skips, until_current: bool) -> int:
     line = setup_logging(level=profile.log.level, form=profile.log.format)
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals()
@@ -55,7 +82,7 @@ def _consume(path: Path, *, until_current: bool) -> int:
     brokers = Brokers(profile.kafka.properties())
     activity = Activity(retry=retry, brokers=brokers, commits=profile.kafka.topics().commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
-        run(profile, retry=retry, activity=activity, until_current=until_current, stop=stop)
+        run(profile, retry=retry, activity=activity, skips=skips, until_current=until_current, stop=stop)
     return 0
 
 

@@ -105,8 +105,12 @@ class Activity:
     def _lag(self) -> int | None:
         if self._applier is None:
             return None
-        following = self._brokers.next_sequence(self._commit_log)
+        following = self.following()
         return None if following is None else max(0, following - 1 - self._sequence)
+
+    def following(self) -> int | None:
+        """The sequence after the last record in the topic; None where that is not known."""
+        return self._brokers.next_sequence(self._commit_log)
 
     def checks(self) -> Iterator[Check]:
         """Whether the stream goes on, the follower answers and the topic can be read."""

@@ -16,7 +16,7 @@ from cdc.consumer.replay import Replay
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.statements import PACKET_BYTES, Statement, packets, statements
 from cdc.consumer.tables import Tables
-from cdc.errors import CdcError, Disconnected, PromiseError
+from cdc.errors import Disconnected, PromiseError
 from cdc.record import Record, Uri
 from cdc.retry import Retry
 
@@ -57,7 +57,7 @@ class Applier:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._replay = Replay(session, self._tables, on_conflict=on_conflict)
+        self._replay = Replay(session, self._tables, on_conflict=on_conflict, skip=ledger.skip)
         self._execution = Execution(session, self._replay)
         self._passes = passes
         self._retry = retry
@@ -83,25 +83,16 @@ class Applier:
         statement that can't be applied, ServerGone where the follower stays away, Reread where the batches from the
         checkpoint on are needed again.
         """
-        source = iter(batches)
-        more = True
-        while more:
-            batch = None
-            try:
-                batch = next(source)
-            except StopIteration:
-                more = False
-            except CdcError:
-                # What came before the trouble is applied.
-                self._persist(wait=True)
-                raise
+        for batch in batches:
             if batch is not None:
                 self._todo.append(batch)
             if not self._persist(wait=batch is None):
                 return
             yield from self._news()
-            if batch is None and more:
+            if batch is None:
                 yield None
+        self._persist(wait=True)
+        yield from self._news()
 
     def _persist(self, *, wait: bool) -> bool:
         """Send all that is to do and, to ``wait``, hear that it has committed. False where ``stop`` was set before."""

@@ -12,7 +12,7 @@ from cdc.consumer.literals import quoted
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.record import Record
 
-__all__ = ["CREATE", "CREATE_OFFSETS", "WORKER", "Checkpoint", "Partition"]
+__all__ = ["CREATE", "CREATE_OFFSETS", "WORKER", "Checkpoint", "Partition", "select_leader"]
 
 WORKER = 0
 _OFFSETS = f"`{CHECKPOINT_DATABASE}`.`offsets`"
@@ -127,3 +127,11 @@ class Checkpoint:
         """The offsets in the checkpoint's own topic, as JSON."""
         own = {place.number: offset for place, offset in self.offsets.items() if place.topic == self.topic}
         return json.dumps({str(number): offset for number, offset in sorted(own.items())})
+
+
+def select_leader(resource: str) -> str:
+    """Reads what people want to know beside: the last record's file, offset, GTID and commit time, and when it came."""
+    return (
+        f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_TABLE} "
+        f"WHERE resource={quoted(resource)} AND worker={WORKER}"
+    )

@@ -6,22 +6,25 @@ one are made. So up to two batches are under way: one whose COMMIT was sent, and
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.planner import in_order
+from cdc.consumer.refusals import Unapplicable
 from cdc.consumer.replay import Replay, refusal
 from cdc.consumer.session import Refused, Session
 from cdc.consumer.statements import Statement
-from cdc.errors import CdcError, PromiseError
+from cdc.errors import PromiseError
 from cdc.record import Record
 from cdc.service import event
 
 __all__ = ["Execution", "Work", "moved"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_SAVEPOINT = "part"
+_PART = "part"
+_SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class _Mismatch(Exception):
@@ -67,10 +70,12 @@ class Execution:
         """
         try:
             sent = next(packets, None)  # made while the server is at work on the batch before
-        except CdcError:
+        except Unapplicable as error:
             # What was put before does not suffer from it.
             self.commit()
-            raise
+            self._session.run([_SAVEPOINT])
+            self._one_by_one(work, error)
+            return
         self.settle()
         if sent is None:
             # A part of a large transaction of which nothing passes the filters.
@@ -83,6 +88,11 @@ class Execution:
                 self._send(packet)
                 sent = packet
         except (_Mismatch, Refused) as error:
+            self._one_by_one(work, error)
+        except Unapplicable as error:
+            # The next packet could not be made; the counts of the one before it do not matter any more.
+            with suppress(_Mismatch, Refused):
+                self._check(sent)
             self._one_by_one(work, error)
         else:
             self._executing = work, sent
@@ -136,7 +146,7 @@ class Execution:
         self.parts = 0
 
     def _send(self, packet: list[Statement], *, savepoint: bool = False) -> None:
-        first = [f"SAVEPOINT {_SAVEPOINT}".encode()] if savepoint else []
+        first = [_SAVEPOINT] if savepoint else []
         # The checkpoint commits with the rows: a crash leaves both or neither.
         first += [b"COMMIT"] if self._executed else []
         self._session.send(first + [statement.sql for statement in packet])
@@ -162,14 +172,14 @@ class Execution:
                 table = statement.changes[0].record.uri if statement.changes else "cdc.checkpoint"
                 raise _Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
 
-    def _one_by_one(self, work: Work, reason: _Mismatch | Refused) -> None:
+    def _one_by_one(self, work: Work, reason: Exception) -> None:
         """Execute a batch anew, change by change.
 
         So it shows whether there is a conflict, and which row has it; or there is none, where only the joining of
         changes was at fault (rows that refer to one another).
         """
         event(_LOG, "a batch change by change", until=work.batch.last.sequence, reason=reason)
-        self._session.reset(savepoint="" if work.batch.begins else _SAVEPOINT)
+        self._session.reset(savepoint="" if work.batch.begins else _PART)
         self._replay.apply(in_order(work.records))
         for statement in work.tail:
             try:

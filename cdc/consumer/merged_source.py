@@ -14,7 +14,7 @@ from cdc.consumer.assembler import Located
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import POLL_SECONDS
-from cdc.errors import PromiseError
+from cdc.errors import CdcError, PromiseError
 from cdc.merge import Merge
 from cdc.record import Record, is_event
 from cdc.topics import Topics
@@ -68,9 +68,14 @@ class MergedSource:
         wait = 0.0
         while not stop.is_set() and (self._until is None or self._merge.next_number < self._until):
             messages = self._reader.messages(wait)
-            for message in messages:
-                self._take(message)
             before = self._merge.next_number
+            try:
+                for message in messages:
+                    self._take(message)
+            except CdcError:
+                # What came before the bad one is good.
+                yield from self._merge.ready()
+                raise
             yield from self._merge.ready()
             if self._merge.next_number == before:
                 self._look_further()

@@ -10,15 +10,19 @@ from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier, Reread
 from cdc.consumer.assembler import Batch, assemble, batches
+from cdc.consumer.intact import Intact
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.merged_source import MergedSource
+from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Session
+from cdc.consumer.skips import Skips
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
 from cdc.profile import Profile
 from cdc.record import Uri
+from cdc.renames import Renames
 from cdc.retry import Retry
 from cdc.service import event
 from cdc.topics import PER_TABLE
@@ -29,10 +33,13 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS, _SAY_SECONDS = 0.5, 10.0
 
 
-def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bool, stop: threading.Event) -> None:
+def run(
+    profile: Profile, *, retry: Retry, activity: Activity, skips: Skips, until_current: bool, stop: threading.Event
+) -> None:
     """Apply the leader's records to the follower until ``stop`` is set or, with ``until_current``, the topic's end.
 
-    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, whole transactions only.
+    The follower may do without the records that ``skips`` names. Raises UserError, PromiseError or ServerGone; what was
+    applied by then stays applied, whole transactions only.
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
     session = Session(profile.database, lock=resource)
@@ -46,16 +53,18 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
         checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)
         others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
         preflight.check_topics(checkpoint, topic, others)
+        skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
 
         retry.success()
         passes = _replicated(profile.filters)
-        ledger = Ledger(session, profile.database, resource=resource, passes=passes)
+        renaming = Renaming(Renames(profile.renames), replicated=passes)
+        ledger = Ledger(session, profile.database, resource=resource, passes=passes, renaming=renaming, skips=skips)
         applier = Applier(
             session,
             ledger,
             checkpoint=checkpoint,
-            passes=passes,
+            passes=cache(renaming.passes),
             on_conflict=profile.consumer.on_conflict,
             retry=retry,
             stop=stop,
@@ -65,21 +74,28 @@ def run(profile: Profile, *, retry: Retry, activity: Activity, until_current: bo
             sequence = applier.checkpoint.sequence + 1
             begins = source.start(topic, applier.checkpoint.offsets, sequence=sequence, until_current=until_current)
             activity.begins(applier, ledger, offsets=begins)
-            transactions = assemble(source.records(stop), resource=resource, next_sequence=sequence)
-            try:
-                again = False
-                _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity)
-            except Reread:
-                again = True
+            records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
+            transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
+            todo = batches(transactions, rows=profile.consumer.batch_rows)
+            again = not _apply(todo, applier, source, activity, skips)
+        transactions.check_end()
+        if not stop.is_set():
+            skips.check_end(applier.checkpoint.sequence)
 
 
-def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity) -> None:
-    for applied in applier.applied(todo):
-        if applied is None:
-            activity.drained()
-        else:
-            activity.applied(applied)
-            source.commit(applied.offsets)
+def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity, skips: Skips) -> bool:
+    """Whether all was applied; if not, what is after the checkpoint is to be read again."""
+    try:
+        for applied in applier.applied(todo):
+            if applied is None:
+                activity.drained()
+            else:
+                activity.applied(applied)
+                source.commit(applied.offsets)
+                skips.check_applied(applied.last.sequence)
+    except Reread:
+        return False
+    return True
 
 
 def _reader(profile: Profile) -> KafkaReader:
@@ -110,7 +126,6 @@ def _topic(source: Source, name: str, *, wait: bool, stop: threading.Event) -> T
 def _replicated(filters: Filters) -> Callable[[Uri], bool]:
     """Whose tables are replicated: those of the profile's filters, but never the follower's own bookkeeping."""
 
-    @cache
     def passes(uri: Uri) -> bool:
         if uri.database == CHECKPOINT_DATABASE:
             return False

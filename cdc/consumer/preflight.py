@@ -4,7 +4,7 @@ import logging
 import re
 from collections.abc import Iterable, Mapping
 
-from cdc.consumer import checkpoint, ledger
+from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.kafka_reader import Topic
 from cdc.consumer.session import Denied, Interrupted, Refused, Session
@@ -15,7 +15,11 @@ from cdc.service import event
 __all__ = ["check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_FRESH = "start with a new topic and a fresh follower (drop its schema cdc and the replicated databases)"
+# The GTIDs of the leader's statements would make it take those of the new topic for done.
+_FRESH = (
+    "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
+    "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"
+)
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
@@ -103,7 +107,11 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool
 
     ``topic`` stands for the stream; ``many`` says that its records are in others.
     """
-    tables = {"checkpoint": checkpoint.CREATE, "ledger": (ledger.CREATE,)}
+    tables = {
+        "checkpoint": checkpoint.CREATE,
+        "ledger": (ledger_table.CREATE,),
+        "conflicts": (conflicts.CREATE,),
+    }
     if many:
         tables["offsets"] = (checkpoint.CREATE_OFFSETS,)
     try:
@@ -112,6 +120,8 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool
         known = {name for (name,) in session.rows(there)}
         for statement in (statement for name in tables if name not in known for statement in tables[name]):
             session.run([statement.encode()])
+        if "ledger" in known and not session.rows(ledger_table.has_context()):
+            session.run([ledger_table.UPGRADE.encode()])
         rows = session.rows(Checkpoint.select(resource))
         others = session.rows(Checkpoint.select_offsets(resource)) if many else []
         if not rows:
@@ -122,7 +132,7 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower's schema cdc cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, ledger and offsets",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, ledger and offsets",
         ) from None
     return Checkpoint.from_rows(rows[0], others) if rows else first
 

@@ -5,17 +5,21 @@ stops the stream, since the rows can't be stored as the leader has them.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 
+from cdc.consumer import conflicts
+from cdc.consumer.conflicts import Conflict
 from cdc.consumer.literals import equal, identifier, literal, table_name
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
+from cdc.consumer.refusals import Unapplicable, unreadable
 from cdc.consumer.session import LAX, STRICT, Refused, Session
 from cdc.consumer.shape import KeyPart
 from cdc.consumer.statements import Statement, delete_exact, packets, session_flags, single
 from cdc.consumer.tables import Tables
 from cdc.errors import PromiseError
-from cdc.record import Row
+from cdc.record import Record, Row
 from cdc.service import event
 from cdc.values import NULL, Value, display
 
@@ -30,24 +34,51 @@ _ABOUT_LITERALS = frozenset({1300, 1287})
 
 
 class Replay:
-    """Applies steps row by row in the session's open transaction. ``on_conflict`` is "converge" or "stop"."""
+    """Applies steps row by row in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    def __init__(self, session: Session, tables: Tables, *, on_conflict: str) -> None:
+    ``skip(record, error)`` gives the note that the follower does without a record, or None where it may not.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        tables: Tables,
+        *,
+        on_conflict: str,
+        skip: Callable[[Record, Unapplicable], Statement | None],
+    ) -> None:
         self._session = session
         self._tables = tables
         self._on_conflict = on_conflict
+        self._skip = skip
         self.conflicts = 0
 
     def apply(self, steps: list[Step]) -> None:
-        """Raises PromiseError for a conflict under "stop" and for a row that the follower refuses; Interrupted."""
+        """Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted."""
         for step in steps:
-            self._run(session_flags(step.flags))
-            for change in step.changes:
-                self._change(change)
+            for _, changes in groupby(step.changes, key=lambda change: change.record.sequence):
+                self._record(list(changes))
         self._run(session_flags(0))
 
+    def _record(self, changes: list[Change]) -> None:
+        """Apply the rows of one record, or none of them where the follower may do without it."""
+        record = changes[0].record
+        # Its own transaction may have other records, which stay applied.
+        self._session.run([b"SAVEPOINT record", session_flags(record.flags).sql])
+        try:
+            for change in changes:
+                self._change(change)
+        except Unapplicable as error:
+            note = self._skip(record, error)
+            if note is None:
+                raise
+            self._session.run([b"ROLLBACK TO SAVEPOINT record", STRICT, note.sql])
+
     def _change(self, change: Change) -> None:
-        statement = single(change, generated=self._tables.generated)
+        try:
+            statement = single(change, generated=self._tables.generated)
+        except ValueError as error:
+            raise unreadable(change.record, error) from None
         try:
             if self._store(change, statement) == statement.rows:
                 return
@@ -56,52 +87,72 @@ class Replay:
             if error.code not in _DUPLICATES:
                 raise refusal(error, statement) from None
             reason = error.text
-        self._conflict(change, reason)
+        if self._on_conflict == "stop":
+            raise _stopped(change, reason)
         try:
             # Removing what clashes must not cascade to rows of other tables.
             self._run(session_flags(change.record.flags | NO_FOREIGN_KEY_CHECKS))
-            self._converge(change)
+            removed = self._converge(change)
             self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
+        self._note(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
 
-    def _conflict(self, change: Change, reason: str) -> None:
-        record = change.record
-        key = _shown_key(change)
-        if self._on_conflict == "stop":
-            raise PromiseError(
-                f"conflict: {record.operation} of {key} in {record.uri}: {reason}",
-                where=f"sequence {record.sequence}, leader position {record.position}",
-                hint='something else writes to the follower; mend the row there, or set on_conflict = "converge"',
-            )
+    def _note(self, conflict: Conflict) -> None:
+        record = conflict.record
+        fields = {
+            "uri": record.uri,
+            "key": conflict.key,
+            "sequence": record.sequence,
+            "position": record.position,
+            "operation": record.operation,
+            "reason": conflict.reason,
+        }
+        if conflict.removed:
+            fields["removed"] = conflict.removed
+        event(_LOG, "conflict", level=logging.WARNING, **fields)
+        conflicts.note(self._session, conflict)
         self.conflicts += 1
-        fields = {"uri": record.uri, "key": key, "sequence": record.sequence, "position": record.position}
-        event(_LOG, "conflict", level=logging.WARNING, operation=record.operation, reason=reason, **fields)
 
-    def _converge(self, change: Change) -> None:
-        """Make the follower hold the leader's after-image and nothing that clashes with it."""
+    def _converge(self, change: Change) -> list[str]:
+        """Make the follower hold the leader's after-image and nothing that clashes with it; the rows that had to go."""
         if change.row.before is not None:
             self._run(delete_exact(change))
+        removed: list[str] = []
         if change.row.after is not None:
-            for statement in self._clashes(change, change.row.after):
-                self._run(statement)
+            for key, where in self._clashes(change.record, change.row.after):
+                removed += self._remove(change.record, where, key=key)
             insert = Change(replace(change.record, operation="Add"), Row(None, change.row.after))
             self._store(insert, single(insert, generated=self._tables.generated))
+        return removed
 
-    def _clashes(self, change: Change, image: list[Value]) -> Iterator[Statement]:
-        """Deletes the rows that share a unique key with ``image``."""
-        record = change.record
+    def _clashes(self, record: Record, image: list[Value]) -> Iterator[tuple[tuple[str, ...], str]]:
+        """For each unique key, the columns and the condition of rows that share it with ``image``."""
         values = dict(zip(record.columns, image, strict=True))
-        for name, parts in self._tables.shape(record.uri).unique_keys.items():
+        keys = self._tables.shape(record.uri).unique_keys
+        # The record's own key first: a row with it is the conflict's own, whatever else it shares.
+        for name, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
             if any(part.column not in values for part in parts):
-                raise PromiseError(
+                raise Unapplicable(
                     f"conflict in {record.uri}: whether unique key {name} clashes cannot be told from the record",
-                    where=f"sequence {record.sequence}, leader position {record.position}",
+                    record=record,
                     hint="mend the row on the follower by hand",
                 )
             where = [_same(part, values[part.column]) for part in parts if part.column is not None]
             if not any(values[part.column] == NULL for part in parts if part.column is not None):
-                yield Statement(f"DELETE FROM {table_name(record.uri)} WHERE {' AND '.join(where)}".encode())
+                yield _columns(parts), " AND ".join(where)
+
+    def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
+        """Delete rows; how those are called that have another key than the conflict's own row."""
+        table = table_name(record.uri)
+        names: list[str] = []
+        if key != record.key:
+            columns = record.key or key
+            shown = ", ".join(map(identifier, columns))
+            rows = self._session.rows(f"SELECT {shown} FROM {table} WHERE {where}")
+            names = [", ".join(map(_cell, columns, row)) for row in rows]
+        self._run(Statement(f"DELETE FROM {table} WHERE {where}".encode()))
+        return names
 
     def _store(self, change: Change, statement: Statement) -> int:
         """Run a row's statement; a row with an ENUM's error value, which strict mode refuses, without strict mode."""
@@ -122,6 +173,15 @@ class Replay:
         return self._session.run([part.sql for part in packet])[0]
 
 
+def _stopped(change: Change, reason: str) -> Unapplicable:
+    record = change.record
+    return Unapplicable(
+        f"conflict: {record.operation} of {_shown_key(change)} in {record.uri}: {reason}",
+        record=record,
+        hint='something else writes to the follower; mend the row there, or set on_conflict = "converge"',
+    )
+
+
 def refusal(error: Refused, statement: Statement) -> PromiseError:
     """The error for rows that the follower refuses, with the record, the leader's position and what was tried."""
     text = statement.sql.decode("utf-8", "replace")
@@ -129,9 +189,9 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
     if not statement.changes:
         return PromiseError(f"the follower refuses a statement: {error}", where=tried)
     record = statement.changes[0].record
-    return PromiseError(
+    return Unapplicable(
         f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
-        where=f"sequence {record.sequence}, leader position {record.position}",
+        record=record,
         hint="make the follower's table take what the leader's takes and start again; nothing was applied in part",
     )
 
@@ -140,6 +200,14 @@ def _same(part: KeyPart, value: Value) -> str:
     if part.length is None:
         return equal(part.column or "", value)
     return f"LEFT({identifier(part.column or '')}, {part.length})=LEFT({literal(value)}, {part.length})"
+
+
+def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
+    return tuple(part.column for part in parts if part.column is not None)
+
+
+def _cell(column: str, value: object) -> str:
+    return f"{column}={'0x' + value.hex() if isinstance(value, bytes) else value}"
 
 
 def _shown_key(change: Change) -> str:

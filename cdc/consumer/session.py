@@ -9,13 +9,13 @@ from pymysql.constants import CLIENT, COMMAND
 
 from cdc.profile import Database
 
-__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask"]
+__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask", "lock_name"]
 
 # Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
 _TRANSIENT = frozenset({
     1021, 1114,  # disk or table full: space may be made
     1040, 1041, 1203,  # too many connections, out of memory
-    1053, 1077, 1079, 1152, 1153, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # shutdown, connection lost
+    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # shutdown, connection lost
     1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
     1290, 1836,  # the server is read-only for now
     3100, 3101,  # a plugin (group replication) refused the commit
@@ -107,7 +107,7 @@ class Session:
         self.max_packet = int(self.rows("SELECT @@max_allowed_packet")[0][0])
         if self._lock is None:
             return
-        if self.rows(f"SELECT GET_LOCK('{_lock_name(self._lock)}', {_LOCK_SECONDS})") != [(1,)]:
+        if self.rows(f"SELECT GET_LOCK('{lock_name(self._lock)}', {_LOCK_SECONDS})") != [(1,)]:
             raise Interrupted("another consumer is at work on this follower (it holds the lock)")
 
     def close(self) -> None:
@@ -180,7 +180,8 @@ def ask(database: Database, *, seconds: float) -> None:
         raise _meaning(error) from None
 
 
-def _lock_name(name: str) -> str:
+def lock_name(name: str) -> str:
+    """What the server calls the lock ``name``."""
     # Lock names have 64 characters at most and ignore case: a digest has neither trouble.
     return "cdc-consumer:" + hashlib.sha256(name.encode()).hexdigest()[:48]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
+from cdc.consumer.refusals import Unapplicable, unreadable
 from cdc.consumer.row_text import row_text
 from cdc.errors import PromiseError
 from cdc.record import Record, Uri
@@ -49,7 +50,7 @@ class Statement:
 def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKET_BYTES) -> Iterator[Statement]:
     """The statements of a plan, in order, of at most ``size`` bytes where a single row allows.
 
-    ``generated`` names a table's generated columns, which the follower computes itself. Raises PromiseError for a value
+    ``generated`` names a table's generated columns, which the follower computes itself. Raises Unapplicable for a value
     that is none of a record.
     """
     flags = 0
@@ -60,11 +61,7 @@ def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKE
         try:
             yield from _step(step, generated(step.record.uri), size)
         except ValueError as error:
-            raise PromiseError(
-                f"a value cannot be applied: {error}",
-                where=f"{step.record.uri} sequence {step.record.sequence}, leader position {step.record.position}",
-                hint="this producer writes values that this consumer does not know: use the same version of both",
-            ) from None
+            raise unreadable(step.record, error) from None
     if flags:
         yield session_flags(0)
 
@@ -110,13 +107,12 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 
 def _too_large(statement: Statement, limit: int) -> PromiseError:
-    record = statement.changes[0].record if statement.changes else None
-    place = f"{record.uri} sequence {record.sequence}, leader position {record.position}" if record else ""
-    return PromiseError(
-        f"a row needs a statement of {len(statement.sql)} bytes, the follower takes {limit}",
-        where=place,
-        hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}",
-    )
+    what = f"needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
+    hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
+    if not statement.changes:
+        return PromiseError(f"what commits with a batch {what}", hint=hint)
+    record = statement.changes[0].record
+    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
 
 
 def _step(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:

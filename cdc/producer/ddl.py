@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from cdc.producer.effects import ELSEWHERE, Effect, alter_table, connects
 from cdc.producer.sql_reader import SqlReader
-from cdc.producer.sql_tokens import tokens
+from cdc.sql_tokens import tokens
 
 __all__ = ["Effect", "classify"]
 

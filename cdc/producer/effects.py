@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cdc.producer.sql_reader import SqlReader
-from cdc.producer.sql_tokens import Token
+from cdc.sql_tokens import Token
 
 __all__ = ["ELSEWHERE", "Effect", "alter_table", "connects"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cdc.producer.sql_tokens import Token
+from cdc.sql_tokens import Token
 
 __all__ = ["SqlReader"]
 

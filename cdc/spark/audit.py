@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.profile import Profile
+from cdc.renames import Renames
 from cdc.service import exit_status
 from cdc.spark.brokers import Span, kafka_options, span
 from cdc.spark.doubts import doubts
@@ -30,6 +31,7 @@ from cdc.spark.lag import apply_lag
 from cdc.spark.lifelines import lifelines
 from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
+from cdc.spark.renamed import under_leaders_names
 from cdc.spark.report import Audit, Topic, terminal, write
 from cdc.spark.survey import Contents, statements, survey
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -62,7 +64,9 @@ def _run(options: argparse.Namespace) -> int:
     messages = [
         read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
-    records = within(parse(messages[0].unionByName(messages[1])), spans).persist(StorageLevel.MEMORY_AND_DISK)
+    records = parse(messages[0].unionByName(messages[1]))
+    records = within(under_leaders_names(records, Renames(profiles[FOLLOWER].renames)), spans)
+    records = records.persist(StorageLevel.MEMORY_AND_DISK)
     audit = judge(spark, records, profiles, spans, options.report)
     write(audit, page(audit), options.report)
     print("\n".join(terminal(audit)))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Profile
+from cdc.renames import Renames
 from cdc.spark.integrity import Integrity
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
@@ -48,7 +49,8 @@ def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
 def _capture(follower: Profile, leader: Contents | None) -> Iterator[str]:
     if not follower.filters.wants_database(CHECKPOINT_DATABASE):
         yield f"the follower profile's filters leave out database {CHECKPOINT_DATABASE}, where the checkpoint is"
-    names = sorted(leader.tables if leader else [])
+    renames = Renames(follower.renames)
+    names = [(renames.new(database), table) for database, table in sorted(leader.tables if leader else [])]
     left_out = [".".join(name) for name in names if not follower.filters.wants_table(*name)]
     if left_out:
         yield f"the follower profile's filters leave out what the leader topic has: {', '.join(left_out)}"

@@ -8,7 +8,7 @@ import pytest
 from cdc.position import ddl_gtid
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
-from tests.programs import refused, running
+from tests.programs import refused, run_well, running
 from tests.topic import Body, Stage, number, text
 from tests.wait import until
 
@@ -90,11 +90,42 @@ def test_a_refused_statement_stops_and_says_how_to_go_on(stage: Stage) -> None:
         line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
         assert "Duplicate column name 'a'" in line
         assert "tried: ALTER TABLE t ADD COLUMN a INT; at sequence 2, leader position binlog.000003:1002" in line
-    way_out = line.partition("mark it as run: ")[2].split(";")
-    stage.execute(*way_out)
-    stage.apply()
+    assert line.endswith("to do without this record for good: cdc-consumer PROFILE --skip 2")
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
     assert stage.execute("SELECT * FROM t") == [(1, 2)]
+    assert ledger(stage)[2] == (2, "skipped")
+
+
+def test_a_statement_larger_than_the_followers_packets(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    ((limit,),) = stage.execute("SELECT @@GLOBAL.max_allowed_packet")
+    long = f"ALTER TABLE t COMMENT 'x' /* {'x' * 900_000} */"
+    stage.topic.send([stage.topic.query(long, ("AlterTable", f"{stage.name}/t"), database=stage.name)])
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL max_allowed_packet = 500 * 1024")
+        try:
+            line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+            way_out = line.partition("on the follower: SET PERSIST ")[2].partition(";")[0]
+            assert "a statement needs a packet of 900" in line
+            cursor.execute(f"SET GLOBAL {way_out}")
+            stage.apply()
+        finally:
+            cursor.execute(f"SET GLOBAL max_allowed_packet = {limit}")
     assert ledger(stage)[2] == (2, "done")
+
+
+def test_keyless_tables_get_no_hidden_key(stage: Stage) -> None:
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL sql_generate_invisible_primary_key = ON")
+        try:
+            path = stage.create_table("t", "(i INT)")
+            stage.topic.send([stage.topic.add(path, ["i"], [number(1)], [number(1)])])
+            stage.topic.send([stage.topic.delete(path, ["i"], [number(1)])])
+            stage.apply()
+        finally:
+            cursor.execute("SET GLOBAL sql_generate_invisible_primary_key = OFF")
+    assert stage.execute("SELECT COUNT(*) FROM t") == [(1,)]
+    assert "my_row_id" not in stage.execute("SHOW CREATE TABLE t")[0][1]
 
 
 def test_a_statement_of_a_former_life_is_not_taken_for_done(stage: Stage) -> None:

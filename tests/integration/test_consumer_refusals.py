@@ -86,6 +86,14 @@ def test_a_message_that_is_no_record(stage: Stage) -> None:
     assert "not a record" in refusal(stage.profile, status=3)
 
 
+def test_what_came_before_a_message_that_is_no_record_is_applied(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+    stage.topic.send_raw({"uri": "hello"})
+    assert "not a record" in refusal(stage.profile, status=3)
+    assert stage.execute("SELECT * FROM t") == [(1,)]
+
+
 def test_a_gap(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
@@ -95,6 +103,8 @@ def test_a_gap(stage: Stage) -> None:
     assert "a gap: sequence 3 is missing, 4 follows" in line
     assert f"{stage.name}/0/" in line
     assert "leader position binlog.000003:1004" in line
+    # What came before the gap is applied.
+    assert stage.execute("SELECT * FROM t") == [(1,)]
 
 
 def test_a_checkpoint_ahead_of_the_topic(stage: Stage) -> None:
@@ -113,7 +123,9 @@ def test_a_topic_made_anew(stage: Stage, kafka: Kafka) -> None:
     admin.delete_topics([stage.name])[stage.name].result(30)
     until(lambda: stage.name not in admin.list_topics(timeout=10).topics, what="the topic is gone")
     LeaderTopic.create(kafka, stage.name, resource=stage.name)
-    assert f"the follower's checkpoint is of topic {stage.name} (id " in refusal(stage.profile)
+    line = refusal(stage.profile)
+    assert f"the follower's checkpoint is of topic {stage.name} (id " in line
+    assert "RESET BINARY LOGS AND GTIDS" in line
 
 
 def test_retention_has_cut_what_is_needed(stage: Stage, kafka: Kafka) -> None:

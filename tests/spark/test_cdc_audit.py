@@ -82,6 +82,24 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
     assert f"{tmp_path.name}-leader.flvDb_pet/1" in told["leader"]["offsets"]
 
 
+@pytest.mark.parametrize("drifted", [False, True])
+def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
+    leader, follower = tutorial()
+    if drifted:
+        follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    follower.messages[:] = [message.replace("/flvDb", "/copy%20of%20it") for message in follower.messages]
+    # The leader's database is not the one that the follower has under the same name.
+    follower.transaction(Table("flvDb/pet", ["name"]).add(("Own",)))
+    options = published(kafka, tmp_path, leader, follower)
+    profile = tmp_path / "follower.toml"
+    profile.write_text(profile.read_text() + '[renames]\nflvDb = "copy of it"\n')
+    done = run("cdc-audit", *options, env=environment())
+    assert (done.returncode, done.stderr) == (1, ""), done.stdout
+    assert "extra in flvDb of the follower.pet: name='Own'" in done.stdout
+    assert ("extra in flvDb.pet: birth='2000-01-01', name='Ghost', owner='Nobody'" in done.stdout) == drifted
+    assert done.stdout.count("extra in ") == 1 + drifted
+
+
 def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))

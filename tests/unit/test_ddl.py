@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cdc.excerpt import excerpt
 from cdc.producer.accounts import accounts
 from cdc.producer.ddl import Effect, classify
-from cdc.producer.sql_tokens import Token, tokens
+from cdc.sql_tokens import Token, tokens
 from tests.statements import Form, forms, said_of
 
 FORMS = [form for form in forms() if form.expected]

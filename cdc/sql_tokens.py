@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["Token", "tokens"]
+__all__ = ["Span", "Token", "spans", "tokens"]
 
 
 class Token(NamedTuple):
@@ -21,6 +21,14 @@ class Token(NamedTuple):
     def word(self) -> str:
         """The keyword this may be, in capitals; empty for anything but an unquoted word."""
         return self.text.upper() if self.kind == "word" else ""
+
+
+class Span(NamedTuple):
+    """A token and where it stands in the statement's text, quotes included."""
+
+    token: Token
+    start: int
+    end: int
 
 
 @cache
@@ -42,14 +50,23 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
 
 def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
     """The statement's tokens, one by one; what is no token to us, such as an open quote, comes as a mark."""
+    for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes):
+        yield span.token
+
+
+def spans(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Span]:
+    """The statement's tokens with their places."""
     for match in _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes).finditer(text):
         kind = match.lastgroup or "mark"
-        content = match[kind]
-        if kind == "backtick":
-            yield Token("quoted", content.replace("``", "`"))
-        elif kind == "double":
-            yield Token("quoted" if ansi_quotes else "string", content.replace('""', '"'))
-        elif kind == "single":
-            yield Token("string", content.replace("''", "'"))
-        elif kind != "space":
-            yield Token(kind, content)
+        if kind != "space":
+            yield Span(_token(kind, match[kind], ansi_quotes=ansi_quotes), match.start(), match.end())
+
+
+def _token(kind: str, content: str, *, ansi_quotes: bool) -> Token:
+    if kind == "backtick":
+        return Token("quoted", content.replace("``", "`"))
+    if kind == "double":
+        return Token("quoted" if ansi_quotes else "string", content.replace('""', '"'))
+    if kind == "single":
+        return Token("string", content.replace("''", "'"))
+    return Token(kind, content)

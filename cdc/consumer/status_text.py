@@ -1,0 +1,100 @@
+"""A follower's status as text for people."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from cdc.consumer.literals import identifier, quoted
+from cdc.consumer.status import Applied, Entry, Settled, Status
+from cdc.excerpt import excerpt
+
+__all__ = ["lines"]
+
+_PROMOTION = (
+    "The leader has these triggers and events, the follower has not: their effects come as rows.",
+    "A promotion creates them in this order, once the consumer has stopped (with the mysql client):",
+)
+_ACCOUNTS = (
+    "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
+)
+
+
+def lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
+    """``following`` is the sequence after the last record in the topic, None where it is not known."""
+    yield _line("follower", f"{follower}, of leader {resource}")
+    yield _line("consumer", "not running" if status.consumer is None else f"at work, connection {status.consumer}")
+    if status.applied is None:
+        yield _line("checkpoint", "none: nothing of this leader has been applied here")
+        return
+    yield from _checkpoint(status.applied)
+    yield _line("lag", _lag(status.applied, following))
+    counts = ", ".join(f"{count} {state}" for state, count in sorted(status.states.items()))
+    yield _line("ledger", counts or "empty")
+    yield from (f"  {_entry(entry)}" for entry in reversed(status.newest))
+    yield from _section(
+        "open intents", status.open, "A statement runs now, or was refused: the consumer's log says why."
+    )
+    yield from _section("skipped", status.skipped, "Records that the follower does without, by an operator's --skip:")
+    yield from _conflicts(status.conflicts)
+    yield from _missing(status.missing)
+    yield _ACCOUNTS
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name:<12} {text}"
+
+
+def _checkpoint(applied: Applied) -> Iterator[str]:
+    if applied.sequence < 0:
+        yield _line("checkpoint", "at the beginning: no record has been applied yet")
+    else:
+        yield _line("checkpoint", f"sequence {applied.sequence}, applied {applied.at} UTC")
+    if applied.ts_us is not None:
+        committed = f"{datetime.fromtimestamp(applied.ts_us / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
+        yield _line("leader", f"{applied.position}, transaction {applied.transaction}, committed {committed}")
+    yield _line("topic", f"{applied.topic} (id {applied.topic_id})")
+    for place, offset in sorted(applied.offsets.items()):
+        yield _line("offset", f"{place.topic}/{place.number}: {offset} is next")
+
+
+def _lag(applied: Applied, following: int | None) -> str:
+    if following is None:
+        return "not known: the brokers do not answer, or the topic has no commit log yet"
+    records = max(0, following - 1 - applied.sequence)
+    if not records or applied.ts_us is None:
+        return f"{records} records"
+    # What waits was committed after the last that was applied.
+    return f"{records} records, at most {max(0.0, time.time() - applied.ts_us / 1e6):.1f} s"
+
+
+def _entry(entry: Entry) -> str:
+    note = f" ({entry.note})" if entry.note else ""
+    return f"{entry.sequence}  {entry.at}  {entry.state}{note}: {excerpt(entry.statement)}"
+
+
+def _section(name: str, entries: Sequence[Entry], what: str) -> Iterator[str]:
+    if entries:
+        yield _line(name, what)
+        yield from (f"  {_entry(entry)}" for entry in entries)
+
+
+def _conflicts(conflicts: Sequence[Settled]) -> Iterator[str]:
+    yield _line("conflicts", str(conflicts[0].number if conflicts else 0))
+    for each in reversed(conflicts):
+        removed = f"; removed {each.removed}" if each.removed else ""
+        yield f"  {each.sequence}  {each.at}  {each.operation} of {each.key} in {each.uri}: {each.reason}{removed}"
+
+
+def _missing(entries: Sequence[Entry]) -> Iterator[str]:
+    if not entries:
+        yield _line("not here", "no triggers or events of the leader")
+        return
+    yield _line("not here", _PROMOTION[0])
+    yield f"  {_PROMOTION[1]}"
+    yield "DELIMITER ;;"
+    for entry in entries:
+        database = entry.context.get("database")
+        yield from ([f"USE {identifier(database)};;"] if database else [])
+        yield f"SET sql_mode = {quoted(entry.context.get('sql_mode', ''))};;"
+        yield f"{entry.statement};;"
+    yield "DELIMITER ;"

@@ -1,0 +1,48 @@
+"""The follower's records under the leader's names of databases, where the consumer renames them."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from cdc.record import Uri
+from cdc.renames import Renames
+from cdc.spark.topics import FOLLOWER
+
+__all__ = ["under_leaders_names"]
+
+
+def under_leaders_names(records: DataFrame, renames: Renames) -> DataFrame:
+    """``records`` as ``topics.parse`` gives them; those of the leader are as they were."""
+    if not renames:
+        return records
+    names = {new: old for old, new in renames.databases.items()}
+    # A database that the follower has under a name that the leader's has no more there is none of the leader's.
+    names |= {old: f"{old} of the follower" for old in renames.databases if old not in names}
+    theirs = F.col("side") == FOLLOWER
+    paths = {_path(there): _path(here) for there, here in names.items()}
+
+    def uri(field: Column) -> Column:
+        parts = F.split(field, "/")
+        path = F.element_at(parts, 4)
+        moved = F.concat_ws("/", F.slice(parts, 1, 3), _mapped(path, paths), F.slice(parts, 5, 1))
+        return F.when(field.isNotNull(), moved)
+
+    affects = F.transform(
+        "affects",
+        lambda each: F.struct(
+            each["action"].alias("action"), uri(each["uri"]).alias("uri"), uri(each["to"]).alias("to")
+        ),
+    )
+    return records.withColumns({
+        "database": F.when(theirs, _mapped(F.col("database"), names)).otherwise(F.col("database")),
+        "affects": F.when(theirs, affects).otherwise(F.col("affects")),
+    })  # fmt: skip
+
+
+def _mapped(name: Column, names: dict[str, str]) -> Column:
+    pairs = [F.lit(each) for pair in names.items() for each in pair]
+    return F.coalesce(F.try_element_at(F.create_map(*pairs), name), name)
+
+
+def _path(database: str) -> str:
+    """A database as it stands in a URI."""
+    return str(Uri("", database)).rpartition("/")[2]

@@ -1,0 +1,173 @@
+"""cdc-consumer --status: what an operator needs to know of a follower, whatever state it and the consumer are in."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.consumer.conflicts import KEPT
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import refused, run, run_well, running, write_profile
+from tests.topic import Stage, number
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
+
+
+def status(profile: Path) -> list[str]:
+    done = run("cdc-consumer", profile, "--status")
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def line(lines: list[str], name: str) -> str:
+    (found,) = [each for each in lines if each.startswith(f"{name} ")]
+    return found[len(name) :].strip()
+
+
+def test_a_fresh_follower(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    profile = write_profile(tmp_path, mysql_server(server_id=7), kafka, name="fresh_follower")
+    lines = status(profile)
+    assert line(lines, "checkpoint") == "none: nothing of this leader has been applied here"
+    assert line(lines, "consumer") == "not running"
+
+
+def test_a_follower_that_is_away(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    profile = write_profile(tmp_path, follower, kafka, name="status_away", database={"port": 1})
+    assert "the follower cannot be asked: Can't connect" in refused("cdc-consumer", profile, "--status")
+
+
+def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+    with running("cdc-consumer", stage.profile):
+        until(lambda: any("sequence 2," in each for each in status(stage.profile)), what="all is applied")
+        assert line(status(stage.profile), "consumer").startswith("at work, connection ")
+    lines = status(stage.profile)
+    assert line(lines, "consumer") == "not running"
+    assert line(lines, "leader").startswith("binlog.000003:1002, transaction 3e11fa47-71ca-11e1-9e33-c80aa9429562:3")
+    assert line(lines, "leader").endswith("committed 2024-11-20 18:00:00.000002 UTC")
+    assert line(lines, "offset").startswith(f"{stage.name}/0: ")
+    assert line(lines, "lag").startswith("not known")  # this topic has no producer
+    assert line(lines, "ledger") == "2 done"
+    assert line(lines, "conflicts") == "0"
+    assert any("  done: CREATE TABLE t (id INT PRIMARY KEY)" in each for each in lines)
+
+
+def test_the_lag_is_that_of_the_producers_commit_log(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
+) -> None:
+    name = "status_lag"
+    keys = {"name": name, "resource": name, "filters": {"include_dbs": [name]}}
+    producer = write_profile(tmp_path, leader, kafka, **keys, producer={"start": "now"})
+    consumer = write_profile(tmp_path, follower, kafka, **keys | {"name": f"{name}_consumer"}, topic=name)
+    run_well("cdc-producer", producer, "--until-current")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        run_well("cdc-producer", producer, "--until-current")
+        run_well("cdc-consumer", consumer, "--until-current")
+        assert line(status(consumer), "lag") == "0 records"
+        for table in "ab":
+            cursor.execute(f"CREATE TABLE {name}.{table} (i INT)")
+    run_well("cdc-producer", producer, "--until-current")
+    assert line(status(consumer), "lag").startswith("2 records, at most ")
+
+
+def test_conflicts_survive_the_consumer(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u INT UNIQUE)")
+    stage.apply()
+    stage.execute("INSERT INTO t VALUES (1, 10), (2, 20)")
+    stage.topic.send([stage.topic.add(path, ["id", "u"], [number(1), number(20)], key=["id"])])
+    stage.apply()
+    stage.topic.send([stage.topic.delete(path, ["id", "u"], [number(9), number(9)], key=["id"])])
+    stage.apply()
+    lines = status(stage.profile)
+    assert line(lines, "conflicts") == "2"
+    uri = f"flv://{stage.name}/{path}"
+    assert any(f"Add of id=1 in {uri}: Duplicate entry" in each and each.endswith("; removed id=2") for each in lines)
+    assert any(each.endswith(f"Delete of id=9 in {uri}: the row is not there") for each in lines)
+
+
+def test_a_conflict_of_a_batch_that_fails_is_not_noted(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    missing = stage.topic.delete(path, ["id"], [number(9)], key=["id"])
+    stage.topic.send([missing, stage.topic.add(path, ["id", "no"], [number(1), number(1)], key=["id"])])
+    refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert line(status(stage.profile), "conflicts") == "0"
+
+
+def test_the_number_of_conflicts_that_are_kept_is_bounded(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    columns = "resource, number, sequence, uri, operation, row_key, reason, removed, at"
+    stage.execute(
+        f"INSERT INTO cdc.conflicts ({columns}) VALUES "
+        + ", ".join(f"('{stage.name}', {n}, 1, '', '', '', '', '', NOW())" for n in range(1, KEPT + 1))
+    )
+    stage.topic.send([stage.topic.delete(path, ["id"], [number(9)], key=["id"])])
+    stage.apply()
+    kept = f"SELECT COUNT(*), MIN(number), MAX(number) FROM cdc.conflicts WHERE resource = '{stage.name}'"
+    assert stage.execute(kept) == [(KEPT, 2, KEPT + 1)]
+
+
+def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    body = "FOR EACH ROW BEGIN SET NEW.i = 5; SET @a = 'x'; END"
+    for statement, action, name in (
+        (f"CREATE TRIGGER gone BEFORE INSERT ON t {body}", "CreateTrigger", "gone"),
+        (f"CREATE TRIGGER stays BEFORE INSERT ON t {body}", "CreateTrigger", "stays"),
+        ("DROP TRIGGER gone", "DropTrigger", "gone"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t", "CreateEvent", "e"),
+        ("ALTER EVENT e DISABLE", "AlterEvent", "e"),
+    ):
+        path = f"{stage.name}/{name}"
+        stage.topic.send([stage.topic.query(statement, (action, path), database=stage.name)])
+    stage.apply()
+    lines = status(stage.profile)
+    script = lines[lines.index("DELIMITER ;;") + 1 : lines.index("DELIMITER ;")]
+    stage.execute(*[each.removesuffix(";;") for each in script])
+    assert [row[0] for row in stage.execute("SHOW TRIGGERS")] == ["stays"]
+    events = "SELECT EVENT_NAME, STATUS FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()"
+    assert stage.execute(events) == [("e", "DISABLED")]
+
+
+def test_objects_of_a_dropped_database_are_not_missed(stage: Stage) -> None:
+    other = f"{stage.name}_2"
+    for statement, action, path in (
+        (f"CREATE DATABASE {other}", "CreateDatabase", other),
+        (f"CREATE EVENT {other}.e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "CreateEvent", f"{other}/e"),
+        (f"DROP DATABASE {other}", "DropDatabase", other),
+    ):
+        stage.topic.send([stage.topic.query(statement, (action, path), database=stage.name)])
+    stage.apply()
+    assert line(status(stage.profile), "not here") == "no triggers or events of the leader"
+
+
+def test_a_ledger_of_the_first_kind_is_read_and_brought_up_to_date(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    stage = Stage.make(tmp_path, mysql_server(server_id=9), kafka, name="old_ledger")
+    stage.create_table("t", "(i INT)")
+    create = "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5"
+    stage.topic.send([stage.topic.query(create, ("CreateTrigger", f"{stage.name}/r"), database=stage.name)])
+    stage.apply()
+    stage.execute(
+        "ALTER TABLE cdc.ledger DROP COLUMN context, DROP COLUMN affects, "
+        "MODIFY state ENUM('intent', 'done', 'not applied') NOT NULL",
+        "DROP TABLE cdc.conflicts",
+    )
+    before = status(stage.profile)
+    assert f"{create};;" in before
+    stage.topic.send([stage.topic.query("DROP TABLE t", ("DropTable", f"{stage.name}/t"), database=stage.name)])
+    stage.apply()
+    assert stage.execute("SELECT sequence, state FROM cdc.ledger") == [
+        (0, "done"), (1, "done"), (2, "not applied"), (3, "done"),
+    ]  # fmt: skip
+    assert line(status(stage.profile), "ledger") == "3 done, 1 not applied"
