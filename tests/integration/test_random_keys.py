@@ -52,9 +52,12 @@ def test_random_keys(
         for server in (leader, follower):
             with server.root() as connection, connection.cursor() as cursor:
                 cursor.execute(f"DROP DATABASE {name}")
-    assert statements > COUNT
     with capsys.disabled():
-        print(f"\n{COUNT} histories, {statements} statements, {by_changes} batches change by change (CDC_SEED={SEED})")
+        counts = f"{COUNT} histories, {statements} statements, {by_changes} batches change by change"
+        print(f"\n{counts} (CDC_SEED={SEED})")
+    assert statements > COUNT
+    # What is done change by change is right whatever the plan was.
+    assert by_changes <= 1 + COUNT // 100
 
 
 def perform(leader: MySql, database: str, histories: list[RandomHistory], chance: random.Random) -> int:
