@@ -122,7 +122,7 @@ def taken(cursor: Any, deed: Deed, done: Done, log: Any) -> bool:
 
 
 def compare(found: list[Record], moments: list[Moment], which: str) -> None:
-    """At each moment the records before it are what the leader showed; what ALTER made of rows is taken from there."""
+    """At each moment the records before it are what the leader showed; what ALTER made of them is taken from there."""
     fold, waiting = Fold(), iter(found)
     record = next(waiting, None)
     for moment in moments:
@@ -134,6 +134,7 @@ def compare(found: list[Record], moments: list[Moment], which: str) -> None:
             if table not in fold.altered:
                 only_told, only_shown = fold.tables[table] - rows, rows - fold.tables[table]
                 assert not only_told | only_shown, f"{which}, {table} at {moment.position}: {only_told}, {only_shown}"
+            assert fold.tables[table].total() == rows.total(), f"{which}, {table} at {moment.position}"
             fold.tables[table] = Counter(rows)
         fold.altered.clear()
     assert record is None, f"{which}: records after the end"
