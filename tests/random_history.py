@@ -22,9 +22,9 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Deed:
-    """Statements of one session, in order; a statement that changes objects is the last, or has no rows after it.
+    """Statements of one session, in order; where ``ddl``, the last one changes objects.
 
-    ``tables`` is what there is once the server has taken all of them.
+    ``tables`` is what there is once the server has taken that one.
     """
 
     statements: list[str]

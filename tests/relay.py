@@ -1,8 +1,10 @@
 """A TCP relay in front of a server that cuts its connections, with or without a word (FIN, RST)."""
 
+import select
 import socket
 import struct
 import threading
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -40,38 +42,29 @@ class Relay:
             except OSError:
                 return  # closed
             server = socket.create_connection(("127.0.0.1", self._server))
-            threading.Thread(target=_pump, args=(client, server), daemon=True).start()
-            threading.Thread(target=self._answers, args=(server, client), daemon=True).start()
+            threading.Thread(target=self._connection, args=(client, server), daemon=True).start()
 
-    def _answers(self, server: socket.socket, client: socket.socket) -> None:
+    def _connection(self, client: socket.socket, server: socket.socket) -> None:
         passed = 0
-        while data := _received(server):
-            room = max(0, self.cuts[0] - passed) if self.cuts else len(data)
-            try:
-                client.sendall(data[:room])
-            except OSError:
-                break  # the client has gone
-            passed += len(data)
-            if room < len(data):
-                del self.cuts[0]
-                if self.reset:
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                break
-        for end in (server, client):
-            end.close()
+        # One thread waits for both: a socket that another thread reads from would not be closed at once.
+        with client, server, suppress(ConnectionError):
+            while True:
+                ready, _, _ = select.select([client, server], [], [])
+                for source in ready:
+                    data = source.recv(1 << 16)
+                    if not data:
+                        return
+                    if source is client:
+                        server.sendall(data)
+                        continue
+                    room = max(0, self.cuts[0] - passed) if self.cuts else len(data)
+                    client.sendall(data[:room])
+                    passed += len(data)
+                    if room < len(data):
+                        self._cut(client)
+                        return
 
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    while data := _received(source):
-        try:
-            target.sendall(data)
-        except OSError:
-            break  # the server has gone
-    target.close()
-
-
-def _received(source: socket.socket) -> bytes:
-    try:
-        return source.recv(1 << 16)
-    except OSError:
-        return b""  # closed by the other thread
+    def _cut(self, client: socket.socket) -> None:
+        del self.cuts[0]
+        if self.reset:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -39,48 +39,56 @@ class Moment:
 
 @dataclass
 class Done:
-    """What became of a round's deeds: moments in order, and how many statements were taken and refused."""
+    """What became of deeds: moments in order, how many statements were taken and refused, and what was looked at."""
 
     moments: list[Moment] = field(default_factory=list)
     statements: Counter[str] = field(default_factory=Counter)
     refused: int = 0
+    rows: int = 0
+    compared: int = 0
 
 
 def test_random_history(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows, statements, refused, compared = 0, Counter[str](), 0, 0
+    rounds = []
     for number, first in enumerate(range(0, DEEDS, A_ROUND)):
-        name, deeds = f"history_{number}", min(A_ROUND, DEEDS - first)
-        which = f"CDC_SEED={SEED}, round {number}"
+        name = f"history_{number}"
         topics = {"layout": "per_table", "prefix": f"{name}."} if number % 2 else {}
         shared = {"resource": name, "topic": name, "kafka": topics}
         source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
         target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
         run_well("cdc-producer", source, "--until-current")
         with (tmp_path / f"{name}.sql").open("w") as log:
-            done = run_deeds(leader, name, random.Random(f"{SEED} {number}"), deeds=deeds, log=log)
-        run_well("cdc-producer", source, "--until-current")
-        found = records(source)
-        compare(found, done.moments, which)
-        logged = run_well("cdc-consumer", target, "--until-current")
-        assert "conflicts=0" in logged, f"{which}: {logged}"
-        here, there = content(leader, name), content(follower, name)
-        assert here.keys() == there.keys(), which
-        for each in here:
-            assert there[each] == here[each], f"{which}, {each}"
-        rows += sum(len(record.rows) for record in found)
-        statements, refused, compared = statements + done.statements, refused + done.refused, compared + len(here)
-        compared += sum(len(moment.tables) for moment in done.moments)
+            deeds = min(A_ROUND, DEEDS - first)
+            rounds.append(run_deeds(leader, name, random.Random(f"{SEED} {number}"), deeds=deeds, log=log))
+        check(rounds[-1], source, target, leader, follower)
         for server in (leader, follower):
             with server.root() as connection, connection.cursor() as cursor:
                 cursor.execute(f"DROP DATABASE {name}")
+    statements = sum((done.statements for done in rounds), Counter[str]())
+    rows, refused = sum(done.rows for done in rounds), sum(done.refused for done in rounds)
     assert refused < statements.total() // 2, f"CDC_SEED={SEED}: {statements}"
     with capsys.disabled():
-        print(
-            f"\n{DEEDS} random deeds: {rows} rows changed, {statements.total()} statements taken, {refused} refused, "
-        )
-        print(f"{dict(statements.most_common())}\n{compared} tables compared, all equal (CDC_SEED={SEED})")
+        print(f"\n{DEEDS} random deeds: {rows} rows changed, {statements.total()} statements taken, {refused} refused")
+        print(f"{dict(statements.most_common())}")
+        print(f"{sum(done.compared for done in rounds)} tables compared, all equal (CDC_SEED={SEED})")
+
+
+def check(done: Done, source: Path, target: Path, leader: MySql, follower: MySql) -> None:
+    """The round's records are what the leader showed, and the follower's tables are the leader's."""
+    which, name = f"CDC_SEED={SEED}, {source.stem}", source.stem
+    run_well("cdc-producer", source, "--until-current")
+    found = records(source)
+    compare(found, done.moments, which)
+    logged = run_well("cdc-consumer", target, "--until-current")
+    assert "conflicts=0" in logged, f"{which}: {logged}"
+    here, there = content(leader, name), content(follower, name)
+    assert here.keys() == there.keys(), which
+    for each in here:
+        assert there[each] == here[each], f"{which}, {each}"
+    done.rows = sum(len(record.rows) for record in found)
+    done.compared = len(here) + sum(len(moment.tables) for moment in done.moments)
 
 
 def run_deeds(leader: MySql, database: str, chance: random.Random, *, deeds: int, log: Any) -> Done:
@@ -122,7 +130,7 @@ def taken(cursor: Any, deed: Deed, done: Done, log: Any) -> bool:
 
 
 def compare(found: list[Record], moments: list[Moment], which: str) -> None:
-    """At each moment the records before it are what the leader showed; what ALTER made of rows is taken from there."""
+    """At each moment the records before it are what the leader showed; what ALTER made of them is taken from there."""
     fold, waiting = Fold(), iter(found)
     record = next(waiting, None)
     for moment in moments:
@@ -134,6 +142,7 @@ def compare(found: list[Record], moments: list[Moment], which: str) -> None:
             if table not in fold.altered:
                 only_told, only_shown = fold.tables[table] - rows, rows - fold.tables[table]
                 assert not only_told | only_shown, f"{which}, {table} at {moment.position}: {only_told}, {only_shown}"
+            assert fold.tables[table].total() == rows.total(), f"{which}, {table} at {moment.position}"
             fold.tables[table] = Counter(rows)
         fold.altered.clear()
     assert record is None, f"{which}: records after the end"
