@@ -55,7 +55,8 @@ def test_a_large_transaction(
     assert end_offset(kafka, name) > before + 100, "killed too late: the transaction was already through"
     found = summed_up(path)
     with capsys.disabled():
-        print(f"\n{ROWS} rows, compression {compression}, {found}, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+        shown = ", ".join(f"{peak:.0f}" for peak in peaks)
+        print(f"\n{ROWS} rows, compression {compression}, {found}, peaks of memory in MB: {shown}")
     assert found == {"rows": ROWS + 1, "ends": 4, "broken": 0}
     assert max(peaks) < MEMORY_MB
 
