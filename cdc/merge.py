@@ -39,6 +39,10 @@ class Merge(Generic[Lane, Item]):
             self.bytes -= size
             yield item
 
+    def pass_gap(self) -> None:
+        """What is next is nowhere: go on with the lowest number that waits."""
+        self.next_number = min(self._waiting, default=self.next_number)
+
     def rest(self) -> Iterator[Item]:
         """All items that wait, in order, whatever is missing between them."""
         for number in sorted(self._waiting):

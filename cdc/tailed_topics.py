@@ -14,19 +14,33 @@ from cdc.topics import Topics
 
 __all__ = ["TailedTopics"]
 
+_MOST_BYTES = 64_000_000
+
 
 class TailedTopics:
     """The ``last`` records of all topics called ``names``, or all (None), then new ones.
 
     The binlog's other events have no sequence, so they have no place in the order and are left out. ``properties`` are
-    librdkafka's. Raises KafkaException.
+    librdkafka's. When more than ``most_bytes`` wait for their turn, partitions that are ahead wait too; where the
+    record that is waited for is nowhere, the others are shown without it. Raises KafkaException.
     """
 
-    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], names: Topics, *, last: int | None) -> None:
+    def __init__(
+        self,
+        consumer: Consumer,
+        properties: Mapping[str, Any],
+        names: Topics,
+        *,
+        last: int | None,
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
         self._consumer = consumer
         self._properties = properties
         self._log = (names.commits, 0)
         self._last = last
+        self._most_bytes = most_bytes
+        self._paused: set[Partition] = set()
+        self._read: set[Partition] = set()
         self._known: set[Partition] = set()
         self._behind: dict[Partition, int] = {}
         self._merge: Merge[Partition, tuple[bytes, str]] = Merge(0)
@@ -48,12 +62,48 @@ class TailedTopics:
         if not self._behind and not self.at_end:
             self.at_end = True
             yield from deque(self._merge.rest(), maxlen=self._last)
+        if self._last is None or self.at_end:
+            yield from self._balanced()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Of the records that wait for one before them."""
+        return self._merge.bytes
+
+    def _balanced(self) -> Iterator[tuple[bytes, str]]:
+        """Takes no more from partitions that are far ahead.
+
+        Where in each partition something waits or nothing is left, what they wait for is in none (module merge): then
+        the records that wait are shown without it.
+        """
+        if self._merge.bytes > self._most_bytes:
+            self._pause(self._merge.lanes() - self._paused)
+        while self._paused & self._merge.lanes() and self._known <= self._merge.lanes() | self._read:
+            self._merge.pass_gap()
+            yield from self._merge.ready()
+        if self._merge.bytes < self._most_bytes // 2:
+            self._resume(self._paused)
+        else:
+            # Where nothing waits any more, the record that is waited for may be.
+            self._resume(self._paused - self._merge.lanes())
+
+    def _pause(self, partitions: set[Partition]) -> None:
+        self._consumer.pause([TopicPartition(*place) for place in partitions])
+        self._paused = self._paused | partitions
+
+    def _resume(self, partitions: set[Partition]) -> None:
+        self._consumer.resume([TopicPartition(*place) for place in partitions])
+        self._paused = self._paused - partitions
 
     def _take(self, message: Message) -> None:
         place, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
         error, value = message.error(), message.value() or b""
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
+        if error is None:
+            self._read.discard(place)
+        else:
+            self._read.add(place)
         if error is None and place == self._log:
             self._assign(Commits.parse(value, where=_where(place, offset)).partitions, last=None)
         elif error is None and not is_event(value):

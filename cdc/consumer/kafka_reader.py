@@ -25,6 +25,7 @@ _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 _COMMIT_SECONDS = 1.0
 _AHEAD_KB = 16_000  # fetched ahead; librdkafka's own 64 MB would be more than all the rest takes
+_LOOK_SECONDS = 1.0
 _NO_TOPIC = frozenset({
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
@@ -155,6 +156,8 @@ class KafkaReader:
         first = self._consumer.poll(wait)
         if first is None:
             return []
+        if first.error() is None:
+            self._answers()
         return [first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)]
 
     def at_end(self, message: Message) -> bool:
@@ -167,7 +170,7 @@ class KafkaReader:
         if error is None:
             return False
         if error.code() == KafkaError._PARTITION_EOF:
-            self._down_since = None
+            self._answers()
             return True
         self._check(error, f"topic {message.topic()} on {self._servers}")
         return False
@@ -183,18 +186,26 @@ class KafkaReader:
 
     def check_brokers(self) -> None:
         """Raises ServerGone where the brokers have been away for longer than was agreed."""
-        if self._down_since is None or time.monotonic() - self._down_since < self._retry_seconds:
+        if self._down_since is None:
             return
         try:
             # A quiet topic shows no sign of life, so only a question tells whether the brokers are back.
-            self._consumer.list_topics(timeout=5)
+            self._consumer.list_topics(timeout=_LOOK_SECONDS)
         except KafkaException as error:
+            if time.monotonic() - self._down_since < self._retry_seconds:
+                return
             raise ServerGone(
                 f"Kafka cannot be reached: {error.args[0].str()}",
                 where=self._servers,
                 hint=f"tried for {self._retry_seconds:.0f} s (consumer.retry_seconds); start again when it is up",
             ) from None
-        self._down_since = None
+        self._answers()
+
+    def _answers(self) -> None:
+        if self._down_since is not None:
+            away = round(time.monotonic() - self._down_since, 1)
+            event(_LOG, "kafka answers again", servers=self._servers, seconds=away)
+            self._down_since = None
 
     def _on_error(self, error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[att
 from confluent_kafka.cimpl import NewTopic
 
 from cdc.errors import CdcError, Disconnected, UserError
+from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.service import LIBRDKAFKA
 from cdc.topic_tail import Partition, end_offsets, newest
@@ -121,6 +122,19 @@ class KafkaTopics:
                     where=f"topic {topic}, partition {number}",
                     hint=_FRESH,
                 )
+
+    def require_alone(self, resource: str) -> None:
+        """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
+
+        Whoever writes first and asks then sees the other, or the other sees him: open transactions count as well.
+        Raises UserError, Disconnected.
+        """
+        commits = self.names.commits
+        try:
+            for _ in commit_log.entries(self._properties, topic=commits, resource=resource, committed=False):
+                pass
+        except KafkaException as error:
+            raise translated(error, commits) from None
 
     def _require_there(self, partitions: set[Partition]) -> None:
         known = self._known()

@@ -86,7 +86,7 @@ def _session(
     with closing(sink):
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
-        entry = _start(profile, leader, sink, instance=instance)
+        entry = _start(profile, leader, topics, sink, instance=instance)
         retry.connected()
         router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)
         xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
@@ -103,13 +103,16 @@ def _session(
             stream.replicate(chunks, target=target, stop=stop)
 
 
-def _start(profile: Profile, leader: Leader, sink: KafkaSink, *, instance: str) -> Entry:
+def _start(profile: Profile, leader: Leader, topics: KafkaTopics, sink: KafkaSink, *, instance: str) -> Entry:
     """The entry to go on from, committed anew under this process's name."""
     entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
     if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
         sink.shown = None  # another server has positions of its own
     entry = replace(entry, instance=instance)
+    adopted = sink.entry is None
     sink.commit(entry)
+    if adopted:
+        topics.require_alone(profile.mysql_resource_name)
     return entry
 
 

@@ -67,7 +67,10 @@ class Kafka:
         it may ``outlive`` us. Raises UserError: no JDK, no Kafka to be had, port in use.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", "-cp", f"{jars[0].parent}/*"]
+        # What the JVM unpacks (the native parts of compression), a kill leaves behind: then in our own folder.
+        scratch = self.folder / "tmp"
+        scratch.mkdir(parents=True, exist_ok=True)
+        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         # Another process may take a free port before the broker does: then the next ones are tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()

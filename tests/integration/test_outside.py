@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from cdc.sandbox.mysql import MySql
 from cdc.sandbox.ports import free_port
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.outside import get, health, on_terminal, scrape
-from tests.programs import refused, run_well, running, write_profile
+from tests.programs import BIN, refused, run_well, running, write_profile
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
@@ -210,6 +211,25 @@ def test_the_consumers_health(
         kafka.start()
         until(lambda: healthy(port), what="health with the broker back")
         assert process.poll() is None
+
+
+def test_the_consumer_says_that_kafka_is_away_and_that_it_is_back(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka_broker: KafkaFactory
+) -> None:
+    kafka = kafka_broker()
+    source = producer_profile(tmp_path, leader, kafka, "away", 0)
+    target = consumer_profile(source, follower, kafka, 0)
+    run_well("cdc-producer", source, "--until-current")
+    said = tmp_path / "said"
+    with said.open("w") as log, subprocess.Popen([BIN / "cdc-consumer", target], stderr=log) as process:
+        until(lambda: " start " in said.read_text(), what="its start")
+        kafka.kill()
+        until(lambda: "kafka unreachable" in said.read_text(), what="that Kafka is away")
+        assert "kafka answers again" not in said.read_text()
+        kafka.start()
+        # Nothing new is in the topic, so nothing but a question tells.
+        until(lambda: "kafka answers again" in said.read_text(), what="that Kafka is back")
+        process.terminate()
 
 
 def test_it_answers_while_it_works_and_ends_while_it_is_asked(

@@ -1,15 +1,23 @@
 """Each mistake of a user ends cdc-producer in one line that says what, where and the way out, with exit status 2."""
 
+import subprocess
+import threading
 from pathlib import Path
 
 import pymysql
 import pytest
 
+from cdc.errors import UserError
+from cdc.position import Position
+from cdc.producer.commit_log import Entry
+from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_topics import KafkaTopics
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.ports import free_port
+from cdc.topics import Topics
 from tests.fix_sandbox import MySqlFactory
-from tests.programs import records, refused, run_well, write_profile
+from tests.programs import BIN, records, refused, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 
@@ -78,6 +86,32 @@ def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka
     )
     other = write_profile(tmp_path, leader, kafka, name="two", topic="taken", resource="mysql-srv2")
     assert "another leader, 'mysql-srv1'" in refused("cdc-producer", other)
+
+
+def test_two_producers_that_meet_a_new_topic_at_the_same_moment(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    paths = [write_profile(tmp_path, leader, kafka, name=name, topic="met", resource=name) for name in ("one", "two")]
+    begun = [
+        subprocess.Popen([BIN / "cdc-producer", path, "--until-current"], stderr=subprocess.PIPE) for path in paths
+    ]
+    said = [process.communicate(timeout=60)[1].decode() for process in begun]
+    refusals = [text for process, text in zip(begun, said, strict=True) if process.returncode == 2]
+    assert refusals, said
+    assert all("another leader" in text for text in refusals)
+
+
+def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) -> None:
+    properties, names = {"bootstrap.servers": kafka.bootstrap_servers}, ("one", "two")
+    topics = KafkaTopics(properties, Topics("both"), partitions=1, replicas=1, retention_hours=0)
+    sinks = [
+        KafkaSink.open(properties, topics, resource=name, instance=name, reopening=False, stop=threading.Event())
+        for name in names
+    ]
+    for sink in sinks:
+        assert sink.entry is None
+        sink.commit(Entry(0, Position("binlog.000001", 4), "", ""))
+    for name in names:
+        with pytest.raises(UserError, match="another leader"):
+            topics.require_alone(name)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from cdc.errors import UserError
@@ -89,6 +90,19 @@ def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFa
     broker.kill()
     broker.start()
     assert "kept" in admin.list_topics(timeout=30).topics
+
+
+def test_what_a_killed_broker_leaves_behind_is_in_its_folder(kafka_broker: KafkaFactory) -> None:
+    broker = kafka_broker()
+    admin = broker.admin()
+    admin.create_topics([NewTopic("packed", num_partitions=1)])["packed"].result(timeout=30)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"})
+    producer.produce("packed", b"x" * 10_000)
+    producer.flush(30)
+    maps = Path(f"/proc/{broker.process.pid}/maps").read_text().split()
+    unpacked = {Path(word) for word in maps if word.endswith(".so") and "lz4" in word}
+    assert unpacked
+    assert all(path.is_relative_to(broker.folder) for path in unpacked)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -23,6 +23,19 @@ def test_any_arrival_gives_the_order_back(lanes: list[int], first: int, data: st
     assert (merge.bytes, merge.lanes()) == (0, set())
 
 
+@given(st.sets(st.integers(1, 50)))
+def test_over_each_gap_it_goes_on_when_told_to(numbers: set[int]) -> None:
+    merge: Merge[str, int] = Merge(0)
+    for number in numbers:
+        merge.add("lane", number, number, size=1)
+    found: list[int] = []
+    while merge.lanes():
+        assert list(merge.ready()) == []
+        merge.pass_gap()
+        found += merge.ready()
+    assert found == sorted(numbers)
+
+
 @given(st.sets(st.integers(0, 50)))
 def test_the_rest_comes_in_order_over_gaps(numbers: set[int]) -> None:
     merge: Merge[str, int] = Merge(0)
