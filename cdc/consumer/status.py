@@ -11,7 +11,7 @@ from typing import Any
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.literals import quoted
-from cdc.consumer.session import Denied, Interrupted, Refused, Session, lock_name
+from cdc.consumer.session import Interrupted, Refused, Session, lock_name
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Database
@@ -92,7 +92,7 @@ def look(follower: Database, *, resource: str) -> Status:
         with Session(follower) as session:
             session.connect()
             return _look(session, resource)
-    except (Denied, Interrupted, Refused) as error:
+    except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower cannot be asked: {error}",
             where=f"{follower} (profile table database)",
