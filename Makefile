@@ -27,8 +27,8 @@ integration: $(READY)
 	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest tests/integration tests/spark
 
 bench: $(READY)
-	$(BIN)/python bench/path.py
 	$(BIN)/python bench/producer.py
+	$(BIN)/python bench/consumer.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -1,11 +1,13 @@
 """What the benchmarks share: profiles, runs of our programs and of the plain reader, and the time they take."""
 
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pymysqlreplication import BinLogStreamReader
@@ -14,7 +16,9 @@ from pymysqlreplication.row_event import WriteRowsEvent
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 
-__all__ = ["cpu_seconds", "plain_reader", "profile", "run_program", "running", "timed"]
+__all__ = [
+    "Used", "cpu_seconds", "plain_reader", "profile", "run_program", "running", "server_cpu_seconds", "timed", "used",
+]  # fmt: skip
 
 BIN = Path(sys.executable).parent
 
@@ -64,3 +68,29 @@ def timed(work: Callable[[], None]) -> tuple[float, float]:
 def cpu_seconds() -> float:
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+@dataclass(frozen=True)
+class Used:
+    """What a program took: wall and CPU seconds, and its largest resident size."""
+
+    wall: float
+    cpu: float
+    megabytes: float
+
+
+def used(program: str, path: Path) -> Used:
+    """Run one of our programs up to the present end."""
+    begun = time.monotonic()
+    process = subprocess.Popen([BIN / program, path, "--until-current"])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, f"{program} ended with {process.returncode}"
+    return Used(time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+
+
+def server_cpu_seconds(server: MySql) -> float:
+    """The CPU seconds of a server since its start (proc(5), utime and stime)."""
+    pid = (server.data / "mysqld.pid").read_text().strip()
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

@@ -10,24 +10,19 @@ the leader logged to a reader's having the record, with one broker, one leader a
 
 import argparse
 import json
-import multiprocessing
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pymysql
 from confluent_kafka import Consumer, TopicPartition
+from load import WARM_UP_SECONDS, percentiles, steady_load
 from measure import plain_reader, profile, run_program, running, timed
 
 from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
-
-_LOAD_SECONDS, _RATE, _CLIENTS = 20, 1000, 4
-_WARM_UP_SECONDS = 5  # of the load, which are not counted: producer, broker and reader have just started
+from cdc.sandbox.mysql import MySql
 
 
 @dataclass(frozen=True)
@@ -116,18 +111,12 @@ def measure_lag(folder: Path) -> None:
     source = profile(folder / "producer.toml", leader, kafka)
     run_program("cdc-producer", source)
     with running("cdc-producer", source):
-        load = multiprocessing.Process(target=steady_load, args=(leader.port,))
-        load.start()
-        counted_from = time.time() + _WARM_UP_SECONDS
+        load = steady_load(leader.port)
+        counted_from = time.time() + WARM_UP_SECONDS
         found = record_ages(kafka, until=lambda: not load.is_alive())
-        ages = sorted(age for committed, age in found if committed > counted_from)
-    shown = ", ".join(f"{name} {ages[int(len(ages) * share)]:.1f}" for name, share in PERCENTILES.items())
-    print(f"lag in ms at {_RATE} transactions/s, {len(ages)} records: {shown}, max {ages[-1]:.1f}", flush=True)
+        print(percentiles([age for committed, age in found if committed > counted_from]), flush=True)
     leader.kill()
     kafka.kill()
-
-
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[tuple[float, float]]:
@@ -145,24 +134,6 @@ def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[tuple[fl
             committed = json.loads(message.value() or b"")["transaction"]["ts_us"] / 1e6
             yield committed, (time.time() - committed) * 1e3
     consumer.close()
-
-
-def steady_load(port: int) -> None:
-    """``_RATE`` transactions a second for ``_LOAD_SECONDS`` from ``_CLIENTS`` connections."""
-
-    def client(number: int) -> None:
-        connection = pymysql.connect(host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True)
-        begun = time.monotonic()
-        with connection, connection.cursor() as cursor:
-            for count in range(_RATE * _LOAD_SECONDS // _CLIENTS):
-                time.sleep(max(0.0, begun + count * _CLIENTS / _RATE - time.monotonic()))
-                cursor.execute("UPDATE bench.t SET k = k + 1 WHERE id = %s", (number * 2000 + count % 2000,))
-
-    clients = [threading.Thread(target=client, args=(number,)) for number in range(_CLIENTS)]
-    for thread in clients:
-        thread.start()
-    for thread in clients:
-        thread.join()
 
 
 if __name__ == "__main__":

@@ -92,12 +92,14 @@ class GtidSet:
         """Add one ``uuid[:tag]:number``; adding one that is there already changes nothing."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
-        intervals = self._sources.setdefault(source, [])
-        # A leader commits nearly in order, so the common case extends the last interval in place.
-        if intervals and intervals[-1][1] == gno - 1:
-            intervals[-1] = (intervals[-1][0], gno)
-        else:
-            self._add_interval(source, gno, gno)
+        intervals = self._sources.get(source)
+        if intervals:
+            first, last = intervals[-1]
+            # A leader commits nearly in order, so the common case extends the last interval in place.
+            if last == gno - 1:
+                intervals[-1] = (first, gno)
+                return
+        self._add_interval(source, gno, gno)
 
     def _add_interval(self, source: str, first: int, last: int) -> None:
         if last < first:

@@ -1,4 +1,4 @@
-"""The Query events of a sandbox server's binlog, read from its files."""
+"""A sandbox server's binlog, read from its files."""
 
 import struct
 from collections.abc import Iterator
@@ -19,13 +19,16 @@ def position(server: MySql) -> tuple[str, int]:
         return file, offset
 
 
-def queries(server: MySql, start: tuple[str, int]) -> Iterator[Query]:
-    """The statements logged in the file of ``start`` from there on."""
+def events(server: MySql, start: tuple[str, int]) -> Iterator[RawEvent]:
+    """The events, without their checksums, in the file of ``start`` from there on."""
     file, at = start
     data = (server.data / file).read_bytes()
     while at < len(data):
         (length,) = struct.unpack_from("<I", data, at + 9)
-        event = RawEvent(data[at + 4], data[at : at + length - _CHECKSUM], file, at, at + length)
-        if event.type == et.QUERY:
-            yield ev.query(event)
+        yield RawEvent(data[at + 4], data[at : at + length - _CHECKSUM], file, at, at + length)
         at += length
+
+
+def queries(server: MySql, start: tuple[str, int]) -> Iterator[Query]:
+    """The statements logged in the file of ``start`` from there on."""
+    return (ev.query(event) for event in events(server, start) if event.type == et.QUERY)

@@ -1,7 +1,7 @@
 """Random column types with random values for them, as SQL. Pure: the same ``Random`` gives the same."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 __all__ = ["RandomColumn", "random_column"]
@@ -29,6 +29,13 @@ class RandomColumn:
     values: Values
     index: str
     in_json: bool = True
+
+    def definition(self, *, nullable: bool) -> str:
+        """As it stands in CREATE TABLE and ALTER TABLE, up to what may follow its NULL or NOT NULL."""
+        return f"`{self.name}` {self.type} {'NULL' if nullable else 'NOT NULL'}"
+
+    def renamed(self, name: str) -> "RandomColumn":
+        return replace(self, name=name, index=self.index.replace(f"`{self.name}`", f"`{name}`"))
 
 
 def random_column(chance: Random, name: str, *, vectors: bool) -> RandomColumn:
@@ -119,8 +126,7 @@ def _temporal(chance: Random, name: str) -> RandomColumn:
         day = chance.choice(["0000-00-00", day])
         return f"'{day}'" if kind == "DATE" else f"'{day} {clock}'"
 
-    null = " NULL" if kind == "TIMESTAMP" else ""
-    return RandomColumn(name, kind + (f"({digits})" if digits and kind != "DATE" else "") + null, values, f"`{name}`")
+    return RandomColumn(name, kind + (f"({digits})" if digits and kind != "DATE" else ""), values, f"`{name}`")
 
 
 def _text(chance: Random, name: str) -> RandomColumn:

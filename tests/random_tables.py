@@ -9,17 +9,22 @@ from tests.random_columns import RandomColumn, random_column
 __all__ = ["LAX", "RandomTable", "random_table"]
 
 # Every value that the server can be made to keep: zero dates, error values of ENUM, texts cut to fit.
-LAX = "SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES', time_zone = '+00:00', innodb_strict_mode = 0"
+LAX = "SET SESSION time_zone = '+00:00', innodb_strict_mode = 0, sql_mode = 'NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"
 
 
 @dataclass(frozen=True)
 class RandomTable:
-    """A table with its columns; ``definition`` is the statement that creates it."""
+    """A table with its columns; ``definition`` is the statement that creates it.
+
+    ``keys`` are the names of its keys, ``generated`` those of its columns that no value is given for.
+    """
 
     name: str
     columns: tuple[RandomColumn, ...]
     nullable: frozenset[str]
     definition: str
+    keys: frozenset[str] = frozenset()
+    generated: frozenset[str] = frozenset()
 
     def inserts(self, chance: Random, *, rows: int) -> Iterator[str]:
         """Statements that insert ``rows`` rows, less where a key is taken."""
@@ -61,15 +66,14 @@ def random_table(chance: Random, name: str, *, vectors: bool) -> RandomTable:
     parts = []
     for column in columns:
         hidden = " INVISIBLE" if len(columns) > 1 and column is columns[-1] and chance.random() < 0.2 else ""
-        null = "" if column.type.endswith(" NULL") else " NULL" if column.name in nullable else " NOT NULL"
-        kind = column.type.removesuffix(" NULL") if column.name not in nullable else column.type
-        null = " NOT NULL" if column.name not in nullable else null
-        parts.append(f"`{column.name}` {kind}{null}{hidden}")
+        parts.append(column.definition(nullable=column.name in nullable) + hidden)
     measured = [column for column in columns if column.in_json]
-    if measured and chance.random() < 0.3:
+    generated = frozenset({"g"} if measured and chance.random() < 0.3 else ())
+    if generated:
         of = chance.choice(measured)
         parts.append(f"`g` INT AS (LENGTH(`{of.name}`)) {chance.choice(['STORED', 'VIRTUAL'])}")
+    word = chance.choice(["PRIMARY KEY", "PRIMARY KEY", "UNIQUE KEY `u`"])
     if key:
-        word = chance.choice(["PRIMARY KEY", "PRIMARY KEY", "UNIQUE KEY"])
         parts.append(f"{word} ({','.join(column.index for column in key)})")
-    return RandomTable(name, columns, nullable, f"CREATE TABLE `{name}` ({', '.join(parts)})")
+    keys = frozenset({"u" if "`u`" in word else "PRIMARY"} if key else ())
+    return RandomTable(name, columns, nullable, f"CREATE TABLE `{name}` ({', '.join(parts)})", keys, generated)

@@ -11,8 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from cdc.behind import Behind
 from cdc.brokers import Brokers
-from cdc.consumer.applier import Applier
-from cdc.consumer.assembler import Batch
+from cdc.consumer.applier import Applied, Applier
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.session import Interrupted, Refused, ask
@@ -57,16 +56,16 @@ class Activity:
         self._sequence = applier.checkpoint.sequence
         self._applied_at = time.monotonic()
 
-    def applied(self, batch: Batch, *, seconds: float) -> None:
-        """The follower has committed ``batch``, ``seconds`` after it was first asked to."""
-        self.records += batch.last.sequence - self._sequence
-        self._sequence = batch.last.sequence
-        self._rows += batch.rows
-        self._offsets = self._offsets | batch.offsets
+    def applied(self, applied: Applied) -> None:
+        """The follower has committed."""
+        self.records += applied.last.sequence - self._sequence
+        self._sequence = applied.last.sequence
+        self._rows += applied.rows
+        self._offsets = self._offsets | dict(applied.offsets)
         self._commits += 1
-        self._apply_seconds += seconds
+        self._apply_seconds += applied.seconds
         self._applied_at = time.monotonic()
-        self._behind.through_us = batch.last.ts_us
+        self._behind.through_us = applied.last.ts_us
 
     def drained(self) -> None:
         """The topic has nothing more for now that could be applied."""

@@ -1,27 +1,39 @@
 """Batches to the follower: one follower transaction holds a batch's rows and its checkpoint, again until it commits."""
 
 import threading
-from collections.abc import Callable, Iterable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import NamedTuple
 
 from cdc.consumer.assembler import Batch
-from cdc.consumer.checkpoint import Checkpoint
+from cdc.consumer.checkpoint import Checkpoint, Partition
+from cdc.consumer.execution import Execution, Work
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.planner import plan
-from cdc.consumer.refusals import Unapplicable
-from cdc.consumer.replay import Replay, refusal
+from cdc.consumer.replay import Replay
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.statements import PACKET_BYTES, Statement, packets, statements
 from cdc.consumer.tables import Tables
 from cdc.errors import Disconnected, PromiseError
-from cdc.record import Uri
+from cdc.record import Record, Uri
 from cdc.retry import Retry
 
-__all__ = ["Applier"]
+__all__ = ["Applied", "Applier", "Reread"]
 
 
-class _Mismatch(Exception):
-    """A statement matched another number of rows than the leader changed."""
+class Reread(Exception):
+    """The follower has rolled back parts of a large transaction, which are not in memory any more."""
+
+
+class Applied(NamedTuple):
+    """What the follower has committed, ``seconds`` after it was begun: up to record ``last``."""
+
+    last: Record
+    offsets: Mapping[Partition, int]
+    rows: int
+    seconds: float
 
 
 class Applier:
@@ -46,9 +58,16 @@ class Applier:
         self._ledger = ledger
         self._tables = Tables(session)
         self._replay = Replay(session, self._tables, on_conflict=on_conflict, skips=ledger.skips, note=ledger.skip)
+        self._execution = Execution(session, self._replay)
         self._passes = passes
         self._retry = retry
         self._stop = stop
+        self._todo: deque[Batch] = deque()  # not known to be committed, in order; of a large transaction the last part
+        self._put = 0  # how many of these have all their statements sent
+        self._reached = checkpoint  # where that leads
+        self._settled: list[Statement] = []  # notes of a statement that commit with its rows
+        self._rows = self._passed = 0  # of the transaction that is under way, up to here
+        self._done: list[Applied] = []
         self.checkpoint = checkpoint
         self.filtered = 0
 
@@ -57,97 +76,123 @@ class Applier:
         """How many conflicts were settled in the leader's favour."""
         return self._replay.conflicts
 
-    def apply(self, batch: Batch) -> bool:
-        """Apply a batch exactly once. False where ``stop`` was set before the follower took it.
+    def applied(self, batches: Iterable[Batch | None]) -> Iterator[Applied | None]:
+        """Apply each batch exactly once. A None, where there is no more right now, comes after all that was before it.
 
-        Raises PromiseError for a row or statement that can't be applied, ServerGone where the follower stays away.
+        Ends early where ``stop`` is set while the follower does not take a batch. Raises PromiseError for a row or
+        statement that can't be applied, ServerGone where the follower stays away, Reread where the batches from the
+        checkpoint on are needed again.
         """
-        target = self.checkpoint.advanced(last=batch.last, offsets=batch.offsets)
+        for batch in batches:
+            if batch is not None:
+                self._todo.append(batch)
+            if not self._persist(wait=batch is None):
+                return
+            yield from self._news()
+            if batch is None:
+                yield None
+        self._persist(wait=True)
+        yield from self._news()
+
+    def _persist(self, *, wait: bool) -> bool:
+        """Send all that is to do and, to ``wait``, hear that it has committed. False where ``stop`` was set before."""
         while True:
             try:
-                if self._session.connected or not self._resume(target):
-                    self._attempt(batch, target)
+                if not self._session.connected:
+                    self._resume()
+                while self._put < len(self._todo):
+                    self._begin(self._todo[self._put])
+                if wait:
+                    self._execution.commit()
+                    self._take()
             except Interrupted as error:
                 # A new connection has no half transaction and no session variable of the old one.
                 self._session.close()
                 self._tables.forget()
-                self._retry.wait(_lost(error, before=batch.last.sequence))
+                self._retry.wait(_lost(error, after=self.checkpoint.sequence))
                 if self._stop.is_set():
                     return False
             except Refused as error:
                 raise PromiseError(
                     f"the follower refuses: {error}",
-                    where=f"the batch that ends at sequence {batch.last.sequence}",
+                    where=f"the batch after sequence {self.checkpoint.sequence}",
                     hint="nothing of the batch was applied; mend the account, its grants or the schema cdc",
                 ) from None
             else:
-                self._retry.success()
-                self.checkpoint = target
                 return True
 
-    def _resume(self, target: Checkpoint) -> bool:
-        """Connect anew; whether the batch's commit came through although we did not hear of it."""
+    def _resume(self) -> None:
+        """Connect anew. Raises Reread where parts of a transaction are lost that are not here any more."""
         # With the lock taken again the former connection has ended at the server, and its commit is decided.
         self._session.connect()
-        rows = self._session.rows(Checkpoint.select(self.checkpoint.resource))
-        self._session.commit()
-        sequence = Checkpoint.from_rows(rows[0]).sequence if rows else None
-        if sequence == target.sequence:
-            return True
-        if sequence != self.checkpoint.sequence:
-            raise self._moved()
-        return False
+        self._execution.reconnected(self.checkpoint)
+        self._take()
+        self._put = 0
+        self._reached = self.checkpoint
+        if self._execution.parts:
+            self._execution.parts = 0
+            self._todo.clear()
+            raise Reread
 
-    def _attempt(self, batch: Batch, target: Checkpoint) -> None:
-        tail = []
-        if batch.statement is not None:
-            tail.append(self._ledger.settle(batch.statement))
-            self._tables.forget()
-        tail.append(Statement(self.checkpoint.advance(target, last=batch.last).encode(), 1))
-        moved = target.move(batch.offsets)
-        if moved:
-            tail.append(Statement(moved.encode()))
-        steps = plan(batch.records, passes=self._passes)
-        rows = statements(steps, generated=self._tables.generated, size=min(self._session.max_packet, PACKET_BYTES))
-        try:
-            self._run(chain(rows, tail))
-        except (_Mismatch, Refused, Unapplicable):
-            # Row by row it shows whether it is a conflict, and which row; or there is none, where only the joining of
-            # neighbours was at fault (rows that refer to one another).
-            self._session.reset()
-            self._tables.forget()
-            self._replay.apply(steps)
-            self._run_tail(tail)
-        # The checkpoint commits with the rows: a crash leaves both or neither.
-        self._session.commit()
-        self.filtered += batch.rows - sum(len(step.changes) for step in steps)
-
-    def _run(self, source: Iterable[Statement]) -> None:
-        """Raises _Mismatch or Refused at the first statement that does not do what it did on the leader."""
-        for packet in packets(source, limit=self._session.max_packet):
-            counts = self._session.run([statement.sql for statement in packet])
-            for statement, count in zip(packet, counts, strict=True):
-                if statement.rows is not None and statement.rows != count:
-                    raise _Mismatch if statement.changes else self._moved()
-
-    def _run_tail(self, tail: list[Statement]) -> None:
-        for statement in tail:
-            try:
-                self._run([statement])
-            except Refused as error:
-                raise refusal(error, statement) from None
-
-    def _moved(self) -> PromiseError:
-        return PromiseError(
-            "the checkpoint in the follower has been moved by something else",
-            where=f"cdc.checkpoint of {self.checkpoint.resource!r}, expected sequence {self.checkpoint.sequence}",
-            hint="nothing was applied; run one consumer only, and leave the schema cdc to it",
+    def _begin(self, batch: Batch) -> None:
+        """Make the statements of a batch and send them."""
+        if batch.begins:
+            self._rows = self._passed = 0
+            self._settled = []
+        records = [record for record in batch.records if self._passes(record.uri)]
+        self._rows += batch.rows
+        self._passed += sum(len(record.rows) for record in records)
+        if batch.statement is not None or not self._tables.know(record.uri for record in records):
+            # Its statements must not come before what was before it, nor a question between a packet and its counts.
+            self._execution.commit()
+            self._take()
+        work = self._work(batch, records, begun=time.monotonic())
+        shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
+        size = min(self._session.max_packet, PACKET_BYTES)
+        rows = statements(
+            plan(records, shape=shapes.__getitem__), generated=lambda uri: shapes[uri].generated, size=size
         )
+        self._execution.put(work, packets(chain(rows, work.tail), limit=self._session.max_packet))
+        self._put += 1
+        self._take()
+
+    def _work(self, batch: Batch, records: list[Record], *, begun: float) -> Work:
+        if batch.statement is not None:
+            self._settled = [self._ledger.settle(batch.statement)]
+            self._tables.forget()
+        before, tail = self._reached, []
+        if batch.ends:
+            self._reached = before.advanced(last=batch.last, offsets=batch.offsets)
+            tail = [*self._settled, Statement(before.advance(self._reached, last=batch.last).encode(), 1)]
+            moved = self._reached.move(batch.offsets)
+            tail += [Statement(moved.encode())] if moved else []
+        return Work(batch, records, tail, self._reached, self._rows, self._passed, begun)
+
+    def _take(self) -> None:
+        """Forget the batches that are needed no more: what is committed, and all parts but the last."""
+        for work in self._execution.committed:
+            self._retry.success()
+            self.checkpoint = work.target
+            self.filtered += work.rows - work.passed
+            seconds = time.monotonic() - work.begun
+            self._done.append(Applied(work.batch.last, work.batch.offsets, work.rows, seconds))
+            self._forget()
+        self._execution.committed.clear()
+        while len(self._todo) > 1 and not self._todo[0].ends:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._todo.popleft()
+        self._put -= 1
+
+    def _news(self) -> list[Applied]:
+        done, self._done = self._done, []
+        return done
 
 
-def _lost(error: Interrupted, *, before: int) -> Disconnected:
+def _lost(error: Interrupted, *, after: int) -> Disconnected:
     return Disconnected(
         f"the follower does not take the changes: {error}",
-        where=f"the batch that ends at sequence {before}",
+        where=f"the batch after sequence {after}",
         hint="start again when the server is up; consumer.retry_seconds says how long to wait for it",
     )

@@ -1,6 +1,7 @@
-"""Records to whole leader transactions, and transactions to batches. Pure.
+"""Records to leader transactions, and transactions to batches. Pure.
 
-Here a gap, a repeat and a torn transaction are told apart. A transaction is held in memory whole, whatever its size.
+Here a gap, a repeat and a torn transaction are told apart. A transaction that is too large to be held in memory whole
+comes in parts.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,15 +12,18 @@ from cdc.consumer.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.record import Record
 
-__all__ = ["Batch", "Located", "assemble", "batches"]
+__all__ = ["MOST_BYTES", "Batch", "Located", "assemble", "batches"]
+
+MOST_BYTES = 4_000_000  # of JSON; parsed it takes about ten times as much memory, and two batches are under way
 
 
 class Located(NamedTuple):
-    """A record and its place in its topic."""
+    """A record, its place in its topic and its size there in bytes."""
 
     partition: Partition
     offset: int
     record: Record
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +31,15 @@ class Batch:
     """Whole leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
+    A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it.
     """
 
     records: list[Record]
     last: Record
     offsets: dict[Partition, int]
     statement: Record | None = None
+    begins: bool = True
+    ends: bool = True
 
     @property
     def rows(self) -> int:
@@ -41,20 +48,34 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One leader transaction: its records in order and the offsets that follow them in their partitions."""
+    """One leader transaction, or a part of it: its records in order and the offsets that follow what there was of it.
+
+    ``size`` is that of the records in their topics, in bytes.
+    """
 
     records: list[Record]
     offsets: dict[Partition, int]
+    begins: bool = True
+    ends: bool = True
+    size: int = 0
+
+    @property
+    def rows(self) -> int:
+        return sum(len(record.rows) for record in self.records)
 
 
-def assemble(located: Iterable[Located | None], *, resource: str, next_sequence: int) -> Iterator[Transaction | None]:
+def assemble(
+    located: Iterable[Located | None], *, resource: str, next_sequence: int, size: int = MOST_BYTES
+) -> Iterator[Transaction | None]:
     """The leader transactions of ``located``, from record ``next_sequence`` on; None ("drained") passes through.
 
-    Records before ``next_sequence`` have been applied and are passed over. Raises PromiseError for a gap or a torn
-    transaction, UserError for records of another leader.
+    One that is larger than ``size`` bytes comes in parts of about so many. Records before ``next_sequence`` have been
+    applied and are passed over. Raises PromiseError for a gap or a torn transaction, UserError for records of another
+    leader.
     """
-    open_records: list[Record] = []
+    records: list[Record] = []
     offsets: dict[Partition, int] = {}
+    total, previous, begins = 0, None, True
     for item in located:
         if item is None:
             yield None
@@ -66,38 +87,47 @@ def assemble(located: Iterable[Located | None], *, resource: str, next_sequence:
             continue
         if record.sequence > next_sequence:
             raise _broken(f"a gap: sequence {next_sequence} is missing, {record.sequence} follows", item)
-        _check_continues(open_records, item)
+        _check_continues(previous, item)
         next_sequence += 1
-        open_records.append(record)
+        records.append(record)
         offsets[item.partition] = item.offset + 1
-        if record.last:
-            yield Transaction(open_records, offsets)
-            open_records, offsets = [], {}
+        total += item.size
+        previous = None if record.last else record
+        if record.last or total >= size:
+            yield Transaction(records, dict(offsets), begins, record.last, total)
+            records, total, begins = [], 0, record.last
+            if record.last:
+                offsets = {}
 
 
-def batches(transactions: Iterable[Transaction | None], *, rows: int) -> Iterator[Batch | None]:
-    """Transactions joined until about ``rows`` rows are together or the source is drained; never a part of one.
+def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
+    """Transactions joined until about ``rows`` rows or ``size`` bytes are together or the source is drained.
 
-    A transaction with a statement is a batch of its own. None where the source is drained and every whole transaction
-    has been in a batch.
+    A transaction with a statement and the parts of a large one are batches of their own. None where the source is
+    drained and everything has been in a batch.
     """
     waiting: list[Transaction] = []
-    count = 0
+    count = total = 0
     for transaction in transactions:
-        if transaction is not None and not _has_statement(transaction):
+        if transaction is not None and _can_wait(transaction):
             waiting.append(transaction)
-            count += sum(len(record.rows) for record in transaction.records)
-            if count < rows:
+            count += transaction.rows
+            total += transaction.size
+            if count < rows and total < size:
                 continue
         if waiting:
             yield _joined(waiting)
-            waiting, count = [], 0
+            waiting, count, total = [], 0, 0
         if transaction is None:
             yield None
-        elif _has_statement(transaction):
-            yield _with_statement(transaction)
+        elif not _can_wait(transaction):
+            yield _alone(transaction)
     if waiting:
         yield _joined(waiting)
+
+
+def _can_wait(transaction: Transaction) -> bool:
+    return transaction.begins and transaction.ends and not _has_statement(transaction)
 
 
 def _has_statement(transaction: Transaction) -> bool:
@@ -110,24 +140,26 @@ def _joined(transactions: list[Transaction]) -> Batch:
     return Batch(records, records[-1], offsets)
 
 
-def _with_statement(transaction: Transaction) -> Batch:
-    statement, *rows = transaction.records
-    if statement.operation != "Query" or any(record.operation == "Query" for record in rows):
-        raise PromiseError(
-            "a leader transaction mixes statements and rows in a way that cannot be applied as one",
-            where=f"sequence {statement.sequence}, leader position {statement.position}",
-            hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
-        )
-    return Batch(rows, transaction.records[-1], transaction.offsets, statement)
+def _alone(transaction: Transaction) -> Batch:
+    records, last = transaction.records, transaction.records[-1]
+    statement = None
+    if _has_statement(transaction):
+        statement, *records = records
+        if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
+            raise PromiseError(
+                "a leader transaction mixes statements and rows in a way that cannot be applied as one",
+                where=f"sequence {statement.sequence}, leader position {statement.position}",
+                hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
+            )
+    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends)
 
 
-def _check_continues(open_records: list[Record], item: Located) -> None:
+def _check_continues(previous: Record | None, item: Located) -> None:
     record = item.record
-    if not open_records:
+    if previous is None:
         if record.index != 0:
             raise _broken(f"a torn transaction: {record.transaction} begins with its record {record.index}", item)
         return
-    previous = open_records[-1]
     if record.transaction != previous.transaction:
         raise _broken(
             f"a torn transaction: {previous.transaction} has no last record, {record.transaction} follows", item

@@ -24,6 +24,7 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 _COMMIT_SECONDS = 1.0
+_AHEAD_KB = 16_000  # fetched ahead; librdkafka's own 64 MB would be more than all the rest takes
 _NO_TOPIC = frozenset({
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
     KafkaError._UNKNOWN_PARTITION,
@@ -60,15 +61,19 @@ class KafkaReader:
         # librdkafka's own log is for its developers; what matters comes as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # Ours come last: the promises rest on them.
-        settings = self._connection | {
-            "group.id": group,
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "enable.partition.eof": True,
-            "error_cb": self._on_error,
-        }
+        settings = (
+            {"queued.max.messages.kbytes": _AHEAD_KB}
+            | self._connection
+            | {
+                "group.id": group,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "enable.partition.eof": True,
+                "error_cb": self._on_error,
+            }
+        )
         try:
             self._consumer = Consumer(settings, logger=logging.getLogger("cdc.consumer.kafka"))
         except KafkaException as error:
@@ -125,6 +130,11 @@ class KafkaReader:
             # Whether they stay away is judged elsewhere (check_brokers), by one clock for all questions.
             return None
         return {place: ends[place.topic, place.number] for place in partitions}
+
+    def begin(self, places: Mapping[Partition, int]) -> None:
+        """Read these partitions and no others, each from its offset on."""
+        self._consumer.unassign()
+        self.assign(places)
 
     def assign(self, places: Mapping[Partition, int]) -> None:
         """Read these partitions too, each from its offset on, in order."""

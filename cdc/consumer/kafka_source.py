@@ -30,7 +30,7 @@ class Source(Protocol):
     ) -> dict[Partition, int]:
         """Read on at ``offsets``, where record ``sequence`` follows; with ``until_current`` up to the end as of now.
 
-        Returns the places of the records from which it reads.
+        May be called again, to read anew. Returns the places of the records from which it reads.
         """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
@@ -65,7 +65,7 @@ class KafkaSource:
         """Read each partition from its offset on, or from its beginning, in order."""
         self._partitions = {number: Partition(topic.name, number, topic.id) for number in topic.ranges}
         begins = {place: topic.ranges[place.number][0] for place in self._partitions.values()} | dict(offsets)
-        self._reader.assign(begins)
+        self._reader.begin(begins)
         if until_current:
             self._behind = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
         return begins
@@ -90,8 +90,9 @@ class KafkaSource:
 
     def _located(self, message: Message) -> Located:
         number, offset = message.partition() or 0, message.offset() or 0
-        record = Record.parse(message.value() or b"", where=f"{self._name}/{number}/{offset}")
-        return Located(self._partitions[number], offset, record)
+        value = message.value() or b""
+        record = Record.parse(value, where=f"{self._name}/{number}/{offset}")
+        return Located(self._partitions[number], offset, record, len(value))
 
     def _reached(self, message: Message, more: int) -> None:
         number = message.partition() or 0

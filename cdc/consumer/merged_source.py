@@ -51,10 +51,11 @@ class MergedSource:
     ) -> dict[Partition, int]:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
+        self._read, self._paused, self._missing, self._waits_for = {}, set(), None, None
         self._partitions = {(place.topic, place.number): place for place in offsets}
         # From its end on: what it says up to here is asked for now, after that end was taken.
         end = {Partition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
-        self._reader.assign({**offsets, **end})
+        self._reader.begin({**offsets, **end})
         newest = self._reader.commits(topic.name)
         if newest is not None:
             self._discover(newest)
@@ -101,7 +102,7 @@ class MergedSource:
         if name == self._names.events and is_event(value):
             return
         record = Record.parse(value, where=f"{name}/{number}/{offset}")
-        self._merge.add(place, record.sequence, Located(place, offset, record), size=len(value))
+        self._merge.add(place, record.sequence, Located(place, offset, record, len(value)), size=len(value))
 
     def _drained(self) -> bool:
         """Whether there is no more right now. Where a record is out that is not here, that is said once."""

@@ -4,10 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
-from cdc.consumer.applier import Applier
+from cdc.consumer.applier import Applier, Reread
 from cdc.consumer.assembler import Batch, assemble, batches
 from cdc.consumer.intact import Intact
 from cdc.consumer.kafka_reader import KafkaReader, Topic
@@ -64,33 +65,38 @@ def run(
             session,
             ledger,
             checkpoint=checkpoint,
-            passes=renaming.passes,
+            passes=cache(renaming.passes),
             on_conflict=profile.consumer.on_conflict,
             retry=retry,
             stop=stop,
         )
-        sequence = checkpoint.sequence + 1
-        begins = source.start(topic, checkpoint.offsets, sequence=sequence, until_current=until_current)
-        activity.begins(applier, ledger, offsets=begins)
-        records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
-        transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
-        _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips)
+        again = True
+        while again:
+            sequence = applier.checkpoint.sequence + 1
+            begins = source.start(topic, applier.checkpoint.offsets, sequence=sequence, until_current=until_current)
+            activity.begins(applier, ledger, offsets=begins)
+            records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
+            transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
+            todo = batches(transactions, rows=profile.consumer.batch_rows)
+            again = not _apply(todo, applier, source, activity, skips)
         transactions.check_end()
         if not stop.is_set():
             skips.check_end(applier.checkpoint.sequence)
 
 
-def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity, skips: Skips) -> None:
-    for batch in todo:
-        if batch is None:
-            activity.drained()
-            continue
-        begun = time.monotonic()
-        if not applier.apply(batch):
-            return
-        activity.applied(batch, seconds=time.monotonic() - begun)
-        source.commit(batch.offsets)
-        skips.check_applied(batch.last.sequence)
+def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity, skips: Skips) -> bool:
+    """Whether all was applied; if not, what is after the checkpoint is to be read again."""
+    try:
+        for applied in applier.applied(todo):
+            if applied is None:
+                activity.drained()
+            else:
+                activity.applied(applied)
+                source.commit(applied.offsets)
+                skips.check_applied(applied.last.sequence)
+    except Reread:
+        return False
+    return True
 
 
 def _reader(profile: Profile) -> KafkaReader:

@@ -1,16 +1,36 @@
-"""What a batch asks of the follower: its changes in the leader's order, neighbours of one kind put together. Pure."""
+"""What a batch asks of the follower, in as few steps as give the same tables. Pure.
 
-from collections.abc import Callable, Iterable
+Of a table with a key only the net effect on each row counts: what the row was before the batch and what it is after it,
+told apart by the exact values of the key. The net effects need no order of their own, since they go from one state of
+the leader's to another: first what is gone is deleted, then what is changed is updated, then what is new is inserted.
+A secondary unique key is never in the way of that, because a row whose value in one changes is deleted and inserted;
+after the deletions no row holds a value that it does not hold in the end.
+
+The leader's order is kept, change by change, where rows are not all there is to it: in tables without a key, in those
+of which a foreign key makes the follower change rows by itself, and in those that are not on the follower as they are
+on the leader. Neighbours of one kind share a step there too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cdc.consumer.shape import Shape
 from cdc.record import Record, Row, Uri
+from cdc.values import Value
 
-__all__ = ["Change", "Step", "plan"]
+__all__ = ["ALL_LOGGED", "NO_FOREIGN_KEY_CHECKS", "RELAXED_UNIQUE_CHECKS", "Change", "Step", "in_order", "plan"]
+
+# Flags of a rows event (MySQL source, class Rows_event). The last says that the leader logged the rows of other tables
+# that its foreign keys changed, as it does since 9.6.
+NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
+_CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
+# Values of other types are compared by their text: -0.0 is not 0.0, and a document can be no key of a dict.
+_PLAIN = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
 
 class Change(NamedTuple):
-    """One row's change and the record it came in."""
+    """One row's change, or the net effect of many, and the record that it, or the last of them, came in."""
 
     record: Record
     row: Row
@@ -18,9 +38,15 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Neighbouring changes of the same operation, table, columns, key and flags. Never empty."""
+    """Changes of one kind in one table, under the checks of ``flags``. Never empty.
 
+    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update of a row whose key stays; or Absent: the
+    row of the before-image must not be there, since it has come and gone.
+    """
+
+    operation: str
     changes: list[Change]
+    flags: int = 0
 
     @property
     def record(self) -> Record:
@@ -28,20 +54,32 @@ class Step:
         return self.changes[0].record
 
 
-def plan(records: Iterable[Record], *, passes: Callable[[Uri], bool]) -> list[Step]:
-    """The steps of rows records, in order; records of tables that do not pass have none.
+def plan(records: Iterable[Record], *, shape: Callable[[Uri], Shape]) -> list[Step]:
+    """The steps of rows records, which are in the leader's order."""
+    tables: dict[Uri, list[Record]] = {}
+    for record in records:
+        tables.setdefault(record.uri, []).append(record)
+    shapes = {uri: shape(uri) for uri in tables}
+    ordered = {uri for uri in tables if not _is_net(tables[uri], shapes[uri])}
+    if any(shapes[uri].related for uri in ordered):
+        # Tables that foreign keys join have one order.
+        ordered |= {uri for uri in tables if shapes[uri].related}
+    steps = in_order(record for record in records if record.uri in ordered) if ordered else []
+    for uri, rows in tables.items():
+        if uri not in ordered:
+            steps.extend(_net(rows, shapes[uri]))
+    return steps
 
-    The order of changes is the leader's throughout: a step only joins what stands side by side.
-    """
+
+def in_order(records: Iterable[Record]) -> list[Step]:
+    """The steps that keep the leader's order throughout: each only joins what stands side by side."""
     steps: list[Step] = []
     for record in records:
-        if not passes(record.uri):
-            continue
         changes = [Change(record, row) for row in record.rows]
         if steps and _joins(steps[-1].record, record):
             steps[-1].changes.extend(changes)
         elif changes:
-            steps.append(Step(changes))
+            steps.append(Step(record.operation, changes, record.flags & _CHECKS))
     return steps
 
 
@@ -53,3 +91,97 @@ def _joins(first: Record, record: Record) -> bool:
         and first.key == record.key
         and first.flags == record.flags
     )
+
+
+def _is_net(records: Sequence[Record], shape: Shape) -> bool:
+    first = records[0]
+    if not shape.holds(first.columns, first.key):
+        return False
+    # Without checks, and where the leader logged what its foreign keys did, they do nothing on the follower.
+    if shape.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
+        return False
+    return all(record.columns == first.columns and record.key == first.key for record in records)
+
+
+def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
+    """The net effects in one table; in order where its records contradict one another."""
+    first = records[0]
+    effects = _effects(records, _identity(first))
+    if effects is None:
+        yield from in_order(records)
+        return
+    places = [index for index, column in enumerate(first.columns) if column in shape.secondary(first.key or ())]
+    # A column that the follower computes can't be set to itself, as an Upsert does with the key.
+    computed = not shape.generated.isdisjoint(first.key or ())
+    kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Update", "Add")}
+    for record, before, after, image in effects:
+        if before is None and after is None:
+            kinds["Absent"].append(Change(record, Row(image, None)))
+        elif before is None:
+            kinds["Add"].append(Change(record, Row(None, after)))
+        elif after is None:
+            kinds["Delete"].append(Change(record, Row(before, None)))
+        elif before == after:
+            # Nothing says in the count of an Upsert that the row was there and equal, as it must be.
+            kinds["Update"].append(Change(record, Row(before, after)))
+        elif computed or any(before[place] != after[place] for place in places):
+            kinds["Delete"].append(Change(record, Row(before, None)))
+            kinds["Add"].append(Change(record, Row(None, after)))
+        else:
+            kinds["Upsert"].append(Change(record, Row(before, after)))
+    flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
+    for kind, changes in kinds.items():
+        if changes:
+            yield Step(kind, changes, flags)
+
+
+_Image = list[Value]
+_Effect = tuple[Record, _Image | None, _Image | None, _Image]
+
+
+def _effects(records: Iterable[Record], identity: Callable[[_Image], object]) -> Iterable[_Effect] | None:
+    """Of each row its last record, its image before the records and after them, and its newest one.
+
+    None where a row comes that is there, or goes that is not: then these are not the records of one table's history.
+    """
+    rows: dict[object, _Effect] = {}
+    for record in records:
+        for before, after in record.rows:
+            if before is not None:
+                place = identity(before)
+                known = rows.get(place)
+                if known is None:
+                    first: _Image | None = before
+                elif known[2] is None:
+                    return None
+                else:
+                    first = known[1]
+                if after is not None and identity(after) == place:
+                    rows[place] = record, first, after, after
+                    continue
+                rows[place] = record, first, None, before
+            if after is not None:
+                place = identity(after)
+                known = rows.get(place)
+                if known is None:
+                    rows[place] = record, None, after, after
+                elif known[2] is not None:
+                    return None
+                else:
+                    rows[place] = record, known[1], after, after
+    return rows.values()
+
+
+def _identity(record: Record) -> Callable[[_Image], object]:
+    """What tells a row of this table from the others: the exact values of its key."""
+    places = [record.columns.index(column) for column in record.key or ()]
+    if len(places) > 1:
+        return lambda image: tuple([_exactly(image[place]) for place in places])
+    (place,) = places
+    return lambda image: _exactly(image[place])
+
+
+def _exactly(value: Value) -> object:
+    for tag, content in value.items():
+        return content if tag in _PLAIN else (tag, repr(content))
+    raise ValueError("not a value of a record: {}")

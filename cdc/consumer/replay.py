@@ -12,12 +12,13 @@ from itertools import groupby
 from cdc.consumer import conflicts
 from cdc.consumer.conflicts import Conflict
 from cdc.consumer.literals import equal, identifier, literal, table_name
-from cdc.consumer.planner import Change, Step
+from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.refusals import Unapplicable, unreadable
 from cdc.consumer.session import LAX, STRICT, Refused, Session
+from cdc.consumer.shape import KeyPart
 from cdc.consumer.skips import Skips
-from cdc.consumer.statements import NO_FOREIGN_KEY_CHECKS, Statement, delete_exact, packets, session_flags, single
-from cdc.consumer.tables import KeyPart, Tables
+from cdc.consumer.statements import Statement, delete_exact, packets, session_flags, single
+from cdc.consumer.tables import Tables
 from cdc.errors import PromiseError
 from cdc.record import Record, Row
 from cdc.service import event
@@ -134,7 +135,7 @@ class Replay:
     def _clashes(self, record: Record, image: list[Value]) -> Iterator[tuple[tuple[str, ...], str]]:
         """For each unique key, the columns and the condition of rows that share it with ``image``."""
         values = dict(zip(record.columns, image, strict=True))
-        keys = self._tables.unique_keys(record.uri)
+        keys = self._tables.shape(record.uri).unique_keys
         # The record's own key first: a row with it is the conflict's own, whatever else it shares.
         for name, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
             if any(part.column not in values for part in parts):

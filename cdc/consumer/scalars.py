@@ -13,6 +13,10 @@ from typing import Any
 __all__ = ["SCALARS", "from_base64", "hexadecimal", "quoted"]
 
 _CHARSET = re.compile(r"[a-z0-9_]+")
+# The quickest way to write so many numbers.
+_DATETIME = "'%(year)04d-%(month)02d-%(day)02d %(hour)02d:%(minute)02d:%(second)02d'"
+_DATETIME_MICROS = _DATETIME[:-1] + ".%(subsecond)06d'"
+_DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
 def quoted(text: str) -> str:
@@ -41,7 +45,7 @@ def _double(content: float) -> str:
 
 
 def _decimal(content: str) -> str:
-    if not re.fullmatch(r"-?\d+(\.\d+)?", content, re.ASCII):
+    if not _DECIMAL.fullmatch(content):
         raise ValueError(f"not a decimal: {content[:80]!r}")
     return content
 
@@ -74,7 +78,7 @@ def _date(content: dict[str, int]) -> str:
 
 
 def _datetime(content: dict[str, int]) -> str:
-    return f"'{_day(content)} {_clock(content)}'"
+    return (_DATETIME_MICROS if content["subsecond"] else _DATETIME) % content
 
 
 def _time(content: dict[str, int]) -> str:

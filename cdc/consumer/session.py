@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import pymysql
-from pymysql.constants import CLIENT
+from pymysql.constants import CLIENT, COMMAND
 
 from cdc.profile import Database
 
@@ -65,6 +65,7 @@ class Session:
         self._database = database
         self._lock = lock
         self._connection: Any = None
+        self._sent = 0
         self.max_packet = 0
 
     def __enter__(self) -> Self:
@@ -111,25 +112,44 @@ class Session:
 
     def close(self) -> None:
         """End the connection; the server rolls back what is not committed."""
+        self._sent = 0
         if self._connection is not None:
             connection, self._connection = self._connection, None
             if connection.open:
                 connection.close()
 
-    def run(self, packet: Sequence[bytes]) -> list[int]:
-        """Execute the statements of one packet; the number of rows each matched. Raises Interrupted or Refused."""
-        counts: list[int] = []
+    def send(self, packet: Sequence[bytes]) -> None:
+        """Have the statements of one packet executed; ``receive`` waits for it. Raises Interrupted or Refused."""
+        self._check_idle()
         try:
-            self._connection.query(b";".join(packet))
-            counts.append(self._connection.affected_rows())
-            for _ in packet[1:]:
-                counts.append(self._connection.next_result())
+            # What query() does, but for the waiting: in the meantime the next packet can be made.
+            self._connection._execute_command(COMMAND.COM_QUERY, b";".join(packet))
+        except (pymysql.MySQLError, OSError) as error:
+            raise _meaning(error) from None
+        self._sent = len(packet)
+
+    def receive(self) -> list[int]:
+        """The number of rows that each statement of the packet sent last has matched; nothing where it is known.
+
+        Raises Interrupted or Refused.
+        """
+        counts: list[int] = []
+        sent, self._sent = self._sent, 0
+        try:
+            for _ in range(sent):
+                counts.append(self._connection._read_query_result())
         except (pymysql.MySQLError, OSError) as error:
             raise _meaning(error) from None
         return counts
 
+    def run(self, packet: Sequence[bytes]) -> list[int]:
+        """``send`` and ``receive``."""
+        self.send(packet)
+        return self.receive()
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query. Raises Interrupted or Refused."""
+        self._check_idle()
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(sql)
@@ -137,13 +157,17 @@ class Session:
         except (pymysql.MySQLError, OSError) as error:
             raise _meaning(error) from None
 
+    def _check_idle(self) -> None:
+        if self._sent:
+            raise RuntimeError("the counts of a packet have not been received")
+
     def commit(self) -> None:
         """Commit. Raises Interrupted where it is not known whether the commit came through."""
         self.run([b"COMMIT"])
 
-    def reset(self) -> None:
-        """Roll back and put the session's variables back to where they are at the start of a transaction."""
-        self.run([b"ROLLBACK", _SETUP.encode()])
+    def reset(self, *, savepoint: str = "") -> None:
+        """Roll back, to a savepoint if need be, and put the session's variables to where they are at a start."""
+        self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
 
 def ask(database: Database, *, seconds: float) -> None:

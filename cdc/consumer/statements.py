@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.literals import equal, exact, identifier, literal, table_name
-from cdc.consumer.planner import Change, Step
+from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.consumer.refusals import Unapplicable, unreadable
+from cdc.consumer.row_text import row_text
 from cdc.errors import PromiseError
 from cdc.record import Record, Uri
 from cdc.values import Value
 
 __all__ = [
-    "NO_FOREIGN_KEY_CHECKS",
     "PACKET_BYTES",
     "Generated",
     "Statement",
@@ -25,10 +25,8 @@ __all__ = [
     "statements",
 ]
 
-NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS = 0x02, 0x04
 # Larger packets gain nothing and hold more memory on both sides.
 PACKET_BYTES = 4_000_000
-_FLAGS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
 # Longer IN lists come near range_optimizer_max_mem_size, past which the server scans the table.
 _DELETE_ROWS = 1000
 # Some documents are subqueries, of which the server takes fewer than 2000 in one statement, and 500 at its best pace.
@@ -57,10 +55,9 @@ def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKE
     """
     flags = 0
     for step in steps:
-        wanted = step.record.flags & _FLAGS
-        if wanted != flags:
-            yield session_flags(wanted)
-            flags = wanted
+        if step.flags != flags:
+            flags = step.flags
+            yield session_flags(flags)
         try:
             yield from _step(step, generated(step.record.uri), size)
         except ValueError as error:
@@ -71,7 +68,7 @@ def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKE
 
 def single(change: Change, *, generated: Generated) -> Statement:
     """The statement of one change alone."""
-    (statement,) = _step(Step([change]), generated(change.record.uri), size=0)
+    (statement,) = _step(Step(change.record.operation, [change]), generated(change.record.uri), size=0)
     return statement
 
 
@@ -110,18 +107,20 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 
 def _too_large(statement: Statement, limit: int) -> PromiseError:
-    what = f"a row needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
+    what = f"needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
     hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
     if not statement.changes:
-        return PromiseError(what, hint=hint)
-    return Unapplicable(what, record=statement.changes[0].record, hint=hint)
+        return PromiseError(f"what commits with a batch {what}", hint=hint)
+    record = statement.changes[0].record
+    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
 
 
 def _step(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
-    operation = step.record.operation
-    if operation == "Add":
+    if step.operation == "Add":
         return _inserts(step, generated, size)
-    if operation == "Update":
+    if step.operation == "Upsert":
+        return _upserts(step, generated, size)
+    if step.operation == "Update":
         return _updates(step, generated)
     if step.record.key is None:
         return _exact_deletes(step)
@@ -133,17 +132,42 @@ def _written(record: Record, generated: frozenset[str]) -> list[int]:
 
 
 def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
+    for changes, sql in _rows(step, generated, size, tail=b""):
+        yield Statement(sql, len(changes), changes)
+
+
+def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
+    """Updates of many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
+
+    A row that is updated counts twice, so any other count tells of one that was not there. A row that another one than
+    its own stands in the way of, by a secondary unique key, is set to have no key, which the server refuses.
+    """
+    record = step.record
+    table, key = table_name(record.uri), record.key or ()
+    new = "`n`" if (record.uri.table or "").lower() != "n" else "`m`"
+    names = [identifier(record.columns[index]) for index in _written(record, generated)]
+    guards = [f"{name}=IF({table}.{name}={new}.{name},{table}.{name},NULL)" for name in map(identifier, key)]
+    values = [f"{name}={new}.{name}" for name in names if name not in set(map(identifier, key))]
+    tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(guards + values)}".encode()
+    for changes, sql in _rows(step, generated, size, tail=tail):
+        yield Statement(sql, 2 * len(changes), changes)
+
+
+def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[list[Change], bytes]]:
+    """INSERTs of the after-images of at most ``size`` bytes each, and what they insert."""
     record = step.record
     written = _written(record, generated)
     names = ",".join(identifier(record.columns[index]) for index in written)
     head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
 
-    def row(change: Change) -> bytes:
-        image = _after(change)
-        return ("(" + ",".join([literal(image[index]) for index in written]) + ")").encode()
+    text = row_text(_after(step.changes[0]), written)
 
-    for changes, rows in _chunks(step.changes, row, size=size - len(head), count=len(step.changes)):
-        yield Statement(head + b",".join(rows), len(rows), changes)
+    def row(change: Change) -> bytes:
+        return f"({text(_after(change))})".encode()
+
+    size -= len(head) + len(tail)
+    for changes, rows in _chunks(step.changes, row, size=size, count=len(step.changes)):
+        yield changes, head + b",".join(rows) + tail
 
 
 def _updates(step: Step, generated: frozenset[str]) -> Iterator[Statement]:
@@ -182,7 +206,8 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
 
     size -= len(head.encode()) + len(tail)
     for changes, rows in _chunks(step.changes, row, size=size, count=_DELETE_ROWS, between=len(separator)):
-        yield Statement(head.encode() + separator.join(rows) + tail, len(rows), changes)
+        matched = 0 if step.operation == "Absent" else len(rows)
+        yield Statement(head.encode() + separator.join(rows) + tail, matched, changes)
 
 
 def _chunks(

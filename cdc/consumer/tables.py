@@ -1,21 +1,15 @@
-"""What the follower's tables are like where the records do not say it: generated columns and unique keys."""
+"""The shapes of the follower's tables, as its own schema says them."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Any
 
 from cdc.consumer.literals import quoted, table_name
 from cdc.consumer.session import Session
+from cdc.consumer.shape import KeyPart, Shape
 from cdc.errors import PromiseError
 from cdc.record import Uri
 
-__all__ = ["KeyPart", "Tables"]
-
-
-@dataclass(frozen=True, slots=True)
-class KeyPart:
-    """A column of a unique key (None: an expression) and how many of its characters count (None: all)."""
-
-    column: str | None
-    length: int | None
+__all__ = ["Tables"]
 
 
 class Tables:
@@ -23,33 +17,46 @@ class Tables:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._generated: dict[Uri, frozenset[str]] = {}
+        self._shapes: dict[Uri, Shape] = {}
 
     def forget(self) -> None:
         """Ask again next time."""
-        self._generated.clear()
+        self._shapes.clear()
 
-    def generated(self, table: Uri) -> frozenset[str]:
-        """The columns that the follower computes itself.
+    def know(self, tables: Iterable[Uri]) -> bool:
+        """Whether ``shape`` can tell all of these without asking the server."""
+        return all(table in self._shapes for table in tables)
+
+    def shape(self, table: Uri) -> Shape:
+        """What the table is like; a table that is not there has no columns.
 
         Raises PromiseError for a table that knows no transactions, Interrupted or Refused.
         """
-        known = self._generated.get(table)
+        known = self._shapes.get(table)
         if known is None:
             self._check_engine(table)
-            rows = self._session.rows(
-                f"SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE {_place(table)} "
-                "AND GENERATION_EXPRESSION <> ''"
+            columns = self._ask(
+                "SELECT COLUMN_NAME, GENERATION_EXPRESSION <> '' FROM information_schema.COLUMNS", table
             )
-            known = self._generated[table] = frozenset(str(name) for (name,) in rows)
+            generated = frozenset(str(name) for name, computed in columns if computed)
+            known = self._shapes[table] = Shape(
+                frozenset(str(name) for name, _ in columns) - generated,
+                generated,
+                self._unique_keys(table),
+                self._related(table),
+            )
         return known
+
+    def generated(self, table: Uri) -> frozenset[str]:
+        """The columns that the follower computes itself. Raises as ``shape``."""
+        return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
         """Rows that cannot be rolled back cannot commit together with the checkpoint."""
-        for engine, transactions in self._session.rows(
-            "SELECT ENGINE, TRANSACTIONS FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE) "
-            f"WHERE {_place(table)}"
-        ):
+        what = (
+            "SELECT ENGINE, TRANSACTIONS FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE)"
+        )
+        for engine, transactions in self._ask(what, table):
             if transactions != "YES":
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
@@ -57,16 +64,23 @@ class Tables:
                     hint=f"on the follower: ALTER TABLE {table_name(table)} ENGINE = InnoDB",
                 )
 
-    def unique_keys(self, table: Uri) -> dict[str, list[KeyPart]]:
-        """The primary and unique keys, by name. Raises Interrupted or Refused."""
-        keys: dict[str, list[KeyPart]] = {}
-        for name, column, length in self._session.rows(
-            f"SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS WHERE {_place(table)} "
-            "AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"
-        ):
-            keys.setdefault(name, []).append(KeyPart(column, length))
+    def _unique_keys(self, table: Uri) -> dict[str, tuple[KeyPart, ...]]:
+        keys: dict[str, tuple[KeyPart, ...]] = {}
+        what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
+        for name, column, length in self._ask(what, table, "AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
+            keys[name] = (*keys.get(name, ()), KeyPart(column, length))
         return keys
 
+    def _related(self, table: Uri) -> bool:
+        """Whether a foreign key leads from the table, or to it."""
+        what = "SELECT 1 FROM information_schema.KEY_COLUMN_USAGE"
+        names = quoted(table.database), quoted(table.table or "")
+        to = f"REFERENCED_TABLE_SCHEMA = {names[0]} AND REFERENCED_TABLE_NAME = {names[1]}"
+        return bool(
+            self._ask(what, table, "AND REFERENCED_TABLE_NAME IS NOT NULL LIMIT 1")
+            or self._session.rows(f"{what} WHERE {to} LIMIT 1")
+        )
 
-def _place(table: Uri) -> str:
-    return f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
+    def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
+        place = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
+        return self._session.rows(f"{what} WHERE {place} {more}")

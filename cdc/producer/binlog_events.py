@@ -19,6 +19,7 @@ from cdc.position import Position
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.events import RawEvent
+from cdc.producer.gtid_event import gtid
 from cdc.producer.router import Message
 
 __all__ = ["BinlogEvents"]
@@ -70,7 +71,7 @@ def _fields(event: RawEvent) -> Fields:
 
 
 def _length(event: RawEvent) -> Fields:
-    return {"length": len(event.data) - ev.HEADER_BYTES}
+    return {"length": event.size - ev.HEADER_BYTES}
 
 
 def _rotate(event: RawEvent) -> Fields:
@@ -94,7 +95,7 @@ def _format_description(event: RawEvent) -> Fields:
 
 
 def _gtid(event: RawEvent) -> Fields:
-    named, data = ev.gtid(event), event.data
+    named, data = gtid(event), event.data
     return {
         "gtid": named.gtid,
         "last_committed": int.from_bytes(data[45:53], "little"),
@@ -104,7 +105,7 @@ def _gtid(event: RawEvent) -> Fields:
 
 
 def _tagged_gtid(event: RawEvent) -> Fields:
-    return ev.gtid(event)._asdict()
+    return gtid(event)._asdict()
 
 
 def _previous_gtids(event: RawEvent) -> Fields:

@@ -70,8 +70,9 @@ def row_decoder(table: Table, *, update: bool) -> RowDecoder:
 
 def _image(codes: list[_Code], constants: dict[str, Any], target: str) -> Iterator[str]:
     width = (len(codes) + 7) // 8
+    bits = "d[p]" if width == 1 else f"int.from_bytes(d[p:p+{width}], 'little')"
     # The bits after the last column mean nothing.
-    yield f"  n = int.from_bytes(d[p:p+{width}], 'little') & {(1 << len(codes)) - 1}"
+    yield f"  n = {bits} & {(1 << len(codes)) - 1}"
     yield f"  p += {width}"
     yield "  if not n:"
     yield from (f"   {line}" for line in _straight(codes, constants))

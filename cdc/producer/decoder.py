@@ -11,7 +11,8 @@ from cdc.position import Position
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, Single, flat
+from cdc.producer.gtid_event import Gtid, gtid, named
 from cdc.producer.logged_statement import logged_statement, refused_statement
 from cdc.producer.payload import is_small, payload
 from cdc.producer.tables import Tables
@@ -26,6 +27,7 @@ _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 _BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
 _BEGIN = b"\0BEGIN"  # the end of a Query that begins a transaction
 _MOST_BEGUN = 1_000_000  # bytes
+_new = tuple.__new__  # Whole(…) itself takes twice as long
 
 
 class Decoder:
@@ -49,7 +51,7 @@ class Decoder:
         self._collations = collations
         self._xa = xa
         self._log = log
-        self._named: ev.Gtid | None = None
+        self._named: Gtid | None = None
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
@@ -59,12 +61,12 @@ class Decoder:
         """How many rows events were of tables that are not wanted."""
         return self._tables.filtered
 
-    def decode(self, chunks: Iterable[Sequence[RawEvent]]) -> Iterator[Change]:
+    def decode(self, chunks: Iterable[Sequence[RawEvent | Single]]) -> Iterator[Change]:
         """The changes of ``chunks`` of events, in order; an empty one stands for "nothing more right now".
 
         Raises PromiseError with the position for an event, a type, a statement or bytes that it can't carry exactly.
         """
-        begun: Sequence[RawEvent] = ()
+        begun: Sequence[RawEvent | Single] = ()
         for arrived in chunks:
             if not arrived:
                 yield Idle()
@@ -75,22 +77,47 @@ class Decoder:
                 events = list(_unpacked(events))
                 kinds = bytes([event[0] for event in events])
             while at < len(events):
+                event = events[at]
                 # Most transactions are a few rows and arrive whole: then they are taken in one go.
+                if isinstance(event, Single):
+                    whole = self._single(event)
+                    if whole is None:
+                        yield from self.decode([event.events()])
+                    else:
+                        yield whole
+                    at += 1
+                    continue
                 found = _ROWS_ONLY.match(kinds, at)
                 if found and not self._in_transaction and self._named is None:
-                    whole = self._whole(events[at : found.end()])
+                    whole = self._whole([*flat(events[at : found.end()])])
                     if whole is not None:
                         yield whole
                         at = found.end()
                         continue
-                elif _BEGUN.match(kinds, at) and sum(len(event[1]) for event in events[at:]) < _MOST_BEGUN:
+                elif _BEGUN.match(kinds, at) and sum(len(each[1]) for each in flat(events[at:])) < _MOST_BEGUN:
                     begun = events[at:]
                     break
                 try:
-                    yield from self._event(events[at])
+                    yield from self._event(event)
                 except _BROKEN as error:
-                    raise _unreadable(events[at], error) from None
+                    raise _unreadable(event, error) from None
                 at += 1
+
+    def _single(self, single: Single) -> Whole | None:
+        """The transaction of ``single``; None where its table is new, something else is open, or it can't be read:
+        one by one its events go on or fail, each at its own position."""
+        _, gtid_event, begin, _, _, _, file, end = single
+        if not begin.endswith(_BEGIN) or self._in_transaction or self._named is not None:
+            return None
+        try:
+            gtid, commit_us = named(gtid_event)
+            rows = self._tables.rows_of(single)
+        except _BROKEN:
+            return None
+        if rows is None:
+            return None
+        name = gtid or str(single.events()[0].position)
+        return _new(Whole, (_new(Begin, (name, gtid, commit_us)), rows, file, end))
 
     def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
         """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""
@@ -103,11 +130,11 @@ class Decoder:
                     self._tables.map(event)
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
-            gtid, commit_us = ev.gtid(events[0])
+            name, commit_us = gtid(events[0])
         except _BROKEN:
             return None  # read once more, one by one, it fails at its own position
         last = events[-1]
-        return Whole(Begin(gtid or str(events[0].position), gtid, commit_us), found, last[2], last[4])
+        return Whole(Begin(name or str(events[0].position), name, commit_us), found, last[2], last[4])
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
@@ -124,7 +151,7 @@ class Decoder:
             self._tables.map(event)
         elif kind in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
             self._require_closed(event)
-            self._named, self._named_at = ev.gtid(event), event.position
+            self._named, self._named_at = gtid(event), event.position
         elif kind == et.QUERY:
             yield from self._query(event)
         elif kind == et.XID:
@@ -227,11 +254,11 @@ class Decoder:
             raise refused_statement(kind, text, event)
 
 
-def _unpacked(events: Sequence[RawEvent]) -> Iterator[RawEvent]:
+def _unpacked(events: Sequence[RawEvent | Single]) -> Iterator[RawEvent | Single]:
     """Small compressed transactions become their events, so that they too can be taken in one go."""
     for event in events:
-        inner = [event]
-        if event[0] == et.TRANSACTION_PAYLOAD:
+        inner: Iterable[RawEvent | Single] = (event,)
+        if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
             # What can't be read stays as it is: when its turn comes, it fails at its own position.
             with suppress(PromiseError, *_BROKEN):
                 inner = list(payload(event)) if is_small(event) else inner

@@ -9,10 +9,10 @@ from typing import Any
 from cdc.errors import Disconnected, PromiseError
 from cdc.position import GtidSet, Position, ddl_uuid
 from cdc.producer import event_types as et
-from cdc.producer import events as ev
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.commit_log import Entry
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, Single, flat
+from cdc.producer.gtid_event import gtid
 from cdc.producer.payload import payload
 from cdc.producer.preflight import Leader
 from cdc.producer.xa import Place
@@ -81,7 +81,7 @@ def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> It
             if event.type in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
                 give_up = time.monotonic() + _FIND_SECONDS
                 here = (event.file, event.offset) == (place.file, place.offset)
-                inside = here if place.gtid is None else ev.gtid(event).gtid == place.gtid
+                inside = here if place.gtid is None else gtid(event).gtid == place.gtid
             elif inside and (event.type in et.ROWS or event.type == et.TABLE_MAP):
                 yield event
             elif inside and event.type == et.XA_PREPARE:
@@ -95,8 +95,8 @@ def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> It
     raise Disconnected("stopped while a prepared XA transaction was read")
 
 
-def _flat(events: Iterable[RawEvent]) -> Iterator[RawEvent]:
-    for event in events:
+def _flat(events: Iterable[RawEvent | Single]) -> Iterator[RawEvent]:
+    for event in flat(events):
         if event.type == et.TRANSACTION_PAYLOAD:
             yield from payload(event)
         else:

@@ -3,22 +3,22 @@
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
 """
 
-import functools
-import uuid
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.position import Position
-from cdc.producer.event_types import GTID, GTID_TAGGED, HEARTBEAT
+from cdc.producer.event_types import HEARTBEAT
+from cdc.producer.spool import Spool
 
 __all__ = [
-    "Gtid",
     "Header",
     "Query",
     "RawEvent",
-    "gtid",
+    "Single",
+    "flat",
     "header",
     "header_fields",
     "heartbeat",
@@ -27,15 +27,17 @@ __all__ = [
 ]
 
 HEADER_BYTES = 19
+CHECKSUM_BYTES = 4
+SINGLE = 0  # the type that no event has
 header_fields = Struct("<IBIIIH").unpack_from  # those of class Header
 _QUERY = Struct("<IIBHH")
-_GTID = Struct("<16sq").unpack_from
 
 
 class RawEvent(NamedTuple):
     """An event as read: ``data`` begins with the header and ends before the checksum.
 
     ``offset`` is its start in the file and ``end`` the next event's; both are 0 for one made up for the connection.
+    Where there is a ``spool``, it holds the event, and ``data`` only its beginning.
     """
 
     type: int
@@ -43,10 +45,48 @@ class RawEvent(NamedTuple):
     file: str
     offset: int
     end: int
+    spool: Spool | None = None
+
+    @property
+    def size(self) -> int:
+        """Its bytes, without the checksum."""
+        return self.spool.size if self.spool else len(self.data)
 
     @property
     def position(self) -> Position:
         return Position(self.file, self.offset)
+
+
+class Single(NamedTuple):
+    """A transaction of one rows event, as most are: the bytes of its five events, each as in RawEvent; ``end`` is the
+    position after it. What ``type`` is no event's type has."""
+
+    type: int
+    gtid: bytes
+    begin: bytes
+    table_map: bytes
+    rows: bytes
+    xid: bytes
+    file: str
+    end: int
+
+    def events(self) -> list[RawEvent]:
+        """The same one by one: in the file they follow one another."""
+        found, end = [], self.end
+        for data in (self.xid, self.rows, self.table_map, self.begin, self.gtid):
+            start = end - len(data) - CHECKSUM_BYTES
+            found.append(RawEvent(data[4], data, self.file, start, end))
+            end = start
+        return found[::-1]
+
+
+def flat(events: Iterable[RawEvent | Single]) -> Iterator[RawEvent]:
+    """The events, all of them one by one."""
+    for event in events:
+        if isinstance(event, Single):
+            yield from event.events()
+        else:
+            yield event
 
 
 class Header(NamedTuple):
@@ -58,13 +98,6 @@ class Header(NamedTuple):
     event_length: int
     next_event_position: int
     event_flags: int
-
-
-class Gtid(NamedTuple):
-    """A transaction's name (None where GTIDs are off) and its commit time on this server in µs."""
-
-    gtid: str | None
-    commit_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,71 +112,6 @@ class Query:
 def header(data: bytes) -> Header:
     """The header that ``data`` begins with."""
     return Header._make(header_fields(data))
-
-
-def gtid(event: RawEvent) -> Gtid:
-    """Read a GTID event of any kind."""
-    data = event[1]
-    if event[0] == GTID_TAGGED:
-        return _tagged(data)
-    if len(data) < 68:
-        raise PromiseError(
-            "the leader does not log commit times",
-            where=str(event.position),
-            hint="the leader must be MySQL 8.0 or newer",
-        )
-    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's.
-    commit_us = int.from_bytes(data[61:68], "little") & ((1 << 55) - 1)
-    if event[0] != GTID:
-        return Gtid(None, commit_us)
-    source, number = _GTID(data, 20)
-    return Gtid(f"{_uuid(source)}:{number}", commit_us)
-
-
-def _tagged(data: bytes) -> Gtid:
-    """A GTID event with a tag, which MySQL's serialization library writes: fields, each behind its number.
-
-    Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
-    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then what is not needed here.
-    """
-    at = HEADER_BYTES
-    for _ in range(3):  # format version, size, last field that may not be passed over
-        _, at = serialized_integer(data, at)
-    source, tag, number, commit_us = b"", "", 0, 0
-    field = 0
-    while field < 6:
-        field, at = serialized_integer(data, at)
-        if field == 1:
-            digits = []
-            for _ in range(16):
-                digit, at = serialized_integer(data, at)
-                digits.append(digit)
-            source = bytes(digits)
-        elif field == 3:
-            length, at = serialized_integer(data, at)
-            tag, at = data[at : at + length].decode("ascii"), at + length
-        else:
-            value, at = serialized_integer(data, at)
-            if field == 2:
-                number = value >> 1  # the lowest bit is the sign
-            elif field == 6:
-                commit_us = value
-    return Gtid(f"{_uuid(source)}:{tag}:{number}", commit_us)
-
-
-def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of MySQL's serialization library, and the offset after it: each low bit that is set in the first byte
-    stands for one more byte, and the value begins after the first bit that is not."""
-    more = (~data[at] & (data[at] + 1)).bit_length() - 1
-    end = at + more + 1
-    if more >= 8:
-        return int.from_bytes(data[at + 1 : end], "little"), end
-    return int.from_bytes(data[at:end], "little") >> more + 1, end
-
-
-@functools.lru_cache(maxsize=1000)
-def _uuid(source: bytes) -> str:
-    return str(uuid.UUID(bytes=source))
 
 
 def rotate(event: RawEvent) -> Position:

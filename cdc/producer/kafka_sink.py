@@ -1,5 +1,6 @@
 """Records into Kafka, exactly once: they commit in one Kafka transaction with their entry of the commit log."""
 
+import math
 import threading
 import time
 from collections.abc import Iterable
@@ -26,6 +27,7 @@ __all__ = ["KafkaSink"]
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
 _MEMORY_KB = 65_536
+_NEVER = math.inf
 _NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -56,7 +58,8 @@ class KafkaSink:
     """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet.
 
     ``rolled_back`` names the topics in which Kafka had left a transaction without its end; ``shown`` is the newest of
-    the binlog's other events that is out, or will be with the open transaction.
+    the binlog's other events that is out, or will be with the open transaction. ``begun_at`` is when the open Kafka
+    transaction began (``time.monotonic()``), infinity while none is open; ``records`` and ``bytes`` are what is in it.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class KafkaSink:
         ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
         ours.add(topics.names.topic)
         self._spread = Spread(settled.entry, open_topic=lambda name: topics.claim(name, ours=name in ours))
-        self._begun_at: float | None = None
+        self.begun_at = _NEVER
         self.records = 0
         self.bytes = 0
 
@@ -125,30 +128,26 @@ class KafkaSink:
         reports.lost = ""
         return cls(producer, reports, topics, settled, resource=resource, stop=stop)
 
-    @property
-    def age(self) -> float:
-        """For how many seconds the open Kafka transaction has been open; 0.0 when none is."""
-        return 0.0 if self._begun_at is None else time.monotonic() - self._begun_at
-
     def write(self, messages: Iterable[RecordMessage]) -> None:
         """Add records to the open Kafka transaction, each in a partition of its topic, which is created where missing.
 
         Raises PromiseError for one that is too large, UserError for a topic that is not ours.
         """
         for message in messages:
-            if self._begun_at is None:
+            topic, key, value, time_ms, headers = message
+            if self.begun_at == _NEVER:
                 self._begin()
             if not self._out or not self._is_out(message):
-                self._produce(*message, self._spread.place(message.topic))
+                self._produce(topic, key, value, time_ms, headers, self._spread.place(topic))
             self.records += 1
-            self.bytes += len(message.value)
+            self.bytes += len(value)
 
     def show(self, message: RecordMessage, position: Position) -> None:
         """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
 
         Its headers tell a settlement what else is out by then, without a search for the record before it.
         """
-        if self._begun_at is None:
+        if self.begun_at == _NEVER:
             self._begin()
         self._spread.opened(message.topic)
         if position.offset:
@@ -176,7 +175,7 @@ class KafkaSink:
 
     def commit(self, entry: Entry) -> None:
         """Commit what was written, and ``entry`` with it: a crash leaves both or neither."""
-        if self._begun_at is None:
+        if self.begun_at == _NEVER:
             self._begin()
         last = self._spread.last() if self._names.layout == PER_TABLE else {}
         entry = replace(entry, counts=self._spread.counts(), last=last, shown=self.shown)
@@ -194,7 +193,7 @@ class KafkaSink:
                 if not error.args[0].retriable() or time.monotonic() > give_up:
                     raise translated(error, self._names.topic) from None
         self.entry = entry
-        self._begun_at, self.records, self.bytes = None, 0, 0
+        self.begun_at, self.records, self.bytes = _NEVER, 0, 0
 
     def _raise_refused(self) -> None:
         """Raise what a delivery report said: it is the reason why the transaction fails."""
@@ -213,9 +212,9 @@ class KafkaSink:
 
     def close(self) -> None:
         """Drop what is not committed, so that readers need not wait for it to time out."""
-        if self._begun_at is None:
+        if self.begun_at == _NEVER:
             return
-        self._begun_at = None
+        self.begun_at = _NEVER
         try:
             self._producer.purge()
             self._producer.abort_transaction(_STOP_SECONDS)
@@ -230,16 +229,17 @@ class KafkaSink:
             self._producer.begin_transaction()
         except KafkaException as error:
             raise translated(error, self._names.topic) from None
-        self._begun_at = time.monotonic()
+        self.begun_at = time.monotonic()
 
     def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
-        give_up = time.monotonic() + _ANSWER_SECONDS
+        give_up = 0.0
         while True:
             try:
                 self._producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
                 return
             except BufferError:
                 # The brokers are slower than the leader: wait for room.
+                give_up = give_up or time.monotonic() + _ANSWER_SECONDS
                 self._producer.poll(0.1)
                 if time.monotonic() > give_up:
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None

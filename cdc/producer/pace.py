@@ -1,5 +1,7 @@
 """When to commit to Kafka: at once while the leader has nothing more, in large transactions while it is ahead."""
 
+import time
+
 from cdc.producer.changes import Change, Idle
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.progress import Progress
@@ -15,12 +17,12 @@ def due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> 
 
     A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
     """
-    full = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes
+    full, now = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes, time.monotonic()
     if not progress.between_transactions:
-        return sink.records > 0 and (full or sink.age > _OPEN_SECONDS)
-    if isinstance(change, Idle):
-        return sink.records > 0 or progress.stale
-    return full or sink.age * 1000 > limits.commit_ms or progress.stale
+        return sink.records > 0 and (full or now - sink.begun_at > _OPEN_SECONDS)
+    if type(change) is Idle:
+        return sink.records > 0 or progress.is_stale(now)
+    return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
 
 
 def rest(records: int) -> float:

@@ -25,26 +25,29 @@ _LENGTH_AT = 9  # of the event's length in its header
 def payload(event: RawEvent) -> Iterator[RawEvent]:
     """The events of a compressed transaction, each with the position of the event that holds them.
 
-    They are decompressed one after the other: beyond its compressed bytes, which are not copied, a large transaction
-    takes no more memory than its largest event. Raises PromiseError for an unknown compression or broken data.
+    They are decompressed one after the other, from disk where there is a spool: however large the transaction, it takes
+    no more memory than its largest event. It can be read once. Raises PromiseError for an unknown compression or broken
+    data.
     """
     at, fields = _fields(event)
-    data, compression = event.data, fields.get(_COMPRESSION, _ZSTD)
-    if compression == _NONE:
-        plain = io.BytesIO(data)
-        plain.seek(at)
-        yield from _events(plain, event)
-    elif compression == _ZSTD:
-        with zstandard.ZstdDecompressor().stream_reader(memoryview(data)[at:], read_across_frames=True) as stream:
-            yield from _events(stream, event)
-    else:
-        raise PromiseError(f"a transaction is compressed in an unknown way, {compression}", where=str(event.position))
+    compression = fields.get(_COMPRESSION, _ZSTD)
+    with event.spool.open() if event.spool else io.BytesIO(event.data) as source:
+        source.seek(at)
+        if compression == _NONE:
+            yield from _events(source, event)
+        elif compression == _ZSTD:
+            with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
+                yield from _events(stream, event)
+        else:
+            raise PromiseError(
+                f"a transaction is compressed in an unknown way, {compression}", where=str(event.position)
+            )
 
 
 def is_small(event: RawEvent) -> bool:
     """Whether the events of a compressed transaction are few enough to be had all at once."""
     _, fields = _fields(event)
-    return fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
+    return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
 
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:

@@ -15,7 +15,7 @@ from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.dumps import Dumps
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, Single, flat
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
@@ -29,6 +29,7 @@ from cdc.retry import Retry
 __all__ = ["run"]
 
 Log = Callable[..., None]
+Chunk = list[RawEvent | Single]
 
 
 def run(
@@ -96,7 +97,7 @@ def _session(
             log(
                 "replicating", leader=leader.name, version=leader.version, position=entry.position, gtids=entry.gtid_set
             )
-            chunks: Iterable[list[RawEvent]] = source.chunks(stop)
+            chunks: Iterable[Chunk] = source.chunks(stop)
             if profile.kafka.events:
                 chunks = _shown(chunks, sink, profile)
             stream.replicate(chunks, target=target, stop=stop)
@@ -112,11 +113,11 @@ def _start(profile: Profile, leader: Leader, sink: KafkaSink, *, instance: str) 
     return entry
 
 
-def _shown(chunks: Iterable[list[RawEvent]], sink: KafkaSink, profile: Profile) -> Iterator[list[RawEvent]]:
+def _shown(chunks: Iterable[Chunk], sink: KafkaSink, profile: Profile) -> Iterator[Chunk]:
     """Passes the events on; those of no record are shown first, in the Kafka transactions of the records."""
     messages = BinlogEvents(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=sink.shown)
     for events in chunks:
-        for event in events:
+        for event in flat(events):
             message = messages.message(event)
             if message is not None:
                 sink.show(message, event.position)

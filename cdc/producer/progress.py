@@ -35,15 +35,14 @@ class Progress:
     def note(self, change: Change) -> None:
         """Take a change into account."""
         if type(change) is Whole:
-            gtid = change.begin.gtid
+            (_, gtid, self.through_us), _, file, end = change
             if gtid is None:
                 self._gtids_complete = False
             else:
                 self._gtids.add(gtid)
             self._half_out = None
-            self.through_us = change.begin.commit_us
             self.transactions += 1
-            self._advance(change.file, change.end)
+            self._advance(file, end)
         elif isinstance(change, Begin):
             self._open = change
             # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
@@ -86,10 +85,9 @@ class Progress:
     def between_transactions(self) -> bool:
         return self._open is None
 
-    @property
-    def stale(self) -> bool:
-        """Whether the position has moved and was not committed for a while."""
-        return self._moved and time.monotonic() - self._committed_at > _QUIET_SECONDS
+    def is_stale(self, now: float) -> bool:
+        """Whether the position has moved and was not committed for a while before ``now`` (``time.monotonic()``)."""
+        return self._moved and now - self._committed_at > _QUIET_SECONDS
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""

@@ -27,6 +27,7 @@ _RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'
 )
+_new = tuple.__new__  # Message(…) itself takes twice as long
 _BOOL = {False: "false", True: "true"}
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -113,14 +114,14 @@ class Router:
             return
         # Until all have left, they are records of an open transaction.
         self._index = last + 1
-        for index, ((_, data, file, offset, _), table, operation, rows, flags) in enumerate(change.rows):
+        for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key, columns = self._heads.get(table) or self._head(table)
             body = _rows_body(columns, flags, operation, ",".join(rows))
             value = _RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
             )  # fmt: skip
             headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
-            yield Message(topic, key, value.encode(), commit_us // 1000, headers)
+            yield _new(Message, (topic, key, value.encode(), commit_us // 1000, headers))
         self.next_sequence += last + 1
         self._index = 0
 
@@ -132,8 +133,8 @@ class Router:
 
     def _is_large(self, changes: list[Rows]) -> bool:
         """Whether one of the rows events may have to be split: a character takes at most four bytes."""
-        for change in changes:  # noqa: SIM110  a generator would take as long as the whole record
-            if len(change.rows) > 1 and sum(map(len, change.rows)) * 4 > self._record_bytes:
+        for _, _, _, rows, _ in changes:  # noqa: SIM110  a generator would take as long as the whole record
+            if len(rows) > 1 and sum(map(len, rows)) * 4 > self._record_bytes:
                 return True
         return False
 

@@ -11,7 +11,7 @@ from cdc.producer import pace
 from cdc.producer.activity import Activity
 from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
 from cdc.producer.decoder import Decoder
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, Single
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.progress import Progress
 from cdc.producer.router import Router
@@ -34,7 +34,7 @@ class Stream:
         self._limits = limits
 
     def replicate(
-        self, chunks: Iterable[Sequence[RawEvent]], *, target: Position | None, stop: threading.Event
+        self, chunks: Iterable[Sequence[RawEvent | Single]], *, target: Position | None, stop: threading.Event
     ) -> None:
         """Until ``chunks`` end, or everything before ``target`` is through.
 

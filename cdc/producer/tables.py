@@ -13,7 +13,7 @@ from cdc.producer import event_types as et
 from cdc.producer import events as ev
 from cdc.producer.changes import Rows, TableShape
 from cdc.producer.columns import row_decoder
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, Single
 from cdc.producer.table_map import Table, table_map, table_name
 
 __all__ = ["Tables"]
@@ -21,6 +21,7 @@ __all__ = ["Tables"]
 _OPERATIONS = {et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete"}
 _STATEMENT_END = 0x01
 _MOST_SHAPES = 10_000
+_new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
 
 
@@ -68,7 +69,7 @@ class Tables:
 
         Raises PromiseError for rows without a table map, without all columns, or that can't be read.
         """
-        kind, data = event[0], event[1]
+        data = event[1]
         try:
             table = self._numbers[data[19:25]]
         except KeyError:
@@ -79,20 +80,38 @@ class Tables:
         if table is None:
             self.filtered += 1
             return None
-        at = table.rows_at[kind]
-        if data[27:at] not in table.whole_images:
-            at = _after_bitmaps(event, table)
-        decode = table.update if kind == et.UPDATE_ROWS else table.insert
-        try:
-            rows = decode(data, at)
-        except (ValueError, LookupError, OverflowError, StructError) as error:
-            raise PromiseError(
-                f"a row of {table.database}.{table.name} cannot be read: {error}",
-                where=str(event.position),
-                hint="leave the table out with filters.exclude_tables",
-            ) from None
-        flags = (data[25] | data[26] << 8) & ~_STATEMENT_END
-        return Rows(event, table, _OPERATIONS[kind], rows, flags)
+        return _decoded(event, table)
+
+    def rows_of(self, single: Single) -> list[Rows] | None:
+        """The rows of a transaction with one rows event, none where the table is left out; None where its table map is
+        new, or is not that of the rows. Raises as ``rows`` does."""
+        _, _, _, table_map, data, xid, file, end = single
+        table = self._shapes.get(table_map[19:], _UNKNOWN)
+        if table is _UNKNOWN or table_map[19:25] != data[19:25]:
+            return None
+        if table is None:
+            self.filtered += 1
+            return []
+        end -= len(xid) + ev.CHECKSUM_BYTES  # in the file the Xid follows the rows
+        return [_decoded(_new(RawEvent, (data[4], data, file, end - len(data) - ev.CHECKSUM_BYTES, end, None)), table)]
+
+
+def _decoded(event: RawEvent, table: TableShape) -> Rows:
+    kind, data = event[0], event[1]
+    at = table.rows_at[kind]
+    if data[27:at] not in table.whole_images:
+        at = _after_bitmaps(event, table)
+    decode = table.update if kind == et.UPDATE_ROWS else table.insert
+    try:
+        rows = decode(data, at)
+    except (ValueError, LookupError, OverflowError, StructError) as error:
+        raise PromiseError(
+            f"a row of {table.database}.{table.name} cannot be read: {error}",
+            where=str(event.position),
+            hint="leave the table out with filters.exclude_tables",
+        ) from None
+    flags = (data[25] | data[26] << 8) & ~_STATEMENT_END
+    return _new(Rows, (event, table, _OPERATIONS[kind], rows, flags))
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:

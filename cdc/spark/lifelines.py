@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cdc.record import Uri
+from cdc.uri import Uri
 
 __all__ = ["Act", "Segment", "lifelines"]
 

@@ -77,6 +77,31 @@ def test_an_update_that_clashes_replaces_the_foreign_row(stage: Stage) -> None:
     assert rows(stage) == [(1, 5, "aaa")]
 
 
+def test_an_update_does_not_fall_upon_a_foreign_row(stage: Stage) -> None:
+    """Of the rows updated in one statement one is gone, and a foreign row has its value in another unique key."""
+    path = stage.create_table("v", "(id INT PRIMARY KEY, u INT UNIQUE, v INT)")
+    columns = ["id", "u", "v"]
+    stage.topic.send([stage.topic.add(path, columns, *[[number(n)] * 3 for n in range(1, 4)], key=["id"])])
+    stage.apply()
+    stage.execute("UPDATE v SET id = 9 WHERE id = 2")
+    pairs = [([number(n), number(n), number(n)], [number(n), number(n), number(7)]) for n in range(1, 4)]
+    stage.topic.send([stage.topic.update(path, columns, *pairs, key=["id"])])
+    (line,) = conflicts(stage.apply())
+    assert "key=id=2" in line
+    assert stage.execute("SELECT * FROM v ORDER BY id") == [(1, 1, 7), (2, 2, 7), (3, 3, 7)]
+
+
+def test_a_row_that_came_and_went_takes_a_foreign_one_with_it(stage: Stage) -> None:
+    path = table(stage)
+    stage.execute("INSERT INTO t VALUES (1, 10, 'foreign')")
+    new = image(1, 1, "new")
+    stage.topic.send(
+        [stage.topic.add(path, COLUMNS, new, key=["id"]), stage.topic.delete(path, COLUMNS, new, key=["id"])]
+    )
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == []
+
+
 def test_making_room_does_not_cascade(stage: Stage) -> None:
     path = table(stage)
     stage.execute(

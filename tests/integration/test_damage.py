@@ -3,9 +3,10 @@
 import os
 import random
 import socket
+import struct
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import SimpleNamespace
 from zlib import crc32
@@ -19,8 +20,9 @@ from cdc.producer import preflight
 from cdc.producer.binlog_source import BinlogSource
 from cdc.producer.changes import Begin, Commit, Rows, Statement, Whole
 from cdc.producer.decoder import Decoder
-from cdc.producer.event_types import FORMAT_DESCRIPTION, NAMES
-from cdc.producer.events import RawEvent
+from cdc.producer.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
+from cdc.producer.events import RawEvent, Single, flat
+from cdc.producer.packets import Packets
 from cdc.producer.preflight import Leader
 from cdc.producer.router import Router
 from cdc.producer.xa import Xa
@@ -77,7 +79,7 @@ def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
     events: list[RawEvent] = []
     with source:
         for chunk in source.chunks(threading.Event()):
-            events += chunk
+            events += flat(chunk)
             if events and (events[-1].file, events[-1].end) == (leader.position.file, leader.position.offset):
                 return events
     raise AssertionError("the stream ended")
@@ -88,7 +90,7 @@ def decoder(leader: Leader) -> Decoder:
     return Decoder(wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None)
 
 
-def texts(leader: Leader, chunks: list[list[RawEvent]]) -> list[bytes]:
+def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | Single]]) -> list[bytes]:
     """The records of ``chunks``."""
     route = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=900_000, next_sequence=0)
     found: list[bytes] = []
@@ -128,6 +130,26 @@ def test_however_events_arrive_they_make_the_same_records(leader: tuple[Leader, 
         assert texts(said, chunks) == one_by_one, f"seed {SEED}, chunks of up to {size}"
 
 
+def test_transactions_cut_in_one_go_make_the_same_records(leader: tuple[Leader, list[RawEvent]]) -> None:
+    said, events = leader
+    chunks = [as_cut(events)]
+    singles = [event for event in chunks[0] if isinstance(event, Single)]
+    assert len(singles) > 100
+    assert list(flat(chunks[0])) == events
+    assert texts(said, chunks) == texts(said, [[event] for event in events])
+
+
+def as_cut(events: Sequence[RawEvent]) -> list[RawEvent | Single]:
+    """``events`` as they come off the wire, in one piece, behind what a dump at their position begins with."""
+    packets, first = Packets(name="leader"), events[0]
+    if first.file:
+        rotation = struct.pack("<IBIIIHQ", 0, ROTATE, 1, 0, 0, 0, first.offset) + first.file.encode()
+        description = struct.pack("<IBIIIHB", 0, FORMAT_DESCRIPTION, 1, 0, 0, 0, 1)
+        for data in (rotation, description):
+            packets.cut(packet(RawEvent(data[4], data, "", 0, 0)))
+    return packets.cut(b"".join(packet(event) for event in events))[0]
+
+
 def test_a_damaged_event_is_refused_with_its_position(leader: tuple[Leader, list[RawEvent]]) -> None:
     said, events = leader
     chance = random.Random(SEED)
@@ -140,7 +162,9 @@ def test_a_damaged_event_is_refused_with_its_position(leader: tuple[Leader, list
         at = chance.randrange(len(window))
         window[at] = window[at]._replace(data=damaged(window[at].data, chance))
         try:
-            texts(said, [window] if chance.random() < 0.5 else [[event] for event in window])
+            # All at once, one by one, or off the wire, with checksums that are right.
+            ways = ([window], [[event] for event in window], [as_cut(window)])
+            texts(said, chance.choice(ways))
         except PromiseError as error:
             refused += 1
             assert "binlog.0" in error.where, f"seed {SEED}, case {number}: {error}"
@@ -199,7 +223,7 @@ def received(wire: bytes) -> tuple[list[bytes], CdcError | None]:
         found: list[bytes] = []
         try:
             for events in source.chunks(threading.Event()):
-                found += [event.data for event in events]
+                found += [event.data for event in flat(events)]
         except CdcError as error:
             return found, None if "closed the connection" in str(error) else error
         finally:

@@ -50,6 +50,11 @@ def test_gtids_with_a_tag_name_their_transactions_and_the_place_to_go_on(
     run_well("cdc-producer", profile, "--until-current")
     assert values(profile) == [1, 2, 3, 4, 5, 6]
     assert [record.transaction for record in records(profile)][-2:] == [f"{SOURCE}:a:2", f"{SOURCE}:b:1"]
+    fresh = write_profile(tmp_path, leader, kafka, name="tagged_now", producer={"start": "now"})
+    run_well("cdc-producer", fresh, "--until-current")
+    execute(leader, *tagged([f"{SOURCE}:b:2"], first=7))
+    run_well("cdc-producer", fresh, "--until-current")
+    assert values(fresh) == [7]
     assert all(record.ts_us > 1_700_000_000_123_456 for record in records(profile)), "the time of another server"
 
 

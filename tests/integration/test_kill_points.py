@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,9 @@ LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction,
 
 
 @pytest.mark.parametrize("layout", ["single", "per_table"])
-def test_kills_at_named_points(tmp_path: Path, leader: MySql, kafka: Kafka, layout: str) -> None:
+def test_kills_at_named_points(
+    tmp_path: Path, leader: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str], layout: str
+) -> None:
     chance = random.Random(SEED)
     name = f"points_{layout}"
     limits, topics = {"start": "now", "commit_records": 4, "record_bytes": 1000}, {"layout": layout, "prefix": name}
@@ -41,7 +44,7 @@ def test_kills_at_named_points(tmp_path: Path, leader: MySql, kafka: Kafka, layo
         run_well("cdc-producer", profile, "--until-current")
         for table in "ab":
             cursor.execute(f"CREATE TABLE {name}.{table} (i INT PRIMARY KEY, t VARCHAR(100))")
-        wanted, killed = 0, 0
+        wanted, killed = 0, Counter(dict.fromkeys(POINTS, 0))
         for number in range(KILLS):
             wanted = load(cursor, name, first=wanted)
             point = POINTS[number % len(POINTS)]
@@ -49,13 +52,15 @@ def test_kills_at_named_points(tmp_path: Path, leader: MySql, kafka: Kafka, layo
             command = [sys.executable, "-m", "tests.killed_producer", profile, point, str(count)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode in (-signal.SIGKILL, 0), f"seed {SEED}, {point}: {done.stderr}"
-            killed += done.returncode != 0
+            killed[point] += done.returncode != 0
     run_well("cdc-producer", profile, "--until-current")
     found = records(profile)
     assert [record.sequence for record in found] == list(range(len(found))), f"seed {SEED}"
     values = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
     assert values == list(range(wanted)), f"seed {SEED}"
-    assert killed > KILLS // 2, "the points were hardly met"
+    with capsys.disabled():
+        print(f"\n{layout}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
+    assert killed.total() > 0.9 * KILLS, "the points were hardly met"
 
 
 def load(cursor: object, database: str, *, first: int) -> int:

@@ -1,10 +1,9 @@
 """A leader transaction much larger than Kafka's, with kills in its midst: all of it, once, in little memory.
 
-``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB.
+``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB; compressed by the leader, it is one event of more than half of that.
 """
 
 import os
-import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -14,31 +13,36 @@ import pytest
 
 from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
+from tests.memory import peak_of, peak_to_the_end
 from tests.programs import BIN, end_offset, run_well, running, write_profile
 from tests.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-ROWS = int(os.environ.get("CDC_LARGE_ROWS", "400000"))
+ROWS = int(os.environ.get("CDC_LARGE_ROWS", "300000"))
 KILLS = 4 if ROWS > 1_000_000 else 2  # a small one is through before there could be more
 ROWS_IN_EVENT = 75  # about: events have 8 KB, rows 105 bytes
 MEMORY_MB = 300
 LIMIT_SECONDS = 60 + ROWS // 5000
 
 
+@pytest.mark.parametrize("compression", ["OFF", "ON"])
 def test_a_large_transaction(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, capsys: pytest.CaptureFixture[str]
+    compression: str, tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    name = f"huge_{compression}"
     leader = mysql_server("--innodb-redo-log-capacity=1G")
     # Many small Kafka transactions: a fast machine must not be through before it is killed.
     limits = {"commit_bytes": max(100_000, ROWS // 10)}
-    path = write_profile(tmp_path, leader, kafka, name="huge", producer=limits)
+    path = write_profile(tmp_path, leader, kafka, name=name, producer=limits)
     with leader.root() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE huge")
         cursor.execute("CREATE TABLE huge.a (i INT PRIMARY KEY, t CHAR(96) CHARACTER SET ascii)")
         run_well("cdc-producer", path, "--until-current")
         cursor.execute("SET cte_max_recursion_depth = 4294967295")
+        cursor.execute(f"SET binlog_transaction_compression = {compression}")
         # Text that does not compress away.
         cursor.execute(
             "INSERT INTO huge.a WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i + 1 < %s) "
@@ -46,43 +50,65 @@ def test_a_large_transaction(
             (ROWS,),
         )
         cursor.execute("INSERT INTO huge.a VALUES (-1, 'the next transaction')")
-    peaks = [killed_later(path, kafka, records=ROWS // ROWS_IN_EVENT // (KILLS + 4)) for _ in range(KILLS)]
-    before = end_offset(kafka, "huge")
-    peaks.append(to_the_end(path))
-    assert end_offset(kafka, "huge") > before + 100, "killed too late: the transaction was already through"
+    peaks = [killed_later(path, kafka, name, records=ROWS // ROWS_IN_EVENT // (KILLS + 4)) for _ in range(KILLS)]
+    before = end_offset(kafka, name)
+    peaks.append(peak_to_the_end("cdc-producer", path, seconds=LIMIT_SECONDS))
+    assert end_offset(kafka, name) > before + 100, "killed too late: the transaction was already through"
     found = summed_up(path)
     with capsys.disabled():
-        print(f"\n{ROWS} rows, {found}, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+        print(f"\n{ROWS} rows, compression {compression}, {found}")
+        print(f"peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
     assert found == {"rows": ROWS + 1, "ends": 4, "broken": 0}
+    assert max(peaks) < MEMORY_MB
+    if compression == "OFF":  # the records are the same
+        applied_at_once(tmp_path, mysql_server("--innodb-redo-log-capacity=1G"), kafka, name, capsys)
+
+
+def applied_at_once(
+    folder: Path, follower: MySql, kafka: Kafka, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The follower gets all of it in one commit, though its connection is cut in the midst of it, in little memory."""
+    path = write_profile(folder, follower, kafka, name="huge-follower", topic=topic, consumer={"batch_rows": 1000})
+    with running("cdc-consumer", path) as process:
+        until(lambda: rows_changed(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
+        with follower.root() as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'fluvio'")
+            for (number,) in cursor.fetchall():
+                cursor.execute(f"KILL {number}")
+        until(lambda: count(follower) > 0, seconds=LIMIT_SECONDS, what="the commit")
+        assert count(follower) >= ROWS, "a part of the transaction was seen"
+        peaks = [peak_of(process.pid)]
+    peaks.append(peak_to_the_end("cdc-consumer", path, seconds=LIMIT_SECONDS))
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*), SUM(i), COUNT(DISTINCT t) FROM huge.a")
+        assert cursor.fetchone() == (ROWS + 1, ROWS * (ROWS - 1) // 2 - 1, ROWS + 1)
+    with capsys.disabled():
+        print(f"\napplied in one commit, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
     assert max(peaks) < MEMORY_MB
 
 
-def killed_later(path: Path, kafka: Kafka, *, records: int) -> float:
+def rows_changed(follower: MySql) -> int:
+    """How many rows the transactions that are open have changed."""
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx")
+        return int(cursor.fetchall()[0][0])
+
+
+def count(follower: MySql) -> int:
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM huge.a")
+        return int(cursor.fetchall()[0][0])
+
+
+def killed_later(path: Path, kafka: Kafka, name: str, *, records: int) -> float:
     """Run the producer until so many more records can be read, then kill it; its peak of memory in MB."""
-    before = end_offset(kafka, "huge")
+    before = end_offset(kafka, name)
     with running("cdc-producer", path) as process:
-        until(lambda: end_offset(kafka, "huge") > before + records, seconds=LIMIT_SECONDS, what="more records")
-        peak = memory(process.pid)
+        until(lambda: end_offset(kafka, name) > before + records, seconds=LIMIT_SECONDS, what="more records")
+        peak = peak_of(process.pid)
         process.send_signal(signal.SIGKILL)
         process.wait()
     return peak
-
-
-def to_the_end(path: Path) -> float:
-    """Run the producer to where the leader is; its peak of memory in MB."""
-    process = subprocess.Popen([BIN / "cdc-producer", path, "--until-current"])
-    peaks = [0.0]
-    until(
-        lambda: peaks.append(memory(process.pid)) or process.poll() is not None, seconds=LIMIT_SECONDS, what="the end"
-    )
-    assert process.returncode == 0
-    return max(peaks)
-
-
-def memory(pid: int) -> float:
-    """The most memory that a process ever had resident, in MB; 0 when it has ended (proc(5), VmHWM)."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(found[1]) / 1024 if found else 0.0
 
 
 def summed_up(path: Path) -> dict[str, int]:

@@ -232,6 +232,16 @@ def test_clients_of_other_character_sets(profile: Path, leader: MySql) -> None:
     assert [record.operation for record in records(profile)] == ["Query", *["Add", "Delete"] * 4]
 
 
+def test_statements_of_other_character_sets(profile: Path, leader: MySql) -> None:
+    """Their text as its client meant it, also where its bytes would be other letters in UTF-8; or not at all."""
+    for charset, text in (("latin1", "Ã© €"), ("utf8mb4", r"ж \\xf2"), ("cp1251", "ж")):
+        with leader.connect(database=profile.stem, charset=charset) as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {charset} (i INT COMMENT '{text}')")
+    line = refused("cdc-producer", profile, "--until-current", status=3)
+    assert "a statement's text in cp1251 cannot be read" in line
+    assert [record.query.split("'")[1] for record in records(profile)] == ["Ã© €", r"ж \\xf2"]
+
+
 def test_gtids_that_are_switched_on_later_do_not_repeat_anything(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:

@@ -2,18 +2,15 @@
 
 import os
 import random
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.mysql_programs import mysql_programs
 from tests.compare import content
-from tests.exact import Shown, cell, from_record, from_server
+from tests.folded import Fold, Rows, shown
 from tests.programs import records, run_well, write_profile
 from tests.random_tables import LAX, random_table
 
@@ -34,18 +31,21 @@ def test_random_tables(
         source = write_profile(tmp_path, leader, kafka, name=name, resource=name, producer={"start": "now"})
         target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name)
         run_well("cdc-producer", source, "--until-current")
-        shown = fill(leader, name, chance, tables=min(A_ROUND, TABLES - first))
+        wanted = fill(leader, name, chance, tables=min(A_ROUND, TABLES - first))
         run_well("cdc-producer", source, "--until-current")
         found = records(source)
-        told = fold(found)
-        for table, images in shown.items():
-            only_told, only_shown = told[table] - images, images - told[table]
+        fold = Fold()
+        for record in found:
+            fold.take(record)
+        assert fold.tables.keys() == wanted.keys()
+        for table, images in wanted.items():
+            only_told, only_shown = fold.tables[table] - images, images - fold.tables[table]
             assert not only_told | only_shown, f"CDC_SEED={SEED}, {name}.{table}: {only_told} is not {only_shown}"
         logged = run_well("cdc-consumer", target, "--until-current")
         assert "conflicts=0" in logged, f"CDC_SEED={SEED}, {name}: {logged}"
         here, there = content(leader, name), content(follower, name)
         for table in here:
-            differing = "" if table not in shown else set(here[table]["rows"]) ^ set(there[table]["rows"])
+            differing = "" if table not in wanted else set(here[table]["rows"]) ^ set(there[table]["rows"])
             assert there[table] == here[table], f"CDC_SEED={SEED}, {name}.{table}: {differing}"
         rows += sum(len(record.rows) for record in found)
         for server in (leader, follower):
@@ -55,9 +55,8 @@ def test_random_tables(
         print(f"\n{TABLES} random tables, {rows} rows changed, all equal (CDC_SEED={SEED})")
 
 
-def fill(leader: MySql, database: str, chance: random.Random, *, tables: int) -> dict[str, Counter[tuple[Shown, ...]]]:
+def fill(leader: MySql, database: str, chance: random.Random, *, tables: int) -> dict[str, Rows]:
     """Make tables with rows; what the leader shows of them in the end."""
-    shown = {}
     with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
         cursor.execute(LAX)
         cursor.execute(f"CREATE DATABASE {database}")
@@ -67,35 +66,10 @@ def fill(leader: MySql, database: str, chance: random.Random, *, tables: int) ->
             statements = [table.definition, *table.inserts(chance, rows=chance.randint(1, 30))]
             for statement in [*statements, *table.changes(chance, statements=10)]:
                 cursor.execute(statement)
-            cursor.execute(
-                "SELECT column_name, data_type, column_type, character_set_name FROM information_schema.columns "
-                "WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
-                (database, table.name),
-            )
-            columns = [cell(*column) for column in cursor.fetchall()]
-            cursor.execute(f"SELECT {', '.join(columns)} FROM {table.name}")
-            shown[table.name] = Counter(tuple(map(from_server, row)) for row in cursor.fetchall())
-    return shown
+        return shown(cursor, database)
 
 
 def execute(server: MySql, *statements: str) -> None:
     with server.root() as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-def fold(found: Sequence[Record]) -> dict[str, Counter[tuple[Shown, ...]]]:
-    """The rows that the records leave in each table; each image that they take away must be there."""
-    tables: dict[str, Counter[tuple[Shown, ...]]] = {}
-    for record in found:
-        if record.operation == "Query":
-            continue
-        rows = tables.setdefault(str(record.uri.table), Counter())
-        for row in record.rows:
-            if row.before is not None:
-                image = tuple(map(from_record, row.before))
-                assert rows[image] > 0, (record, image)
-                rows[image] -= 1
-            if row.after is not None:
-                rows[tuple(map(from_record, row.after))] += 1
-    return {table: +rows for table, rows in tables.items()}

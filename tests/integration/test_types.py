@@ -53,12 +53,27 @@ def profile(folder: Path, leader: MySql, kafka: Kafka, *, name: str) -> Path:
     return write_profile(folder, leader, kafka, name=name, resource=name, kafka={"librdkafka": LARGE})
 
 
-def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, follower: MySql, kafka: Kafka) -> None:
-    leader = mysql_server(*DURABLE_ENOUGH, server_id=3)
-    load(leader)
-    run_well("cdc-producer", profile(tmp_path, leader, kafka, name="types"), "--until-current")
+# Every two values of different settings meet once.
+@pytest.mark.parametrize(
+    ("compression", "checksum", "gtids"),
+    [("OFF", "CRC32", "ON"), ("ON", "NONE", "ON"), ("ON", "CRC32", "OFF"), ("OFF", "NONE", "OFF")],
+)
+def test_all_types(
+    tmp_path: Path,
+    mysql_server: MySqlFactory,
+    follower: MySql,
+    kafka: Kafka,
+    compression: str,
+    checksum: str,
+    gtids: str,
+) -> None:
+    modes = [f"--binlog-checksum={checksum}", f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}"]
+    leader = mysql_server(*DURABLE_ENOUGH, *modes, server_id=3)
+    load(leader, compression=compression)
+    name = f"types-{compression}-{checksum}-{gtids}"
+    run_well("cdc-producer", profile(tmp_path, leader, kafka, name=name), "--until-current")
 
-    target = write_profile(tmp_path, follower, kafka, name="target", topic="types", resource="types")
+    target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name)
     for table in NOT_TRANSACTIONAL:
         line = refused("cdc-consumer", target, "--until-current", status=3)
         assert table.replace(".", "/") in line
@@ -70,8 +85,9 @@ def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, follower: MySql, 
     for database in databases(leader):
         here, there = content(leader, database), content(follower, database)
         assert sorted(there) == sorted(here)
-        for name in here:
-            assert there[name] == here[name], f"{database}.{name}"
+        for each in here:
+            assert there[each] == here[each], f"{database}.{each}"
+        execute(follower, f"DROP DATABASE `{database}`")
 
 
 @pytest.mark.parametrize("gtids", ["ON", "OFF"])

@@ -84,6 +84,29 @@ def test_batches_hold_whole_transactions_in_order(sizes: list[int], rows: int, d
         assert batch.offsets == {PLACE: 10 + 2 * batch.last.sequence + 1}
 
 
+@given(SIZES, st.integers(min_value=1, max_value=9), st.integers(min_value=1, max_value=7))
+def test_a_large_transaction_comes_in_parts_that_make_it_up(sizes: list[int], size: int, rows: int) -> None:
+    items = [item and item._replace(size=3) for item in located(history(sizes))]
+    transactions = list(assemble(items, resource="srv", next_sequence=0, size=size))
+    assert all(part is not None and part.size < size + 3 for part in transactions)
+    found = [batch for batch in batches(transactions, rows=rows, size=size) if batch is not None]
+    assert [item for batch in found for item in batch.records] == history(sizes)
+    for before, batch in zip([None, *found], found, strict=False):
+        assert batch.begins == (before is None or before.ends)
+        assert batch.ends == batch.last.last
+        assert batch.offsets == {PLACE: 10 + 2 * batch.last.sequence + 1}
+
+
+def test_the_offsets_of_a_transaction_in_parts_are_those_of_all_its_parts() -> None:
+    places = [Partition("t", 0), Partition("u", 0)]
+    items = [Located(places[number], number, item, 5) for number, item in enumerate(history([2]))]
+    first, second = assemble(items, resource="srv", next_sequence=0, size=1)
+    assert first is not None
+    assert second is not None
+    assert first.offsets == {places[0]: 1}
+    assert second.offsets == {places[0]: 1, places[1]: 2}
+
+
 def test_a_batch_is_full_at_its_limit_and_ends_where_the_source_is_drained() -> None:
     transactions = assembled(located(history([1, 1, 1, 1, 1])))
     transactions.insert(3, None)
@@ -117,7 +140,7 @@ def broken() -> Iterator[tuple[str, list[Record], type[CdcError], str]]:
     yield "begins late", [replace(whole[0], index=1)], PromiseError, "torn transaction: uuid:0 begins with its record 1"
     yield "ends early", [whole[0], replace(whole[2], sequence=1)], PromiseError, "torn .* uuid:0 has no last record"
     yield "index", [whole[0], replace(whole[1], index=2)], PromiseError, "record 2 of uuid:0 follows 0"
-    other = replace(whole[0].uri, resource="other")
+    other = whole[0].uri._replace(resource="other")
     yield "other leader", [replace(whole[0], uri=other)], UserError, "records of leader 'other', not of 'srv'"
 
 

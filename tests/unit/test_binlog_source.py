@@ -1,18 +1,22 @@
 """Packets to events: positions beyond 4 GiB, packets in parts, files without checksums."""
 
+import random
 import socket
 import struct
+import tempfile
 import threading
 from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.events import RawEvent
+from cdc.producer.events import RawEvent, flat
+from cdc.producer.payload import is_small, payload
 
 FOUR_GIB = 1 << 32
 
@@ -41,9 +45,9 @@ def received(*parts: bytes) -> list[RawEvent]:
         source = BinlogSource(reader, name="leader", heartbeat_seconds=1)
         found: list[RawEvent] = []
         waiting = list(parts)
-        with pytest.raises(Disconnected, match="closed the connection"):
+        with source, pytest.raises(Disconnected, match="closed the connection"):
             for events in source.chunks(threading.Event()):
-                found += events
+                found += flat(events)
                 if not events and waiting:
                     there.sendall(waiting.pop(0))
                 elif not events:
@@ -72,16 +76,58 @@ def test_however_the_bytes_arrive_the_events_are_the_same(data: st.DataObject, s
     assert [each.data[19:] for each in found if each.type == 2] == bodies
 
 
-def test_a_payload_of_several_packets_is_one_event() -> None:
-    body = bytes(16_777_215 + 1000)
-    data = event(30, body, end=100_000_000)
-    payload = b"\0" + data + crc32(data).to_bytes(4, "little")
-    wire = opening(file="binlog.000001", offset=4)
-    for number, at in enumerate(range(0, len(payload), 16_777_215)):
+def in_parts(data: bytes, *, summed: bool = True) -> list[bytes]:
+    """A dump with one event, which takes several packets, as it arrives."""
+    payload = b"\0" + data + (crc32(data).to_bytes(4, "little") if summed else b"")
+    wire = opening(file="binlog.000001", offset=4, summed=summed)
+    for number, at in enumerate(range(0, len(payload) + 1, 16_777_215)):
         part = payload[at : at + 16_777_215]
         wire += len(part).to_bytes(3, "little") + bytes([number]) + part
-    chunks = [wire[at : at + 100_000] for at in range(0, len(wire), 100_000)]
-    assert [len(found.data) for found in received(*chunks) if found.type == 30] == [19 + len(body)]
+    return [wire[at : at + 100_000] for at in range(0, len(wire), 100_000)]
+
+
+def test_a_payload_of_several_packets_is_one_event() -> None:
+    body = bytes(16_777_215 + 1000)
+    parts = in_parts(event(30, body, end=100_000_000))
+    assert [len(found.data) for found in received(*parts) if found.type == 30] == [19 + len(body)]
+
+
+def compressed(*events: bytes) -> bytes:
+    """The body of a Transaction_payload event: the compression (zstd), the end of the fields, the events."""
+    return b"\x02\x01\x00\x00" + zstandard.ZstdCompressor().compress(b"".join(events))
+
+
+@pytest.mark.parametrize("summed", [True, False])
+@pytest.mark.parametrize("size", [17_000_000, 2 * 16_777_215])
+def test_a_large_compressed_transaction_waits_on_disk(size: int, summed: bool) -> None:
+    noise = random.Random(1).randbytes(size)
+    inner = [event(29, noise, end=0, length=19 + size), event(16, b"12345678", end=0, length=27)]
+    data = event(40, compressed(*inner), end=100_000_000)
+    (found,) = (each for each in received(*in_parts(data, summed=summed)) if each.type == 40)
+    assert found.spool is not None
+    assert (found.size, found.end, data.startswith(found.data)) == (len(data), 100_000_000, True)
+    assert not is_small(found)
+    assert [each.data for each in payload(found)] == inner
+
+
+def test_a_large_compressed_transaction_is_not_used_when_its_checksum_is_wrong() -> None:
+    data = event(40, compressed(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000)
+    parts = in_parts(data)
+    parts[100] = bytes([parts[100][0] ^ 1]) + parts[100][1:]
+    with pytest.raises(PromiseError, match=r"checksum is wrong.*after binlog\.000001:4"):
+        received(*parts)
+
+
+def test_a_large_compressed_transaction_of_which_the_rest_does_not_come_is_dropped() -> None:
+    parts = in_parts(event(40, compressed(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000))
+    assert [found.type for found in received(*parts[:-3])] == [4, 15]
+
+
+def test_a_large_compressed_transaction_needs_room_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
+    data = event(40, random.Random(1).randbytes(17_000_000), end=100_000_000)
+    with pytest.raises(UserError, match=r"no room for a compressed transaction.*/dev/null/nowhere.*TMPDIR"):
+        received(*in_parts(data))
 
 
 @pytest.mark.parametrize("kind", [2, 15, 16, 41])

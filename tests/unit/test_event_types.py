@@ -1,9 +1,24 @@
 """The three lists of event types."""
 
+import pytest
+
+from cdc.errors import PromiseError
+from cdc.producer.decoder import Decoder
 from cdc.producer.event_types import FATAL, HANDLED, HARMLESS, NAMES
+from cdc.producer.events import RawEvent
+from cdc.producer.xa import Xa
 
 
 def test_each_type_is_on_one_list() -> None:
     assert sorted([*HANDLED, *HARMLESS, *FATAL]) == sorted(NAMES)
     assert all(HARMLESS.values())
     assert all(FATAL.values())
+
+
+@pytest.mark.parametrize("kind", [*FATAL, 43, 160, 165])  # the last three: to come, and MariaDB's
+def test_an_event_that_is_not_handled_stops_the_stream_at_its_position(kind: int) -> None:
+    xa = Xa({}, read_again=lambda place: pytest.fail("nothing was prepared"))
+    decoder = Decoder(wants_table=lambda database, table: True, collations={}, xa=xa, log=pytest.fail)
+    event = RawEvent(kind, bytes(30), "binlog.000001", 400, 430)
+    with pytest.raises(PromiseError, match=rf"event {kind} .*is not handled.*at binlog\.000001:400; hint: "):
+        list(decoder.decode([[event]]))

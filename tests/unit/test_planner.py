@@ -1,9 +1,15 @@
-"""A plan keeps the leader's order and joins only neighbours of one kind."""
+"""A plan leaves the tables as the leader's changes do, one by one, in any batches."""
 
-from hypothesis import given
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.planner import Step, plan
+from cdc.consumer.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
+from cdc.consumer.shape import KeyPart, Shape
 from cdc.position import Position
 from cdc.record import Record, Row, Uri
 
@@ -27,12 +33,8 @@ def record(sequence: int, operation: str, table: str = "t", *, rows: int = 1, fl
     )
 
 
-def shape(steps: list[Step]) -> list[tuple[str, str | None, int]]:
+def kinds(steps: list[Step]) -> list[tuple[str, str | None, int]]:
     return [(step.record.operation, step.record.uri.table, len(step.changes)) for step in steps]
-
-
-def everything(uri: Uri) -> bool:
-    return True
 
 
 RECORDS = st.lists(
@@ -48,12 +50,12 @@ RECORDS = st.lists(
 
 
 @given(RECORDS)
-def test_a_plan_is_its_records_in_order(drawn: list[tuple[str, str, int, int, int]]) -> None:
+def test_in_order_are_the_records_in_order(drawn: list[tuple[str, str, int, int, int]]) -> None:
     records = [
         record(sequence, operation, table, rows=rows, flags=flags, width=width)
         for sequence, (operation, table, rows, flags, width) in enumerate(drawn)
     ]
-    steps = plan(records, passes=everything)
+    steps = in_order(records)
     assert [change for step in steps for change in step.changes] == [
         (item, row) for item in records for row in item.rows
     ]
@@ -68,19 +70,162 @@ def test_a_plan_is_its_records_in_order(drawn: list[tuple[str, str, int, int, in
 
 def test_neighbours_of_one_kind_are_one_step() -> None:
     records = [record(0, "Add", rows=2), record(1, "Add"), record(2, "Delete"), record(3, "Add")]
-    assert shape(plan(records, passes=everything)) == [("Add", "t", 3), ("Delete", "t", 1), ("Add", "t", 1)]
+    assert kinds(in_order(records)) == [("Add", "t", 3), ("Delete", "t", 1), ("Add", "t", 1)]
 
 
 def test_a_change_of_another_table_parts_neighbours() -> None:
     records = [record(0, "Add"), record(1, "Add", "u"), record(2, "Add")]
-    assert shape(plan(records, passes=everything)) == [("Add", "t", 1), ("Add", "u", 1), ("Add", "t", 1)]
+    assert kinds(in_order(records)) == [("Add", "t", 1), ("Add", "u", 1), ("Add", "t", 1)]
 
 
 def test_altered_columns_and_other_checks_part_neighbours() -> None:
     records = [record(0, "Add"), record(1, "Add", width=2), record(2, "Add", width=2, flags=2)]
-    assert len(plan(records, passes=everything)) == 3
+    assert len(in_order(records)) == 3
 
 
-def test_tables_that_do_not_pass_have_no_steps() -> None:
-    records = [record(0, "Add"), record(1, "Add", "u"), record(2, "Add")]
-    assert shape(plan(records, passes=lambda uri: uri.table == "t")) == [("Add", "t", 2)]
+Image = tuple[int, str | None, int]
+COLUMNS = ("id", "u", "v")
+TABLE = Shape(
+    frozenset(COLUMNS), frozenset(), {"PRIMARY": (KeyPart("id"),), "u": (KeyPart("u"),)}
+)  # the values of u are equal without case, as by MySQL's usual collations
+
+
+class Table:
+    """A table as MySQL keeps it: a row at a time, each checked against both keys at once."""
+
+    def __init__(self, rows: Iterable[Image] = ()) -> None:
+        self.rows = list(rows)
+
+    def put(self, row: Image) -> None:
+        for other in self.rows:
+            assert other[0] != row[0], f"duplicate key {row}"
+            assert row[1] is None or other[1] is None or other[1].lower() != row[1].lower(), f"duplicate u {row}"
+        self.rows.append(row)
+
+    def take(self, key: int) -> bool:
+        found = [row for row in self.rows if row[0] == key]
+        self.rows = [row for row in self.rows if row[0] != key]
+        return bool(found)
+
+    def run(self, step: Step) -> None:
+        for _, (before, after) in step.changes:
+            there = before is not None and self.take(image(before)[0])
+            assert there == (step.operation in ("Update", "Delete", "Upsert")), (step.operation, before)
+            if after is not None:
+                self.put(image(after))
+
+
+def values(row: Image) -> list[Any]:
+    return [{"SignedInteger": row[0]}, "Null" if row[1] is None else {"String": row[1]}, {"SignedInteger": row[2]}]
+
+
+def image(row: list[Any]) -> Image:
+    return row[0]["SignedInteger"], None if row[1] == "Null" else row[1]["String"], row[2]["SignedInteger"]
+
+
+ROWS = st.tuples(st.integers(0, 2), st.sampled_from(["a", "A", "b", "c", None]), st.integers(0, 2))
+WISHES = st.tuples(st.sampled_from(["add", "set", "set", "move", "drop"]), ROWS)
+
+
+@settings(max_examples=500)
+@given(st.lists(ROWS, max_size=4), st.lists(WISHES, max_size=25), st.sampled_from([1, 3, 25]))
+@example([(1, "a", 0), (2, "b", 0)], [("set", (1, "c", 0)), ("set", (2, "A", 0)), ("set", (1, "b", 0))], 3)
+def test_any_batches_give_the_tables_of_the_changes_one_by_one(
+    first: list[Image], wishes: list[tuple[str, Image]], size: int
+) -> None:
+    leader = Table()
+    follower = Table([row for row in first if allowed(leader, None, row)])
+    records = list(history(leader, wishes))
+    for start in range(0, len(records), size):
+        for step in plan(records[start : start + size], shape=lambda uri: TABLE):
+            follower.run(step)
+    assert sorted(follower.rows, key=str) == sorted(leader.rows, key=str)
+
+
+def allowed(table: Table, old: Image | None, new: Image) -> bool:
+    """Puts ``new`` in the place of ``old`` where both keys let it."""
+    kept = list(table.rows)
+    try:
+        if old is not None:
+            table.take(old[0])
+        table.put(new)
+    except AssertionError:
+        table.rows = kept
+        return False
+    return True
+
+
+def history(leader: Table, wishes: list[tuple[str, Image]]) -> Iterator[Record]:
+    """What comes of the wishes: a row is added, or set to other values, its key included where it moves, or dropped."""
+    for sequence, (kind, row) in enumerate(wishes):
+        old = next((other for other in leader.rows if kind != "add" and other[0] in (row[0], row[2])), None)
+        base = replace(record(sequence, "Add", width=3), columns=COLUMNS, key=("id",))
+        if old is None:
+            if allowed(leader, None, row):
+                yield replace(base, rows=(Row(None, values(row)),))
+        elif kind == "drop":
+            leader.take(old[0])
+            yield replace(base, operation="Delete", rows=(Row(values(old), None),))
+        else:
+            new = row if kind == "move" else (old[0], *row[1:])
+            if allowed(leader, old, new):
+                yield replace(base, operation="Update", rows=(Row(values(old), values(new)),))
+
+
+def test_a_row_that_is_updated_often_is_one_change() -> None:
+    rows = [Row(values((1, "a", n)), values((1, "a", n + 1))) for n in range(100)]
+    records = [replace(record(n, "Update"), columns=COLUMNS, key=("id",), rows=(row,)) for n, row in enumerate(rows)]
+    ((operation, changes),) = [(step.operation, step.changes) for step in plan(records, shape=lambda uri: TABLE)]
+    assert operation == "Upsert"
+    assert [change.row for change in changes] == [Row(values((1, "a", 0)), values((1, "a", 100)))]
+    assert changes[0].record is records[-1]
+
+
+def test_zeros_of_both_signs_are_two_keys() -> None:
+    rows = [Row([{"Double": -0.0}], None), Row(None, [{"Double": 0.0}])]
+    records = [
+        replace(record(n, operation), columns=("a",), key=("a",), rows=(row,))
+        for n, (operation, row) in enumerate(zip(("Delete", "Add"), rows, strict=True))
+    ]
+    keyed = Shape(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)})
+    assert [step.operation for step in plan(records, shape=lambda uri: keyed)] == ["Delete", "Add"]
+
+
+@pytest.mark.parametrize(
+    ("table", "flags", "net"),
+    [
+        (TABLE, 0, True),
+        (replace(TABLE, unique_keys={}), 0, False),
+        (replace(TABLE, columns=frozenset("id")), 0, False),
+        (replace(TABLE, columns=TABLE.columns | {"more"}), 0, False),
+        (replace(TABLE, columns=frozenset({"id", "u"}), generated=frozenset("v")), 0, True),
+        (replace(TABLE, related=True), 0, False),
+        (replace(TABLE, related=True), ALL_LOGGED, True),
+        (replace(TABLE, related=True), NO_FOREIGN_KEY_CHECKS, True),
+    ],
+)
+def test_the_leaders_order_is_kept_where_rows_are_not_all(table: Shape, flags: int, net: bool) -> None:
+    rows = (Row(None, values((1, "a", 1))),), (Row(values((1, "a", 1)), values((1, "a", 2))),)
+    records = [
+        replace(record(n, operation, flags=flags), columns=COLUMNS, key=("id",), rows=row)
+        for n, (operation, row) in enumerate(zip(("Add", "Update"), rows, strict=True))
+    ]
+    steps = plan(records, shape=lambda uri: table)
+    assert [step.operation for step in steps] == (["Add"] if net else ["Add", "Update"])
+    assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related and net else flags & 2}
+
+
+def test_tables_that_foreign_keys_join_share_one_order() -> None:
+    records = [
+        record(0, "Add", "t", flags=ALL_LOGGED),
+        record(1, "Add", "u"),
+        record(2, "Delete", "t", flags=ALL_LOGGED),
+    ]
+    related = Shape(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)}, related=True)
+    assert kinds(plan(records, shape=lambda uri: related)) == [("Add", "t", 1), ("Add", "u", 1), ("Delete", "t", 1)]
+
+
+def test_records_that_contradict_one_another_stay_as_they_are() -> None:
+    rows = Row(None, values((1, "a", 1))), Row(None, values((1, "b", 1)))
+    records = [replace(record(n, "Add"), columns=COLUMNS, key=("id",), rows=(row,)) for n, row in enumerate(rows)]
+    assert kinds(plan(records, shape=lambda uri: TABLE)) == [("Add", "t", 2)]

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.literals import exact, identifier, literal, quoted
-from cdc.consumer.planner import Change, Step, plan
+from cdc.consumer.planner import Change, Step, in_order
+from cdc.consumer.row_text import row_text
 from cdc.consumer.statements import PACKET_BYTES, Statement, packets, single, statements
 from cdc.errors import PromiseError
 from cdc.position import Position
@@ -45,7 +46,7 @@ def nothing_generated(uri: Uri) -> frozenset[str]:
 def sql(
     *changes: Change, generated: frozenset[str] = frozenset(), size: int = PACKET_BYTES
 ) -> list[tuple[str, int | None]]:
-    steps = plan([item.record for item in changes], passes=lambda uri: True)
+    steps = in_order([item.record for item in changes])
     found = statements(steps, generated=lambda uri: generated, size=size)
     return [(statement.sql.decode(), statement.rows) for statement in found]
 
@@ -68,6 +69,21 @@ def test_neighbouring_deletes_by_key_are_one_statement() -> None:
     assert sql(change("Delete", [n(1), n(2)]), change("Delete", [n(3), n(2)])) == [
         ("DELETE FROM `db`.`t` WHERE (`a`) IN ((1),(3))", 2)
     ]
+
+
+def test_rows_whose_keys_stay_are_updated_in_one_statement() -> None:
+    changes = [change("Update", [n(key), n(2)], [n(key), n(3)]) for key in (1, 4)]
+    (found,) = statements([Step("Upsert", changes)], generated=nothing_generated)
+    assert found.sql.decode() == (
+        "INSERT INTO `db`.`t` (`a`,`b`) VALUES (1,3),(4,3) AS `n` ON DUPLICATE KEY UPDATE "
+        "`a`=IF(`db`.`t`.`a`=`n`.`a`,`db`.`t`.`a`,NULL),`b`=`n`.`b`"
+    )
+    assert found.rows == 4
+
+
+def test_a_row_that_came_and_went_must_not_be_there() -> None:
+    (found,) = statements([Step("Absent", [change("Delete", [n(1), n(2)])])], generated=nothing_generated)
+    assert (found.sql.decode(), found.rows) == ("DELETE FROM `db`.`t` WHERE (`a`) IN ((1))", 0)
 
 
 def test_a_row_without_a_key_is_one_of_those_that_equal_it_exactly() -> None:
@@ -120,15 +136,15 @@ def test_packets_keep_the_order_and_the_limit(lengths: list[int]) -> None:
 def test_a_row_too_large_for_the_follower_is_named() -> None:
     large = single(change("Add", [n(1), {"String": "x" * 2000}]), generated=nothing_generated)
     with pytest.raises(
-        PromiseError, match=r"a row needs a statement of 20\d\d bytes, the follower takes 1024"
+        PromiseError, match=r"a row of flv://srv/db/t needs a statement of 20\d\d bytes, the follower takes 1024"
     ) as caught:
         list(packets([large], limit=1024))
-    assert "flv://srv/db/t sequence 7" in caught.value.where
+    assert "sequence 7" in caught.value.where
     assert "max_allowed_packet = 4096" in caught.value.hint
 
 
 def test_an_unknown_value_stops_with_its_record() -> None:
-    step = Step([change("Add", [n(1), {"Hologram": 1}])])
+    step = Step("Add", [change("Add", [n(1), {"Hologram": 1}])])
     with pytest.raises(PromiseError, match="Hologram") as caught:
         list(statements([step], generated=nothing_generated))
     assert "sequence 7" in caught.value.where
@@ -221,3 +237,22 @@ def test_rows_are_deleted_by_keys_of_several_columns_with_an_enum() -> None:
 def test_a_set_with_its_last_member_is_compared_as_a_negative_number() -> None:
     assert exact("a", {"Set": (1 << 64) - 1}) == "`a`=-1"
     assert literal({"Set": (1 << 64) - 1}) == "18446744073709551615"
+
+
+CELLS = st.sampled_from([
+    "Null", {"SignedInteger": -1}, {"UnsignedInteger": 2}, {"String": "it's"}, {"Decimal": "1"},
+    {"Text": {"charset": "sjis", "base64": "g1w="}}, {"Enum": "a"}, {"Enum": 0}, {"Double": -0.0}, {"Json": {"a": [1]}},
+    {"Blob": "AP8="},
+])  # fmt: skip
+
+
+@given(st.lists(CELLS, min_size=3, max_size=3), st.lists(CELLS, min_size=3, max_size=3))
+def test_a_rows_text_is_its_literals_whatever_the_sample(sample: list[Any], row: list[Any]) -> None:
+    assert row_text(sample, [2, 0])(row) == f"{literal(row[2])},{literal(row[0])}"
+
+
+@pytest.mark.parametrize("value", [{"SignedInteger": "1; DROP"}, {"Decimal": "x"}, {"Hologram": 1}, "null", {}, 5])
+def test_what_is_no_value_is_refused_in_a_row_too(value: Any) -> None:
+    for sample in (value, {"SignedInteger": 1}, {"Decimal": "1"}):
+        with pytest.raises(ValueError, match=r".+"):
+            row_text([sample], [0])([value])

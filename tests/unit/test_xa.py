@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
-from cdc.producer.events import RawEvent, serialized_integer
+from cdc.producer.events import RawEvent
+from cdc.producer.gtid_event import serialized_integer
 from cdc.producer.xa import Place, Xa, xid_of
 
 PLACE = Place(None, "binlog.000001", 4)

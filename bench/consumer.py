@@ -1,0 +1,217 @@
+"""How fast cdc-consumer is: from a full topic into the follower, beside a native replica with a full relay log.
+
+    python bench/consumer.py [--scale 1.0] [--shapes rows,inserts,updates,mixed,hot,lag]
+
+Each shape of work has servers of its own: a leader, Kafka, a follower and a native replica, the last two with the same
+settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
+the work waits whole, in the topic and in the relay log, and each side applies it in turn: cdc-consumer from process
+start to end, the replica with 4 workers from START REPLICA SQL_THREAD until its last transaction. The lag is from the
+commit time that the leader logged to the moment at which a session that asks the follower without pause sees the row.
+"""
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+from load import WARM_UP_SECONDS, percentiles, steady_load
+from measure import Used, profile, run_program, running, server_cpu_seconds, used
+from replica import NativeReplica
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+
+PLAIN = "id INT PRIMARY KEY, name VARCHAR(40), amount DECIMAL(12, 2), made DATETIME(3), k INT"
+# The table of sysbench's oltp_write_only.
+OLTP = (
+    "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)"
+)
+
+Work = Callable[[int, random.Random], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A table, how many rows it has at first, and the leader's transactions: ``work`` gives their statements."""
+
+    name: str
+    columns: str
+    before: int
+    work: Work
+    count: int
+    unit: str = "transactions"
+
+
+def plain(n: int) -> str:
+    return f"({n},'name {n}',{n}.25,'2024-02-29 12:34:56.789',{n * 7 % 1000})"
+
+
+def bulk(count: int, _: random.Random) -> Iterator[str]:
+    for first in range(0, count, 100):
+        yield f"INSERT INTO bench.t VALUES {','.join(map(plain, range(first, first + 100)))}"
+
+
+def inserts(count: int, _: random.Random) -> Iterator[str]:
+    for n in range(count):
+        yield f"INSERT INTO bench.t VALUES {plain(n)}"
+
+
+def updates(count: int, chance: random.Random) -> Iterator[str]:
+    for n in range(count):
+        yield f"UPDATE bench.t SET name = 'new {n}', k = k + 1 WHERE id = {chance.randrange(BEFORE)}"
+
+
+def hot(count: int, _: random.Random) -> Iterator[str]:
+    for _ in range(count):
+        yield "UPDATE bench.t SET k = k + 1 WHERE id = 7"
+
+
+def mixed(count: int, chance: random.Random) -> Iterator[str]:
+    """sysbench's oltp_write_only: two updates, a delete and an insert of the same key, as one transaction."""
+    for _ in range(count):
+        one, other, gone = (chance.randrange(1, BEFORE) for _ in range(3))
+        yield "BEGIN"
+        yield f"UPDATE bench.t SET k = k + 1 WHERE id = {one}"
+        yield f"UPDATE bench.t SET c = '{chance.getrandbits(380):0115d}' WHERE id = {other}"
+        yield f"DELETE FROM bench.t WHERE id = {gone}"
+        yield f"INSERT INTO bench.t VALUES {oltp(gone, chance)}"
+        yield "COMMIT"
+
+
+def oltp(n: int, chance: random.Random) -> str:
+    return f"({n},{chance.randrange(1000)},'{chance.getrandbits(380):0115d}','{chance.getrandbits(190):058d}')"
+
+
+BEFORE = 50_000
+SHAPES = {
+    "rows": Shape("rows in 100-row inserts", PLAIN, 0, bulk, 600_000, "rows"),
+    "inserts": Shape("single-row inserts", PLAIN, 0, inserts, 100_000),
+    "updates": Shape("single-row updates", PLAIN, BEFORE, updates, 100_000),
+    "mixed": Shape("oltp_write_only", OLTP, BEFORE, mixed, 40_000),
+    "hot": Shape("updates of one row", PLAIN, 100, hot, 100_000),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="of the amounts of work (default %(default)s)")
+    parser.add_argument("--shapes", default=",".join([*SHAPES, "lag"]), help="which to measure (default %(default)s)")
+    options = parser.parse_args()
+    print(f"{'':26}{'':16}{'count':>9}{'wall s':>8}{'CPU s':>8}{'server':>8}{'MB':>6}{'each/s':>9}{'ratio':>7}")
+    for key in options.shapes.split(","):
+        with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
+            if key == "lag":
+                measure_lag(Path(folder))
+            else:
+                measure(Path(folder), SHAPES[key], int(SHAPES[key].count * options.scale))
+    return 0
+
+
+def measure(folder: Path, shape: Shape, count: int) -> None:
+    leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
+    kafka = Kafka(folder / "kafka").start()
+    source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
+    replica = NativeReplica(leader, third)
+    fill(leader, shape)
+    run_program("cdc-producer", source)
+    run_program("cdc-consumer", target)
+    replica.receive()
+    replica.apply()
+    execute(leader, shape.work(count, random.Random(1)))
+    run_program("cdc-producer", source)
+    replica.receive()
+    server = server_cpu_seconds(follower)
+    ours = used("cdc-consumer", target)
+    line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
+    server, begun = server_cpu_seconds(third), time.monotonic()
+    replica.apply()
+    wall = time.monotonic() - begun
+    # A replica's work is its server's.
+    line(shape, "native replica", count, Used(wall, 0, 0), server_cpu_seconds(third) - server, ratio=wall / ours.wall)
+    for each in (leader, follower, third, kafka):
+        each.kill()
+
+
+def line(shape: Shape, name: str, count: int, spent: Used, server: float, *, ratio: float | None = None) -> None:
+    shown = f"{'':7}" if ratio is None else f"{ratio:7.2f}"
+    print(
+        f"{shape.name:26}{name:16}{count:9}{spent.wall:8.2f}{spent.cpu:8.2f}{server:8.2f}{spent.megabytes:6.0f}"
+        f"{count / spent.wall:9.0f}{shown}",
+        flush=True,
+    )
+
+
+def fill(leader: MySql, shape: Shape) -> None:
+    chance = random.Random(0)
+    row = (lambda n: oltp(n, chance)) if shape.columns == OLTP else plain
+    execute(leader, ["SET GLOBAL sync_binlog = 0, GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE DATABASE bench",
+                     f"CREATE TABLE bench.t ({shape.columns})"])  # fmt: skip
+    for first in range(1, shape.before, 1000):
+        execute(leader, [f"INSERT INTO bench.t VALUES {','.join(map(row, range(first, first + 1000)))}"])
+
+
+def execute(server: MySql, statements: Iterator[str] | list[str]) -> None:
+    with server.connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def measure_lag(folder: Path) -> None:
+    """A steady load on the leader, both programs running, and a session that asks the follower how far it is."""
+    leader, follower = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2))
+    kafka = Kafka(folder / "kafka").start()
+    source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
+    fill(leader, Shape("", PLAIN, 10_000, updates, 0))
+    run_program("cdc-producer", source)
+    run_program("cdc-consumer", target)
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        load = steady_load(leader.port)
+        counted_from = time.time() + WARM_UP_SECONDS
+        seen = checkpoints(follower, until=lambda: not load.is_alive())
+        ages, at = [], 0
+        for sequence, committed in commits(kafka):
+            while at < len(seen) and seen[at][1] < sequence:
+                at += 1
+            if committed > counted_from and at < len(seen):
+                ages.append((seen[at][0] - committed) * 1e3)
+    print(percentiles(ages), flush=True)
+    for each in (leader, follower, kafka):
+        each.kill()
+
+
+def checkpoints(follower: MySql, *, until: Callable[[], bool]) -> list[tuple[float, int]]:
+    """When (seconds since 1970) which sequence was seen to be applied, asked about a thousand times a second."""
+    seen = [(0.0, -1)]
+    quiet_since = time.monotonic()
+    with follower.connect() as connection, connection.cursor() as cursor:
+        while not until() or time.monotonic() - quiet_since < 1:
+            cursor.execute("SELECT sequence FROM cdc.checkpoint")
+            ((sequence,),) = cursor.fetchall()
+            if sequence != seen[-1][1]:
+                seen.append((time.time(), sequence))
+                quiet_since = time.monotonic()
+            time.sleep(0.0005)
+    return seen
+
+
+def commits(kafka: Kafka) -> Iterator[tuple[int, float]]:
+    """Each record's sequence, and when the leader committed it (seconds since 1970)."""
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed",
+         "enable.partition.eof": True}
+    )  # fmt: skip
+    consumer.assign([TopicPartition("bench", 0, 0)])
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        body = json.loads(message.value() or b"")
+        yield body["sequence"], body["transaction"]["ts_us"] / 1e6
+    consumer.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

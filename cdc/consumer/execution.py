@@ -1,0 +1,201 @@
+"""Batches on their way into the follower: statements sent, counts checked, the COMMIT of one sent with the next.
+
+The server is never waited for while there is something to make: it executes one batch while the statements of the next
+one are made. So up to two batches are under way: one whose COMMIT was sent, and one whose last statements were.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cdc.consumer.assembler import Batch
+from cdc.consumer.checkpoint import Checkpoint
+from cdc.consumer.planner import in_order
+from cdc.consumer.refusals import Unapplicable
+from cdc.consumer.replay import Replay, refusal
+from cdc.consumer.session import Refused, Session
+from cdc.consumer.statements import Statement
+from cdc.errors import PromiseError
+from cdc.record import Record
+from cdc.service import event
+
+__all__ = ["Execution", "Work", "moved"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_PART = "part"
+_SAVEPOINT = f"SAVEPOINT {_PART}".encode()
+
+
+class _Mismatch(Exception):
+    """A statement matched another number of rows than the leader changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A batch under way: its records that pass, what commits with them, and the checkpoint that this sets.
+
+    ``rows`` counts those of its follower transaction so far, ``passed`` those of them that passed.
+    """
+
+    batch: Batch
+    records: Sequence[Record]
+    tail: Sequence[Statement]
+    target: Checkpoint
+    rows: int
+    passed: int
+    begun: float
+
+
+class Execution:
+    """Executes the work of one connection of ``session``, change by change (``replay``) where it fails as a whole.
+
+    ``committed`` collects the work whose commit has come through, ``parts`` counts the parts of a large transaction
+    that are executed and not committed.
+    """
+
+    def __init__(self, session: Session, replay: Replay) -> None:
+        self._session = session
+        self._replay = replay
+        self._executing: tuple[Work, list[Statement]] | None = None  # the last packet's counts are to come
+        self._executed: Work | None = None  # as it should be, so that it may commit
+        self._committing: Work | None = None  # its COMMIT was sent
+        self.committed: list[Work] = []
+        self.parts = 0
+
+    def put(self, work: Work, packets: Iterator[list[Statement]]) -> None:
+        """Send the packets of statements; what was put before is executed then.
+
+        Raises PromiseError for what can't be applied, Interrupted.
+        """
+        try:
+            sent = next(packets, None)  # made while the server is at work on the batch before
+        except Unapplicable as error:
+            # What was put before does not suffer from it.
+            self.commit()
+            self._session.run([_SAVEPOINT])
+            self._one_by_one(work, error)
+            return
+        self.settle()
+        if sent is None:
+            # A part of a large transaction of which nothing passes the filters.
+            self._is_executed(work)
+            return
+        try:
+            self._send(sent, savepoint=not work.batch.begins)
+            for packet in packets:
+                self._check(sent)
+                self._send(packet)
+                sent = packet
+        except (_Mismatch, Refused) as error:
+            self._one_by_one(work, error)
+        except Unapplicable as error:
+            # The next packet could not be made; the counts of the one before it do not matter any more.
+            with suppress(_Mismatch, Refused):
+                self._check(sent)
+            self._one_by_one(work, error)
+        else:
+            self._executing = work, sent
+
+    def settle(self) -> None:
+        """Wait until what was put is executed as it should be. Raises PromiseError, Interrupted."""
+        if self._executing is None:
+            return
+        work, sent = self._executing
+        try:
+            self._check(sent)
+        except (_Mismatch, Refused) as error:
+            self._one_by_one(work, error)
+        else:
+            self._is_executed(work)
+
+    def commit(self) -> None:
+        """Commit what was put, and wait for it. Raises PromiseError, Interrupted."""
+        self.settle()
+        if self._executed is not None:
+            self._send([])
+            self._check([])
+
+    def reconnected(self, checkpoint: Checkpoint) -> None:
+        """What is under way was lost with the connection, but for a COMMIT that came through nevertheless.
+
+        ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has another one.
+        """
+        sequence = self._sequence(checkpoint)
+        if self._committing is not None and sequence == self._committing.target.sequence:
+            self._has_committed(self._committing)
+        elif sequence != checkpoint.sequence:
+            raise moved(checkpoint)
+        self._executing = self._executed = self._committing = None
+
+    def _sequence(self, checkpoint: Checkpoint) -> int | None:
+        rows = self._session.rows(Checkpoint.select(checkpoint.resource))
+        self._session.run([b"COMMIT"])
+        return Checkpoint.from_rows(rows[0]).sequence if rows else None
+
+    def _is_executed(self, work: Work) -> None:
+        self._executing = None
+        if work.batch.ends:
+            self._executed = work
+        else:
+            self.parts += 1
+
+    def _has_committed(self, work: Work) -> None:
+        self.committed.append(work)
+        self._committing = None
+        self.parts = 0
+
+    def _send(self, packet: list[Statement], *, savepoint: bool = False) -> None:
+        first = [_SAVEPOINT] if savepoint else []
+        # The checkpoint commits with the rows: a crash leaves both or neither.
+        first += [b"COMMIT"] if self._executed else []
+        self._session.send(first + [statement.sql for statement in packet])
+        self._committing, self._executed = self._executed, None
+
+    def _check(self, packet: list[Statement]) -> None:
+        """Raises _Mismatch or Refused where a statement of the packet did not do what it did on the leader."""
+        committing = self._committing
+        try:
+            counts = self._session.receive()
+        except Refused as error:
+            if committing is not None:
+                self._session.reset()
+                if self._sequence(committing.target) != committing.target.sequence:
+                    raise refusal(error, Statement(b"COMMIT")) from None
+                self._has_committed(committing)
+            raise
+        if committing is not None:
+            self._has_committed(committing)
+        # What was sent in front of the packet has no counts to check.
+        for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
+            if statement.rows is not None and statement.rows != count:
+                table = statement.changes[0].record.uri if statement.changes else "cdc.checkpoint"
+                raise _Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
+
+    def _one_by_one(self, work: Work, reason: Exception) -> None:
+        """Execute a batch anew, change by change.
+
+        So it shows whether there is a conflict, and which row has it; or there is none, where only the joining of
+        changes was at fault (rows that refer to one another).
+        """
+        event(_LOG, "a batch change by change", until=work.batch.last.sequence, reason=reason)
+        self._session.reset(savepoint="" if work.batch.begins else _PART)
+        self._replay.apply(in_order(work.records))
+        for statement in work.tail:
+            try:
+                self._send([statement])
+                self._check([statement])
+            except Refused as error:
+                raise refusal(error, statement) from None
+            except _Mismatch:
+                raise moved(work.target) from None
+        self._is_executed(work)
+
+
+def moved(checkpoint: Checkpoint) -> PromiseError:
+    """The error for a checkpoint in the follower that is not where we left it."""
+    return PromiseError(
+        "the checkpoint in the follower has been moved by something else",
+        where=f"cdc.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
+        hint="nothing was applied; run one consumer only, and leave the schema cdc to it",
+    )

@@ -1,0 +1,42 @@
+"""What a follower's table is like where the records do not say it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["KeyPart", "Shape"]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPart:
+    """A column of a unique key (None: an expression) and how many of its characters count (None: all)."""
+
+    column: str | None
+    length: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself;
+    ``unique_keys`` have the primary key among them; ``related``: a foreign key leads from or to the table."""
+
+    columns: frozenset[str] = frozenset()
+    generated: frozenset[str] = frozenset()
+    unique_keys: Mapping[str, tuple[KeyPart, ...]] = field(default_factory=dict)
+    related: bool = False
+
+    def holds(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
+        """Whether the table has these columns and no other, and this key among its unique ones."""
+        return self.columns | self.generated == frozenset(columns) and any(
+            _is(parts, key) for parts in self.unique_keys.values()
+        )
+
+    def secondary(self, key: Sequence[str]) -> frozenset[str]:
+        """The columns on which a unique key other than ``key`` rests: all, where that can't be told."""
+        parts = [part for parts in self.unique_keys.values() if not _is(parts, key) for part in parts]
+        if any(part.column is None or part.column in self.generated for part in parts):
+            return self.columns
+        return frozenset(part.column for part in parts if part.column is not None)
+
+
+def _is(parts: Sequence[KeyPart], key: Sequence[str] | None) -> bool:
+    return key is not None and {(part.column, part.length) for part in parts} == {(column, None) for column in key}

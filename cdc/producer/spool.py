@@ -1,0 +1,67 @@
+"""An event that is too large to be held in memory: on disk until it has been read, in a file that has no name.
+
+A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and nothing of it may be used
+before its checksum, which comes last, is known to be right.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+from zlib import crc32
+
+from cdc.errors import UserError
+
+__all__ = ["Spool"]
+
+# The CRC-32 of anything that ends with its own CRC-32.
+_SOUND = 0x2144DF1C
+
+
+class Spool:
+    """One event as it arrives; ``head`` are its first bytes, ``size`` is how many it has so far.
+
+    Raises UserError where the disk has no room for it.
+    """
+
+    def __init__(self, head: bytes) -> None:
+        self.head = head
+        self.size = 0
+        self._sum = 0
+        with _room():
+            self._file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  whoever reads it closes it
+
+    def write(self, part: bytes | memoryview) -> None:
+        """Add what follows."""
+        self._sum = crc32(part, self._sum)
+        self.size += len(part)
+        with _room():
+            self._file.write(part)
+
+    def end(self, *, checksum_bytes: int) -> bool:
+        """The event is whole: leave its checksum out. Returns whether it was right, where there is one."""
+        self.size -= checksum_bytes
+        with _room():
+            self._file.truncate(self.size)
+        return not checksum_bytes or self._sum == _SOUND
+
+    def open(self) -> BinaryIO:
+        """The event, to be read once: when the file is closed, it is gone."""
+        self._file.seek(0)
+        return self._file
+
+    def close(self) -> None:
+        """Nobody will read it."""
+        self._file.close()
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"no room for a compressed transaction of the leader: {error.strerror}",
+            where=tempfile.gettempdir(),
+            hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder that has it",
+        ) from None

@@ -1,0 +1,30 @@
+"""The URIs that name a leader's databases and tables (DESIGN.md, "The record")."""
+
+from typing import NamedTuple, Self
+from urllib.parse import quote, unquote
+
+__all__ = ["Uri"]
+
+_SCHEME = "flv://"
+
+
+class Uri(NamedTuple):
+    """``flv://<resource>/<database>[/<table>]``; names are percent-encoded in text and keep their case."""
+
+    resource: str
+    database: str
+    table: str | None = None
+
+    def __str__(self) -> str:
+        names = (self.resource, self.database) if self.table is None else (self.resource, self.database, self.table)
+        return _SCHEME + "/".join(quote(name, safe="") for name in names)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError where ``text`` is not such a URI."""
+        if not text.startswith(_SCHEME):
+            raise ValueError(f"not an {_SCHEME} URI: {text!r}")
+        names = [unquote(name, errors="strict") for name in text[len(_SCHEME) :].split("/")]
+        if len(names) not in (2, 3):
+            raise ValueError(f"not an {_SCHEME}resource/database[/table] URI: {text!r}")
+        return cls(*names)

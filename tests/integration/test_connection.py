@@ -1,0 +1,171 @@
+"""cdc-producer's connection to the leader: cut, killed, starved, and settings that change while it lasts."""
+
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc.position import Position
+from cdc.producer import commit_log
+from cdc.producer import event_types as et
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.binlog import events, position
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import end_offset, json_lines, records, refused, run_well, running, write_profile
+from tests.relay import Relay
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
+
+
+def keys(path: Path) -> list[int]:
+    """The keys in the topic, which must have neither gap nor repeat."""
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    return [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+
+
+def insert(leader: MySql, rows: int) -> None:
+    """One statement, one transaction, of ``rows`` rows of 260 bytes."""
+    ((first,),) = execute(leader, "SELECT COUNT(*) FROM d.a")
+    values = ", ".join(f"({number}, REPEAT('x', 255))" for number in range(first, first + rows))
+    execute(leader, f"INSERT INTO d.a VALUES {values}")
+
+
+def dumps(leader: MySql) -> list[int]:
+    """The connections over which the leader sends its binlog."""
+    return [row[0] for row in execute(leader, "SHOW PROCESSLIST") if str(row[4]).startswith("Binlog Dump")]
+
+
+def caught_up(leader: MySql, kafka: Kafka, path: Path) -> bool:
+    log = commit_log.entries(
+        {"bootstrap.servers": kafka.bootstrap_servers}, topic=f"{path.stem}.commits", resource="mysql-srv1"
+    )
+    return next(iter(log)).position == Position(*position(leader))
+
+
+def stall(leader: MySql, process: "subprocess.Popen[str]") -> None:
+    """The producer does not read for longer than the leader waits."""
+    process.send_signal(signal.SIGSTOP)
+    until(lambda: not dumps(leader), what="the leader's end of the connection")
+    process.send_signal(signal.SIGCONT)
+
+
+def kill(leader: MySql, process: "subprocess.Popen[str]") -> None:
+    execute(leader, *(f"KILL QUERY {number}" for number in dumps(leader)))
+
+
+def restart(leader: MySql, process: "subprocess.Popen[str]") -> None:
+    leader.stop()
+    leader.start()
+
+
+@pytest.mark.parametrize("gtids", ["ON", "OFF"])
+def test_a_connection_that_ends_in_the_middle_of_a_statement(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
+) -> None:
+    leader = mysql_server(f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}", "--net-write-timeout=1")
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(255))")
+    with Relay(leader.port) as relay:
+
+        def profile(port: int) -> Path:
+            steps = {"commit_records": 5, "record_bytes": 100_000}
+            topic = f"ends-{gtids}"
+            return write_profile(tmp_path, leader, kafka, name=topic, producer=steps, database={"port": port})
+
+        path = profile(relay.port)
+        for relay.reset in (False, True):
+            insert(leader, 10_000)
+            relay.cuts = [2_500_000, 500_000, 1_200_000]
+            log = run_well("cdc-producer", path, "--until-current")
+            assert not relay.cuts, log
+    path = profile(leader.port)
+    for trouble, rows in ((stall, 60_000), (kill, 10_000), (restart, 10_000)):
+        before = end_offset(kafka, path.stem)
+        insert(leader, rows)
+        with running("cdc-producer", path) as process:
+            until(lambda before=before: end_offset(kafka, path.stem) > before, what="a part of the transaction")
+            trouble(leader, process)
+            insert(leader, 1)
+            until(lambda: caught_up(leader, kafka, path), what="the leader's position in the commit log")
+    ((rows,),) = execute(leader, "SELECT COUNT(*) FROM d.a")
+    assert keys(path) == list(range(rows))
+
+
+def test_settings_that_change_while_it_is_connected(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    leader = mysql_server()
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (`ж` TINYINT UNSIGNED)", "CREATE TABLE d.hidden (i INT)")
+    path = write_profile(tmp_path, leader, kafka, name="settings", filters={"exclude_tables": ["d.hidden"]})
+    run_well("cdc-producer", path, "--until-current")
+    with running("cdc-producer", path) as process:
+        until(lambda: dumps(leader), what="the connection")
+        execute(
+            leader,
+            "SET GLOBAL binlog_checksum = NONE", *["INSERT INTO d.a VALUES (251), (252), (253)"] * 2,
+            "ALTER TABLE d.a COMMENT 'to the last letter'",
+            "SET GLOBAL binlog_checksum = CRC32", "INSERT INTO d.a VALUES (254)",
+            "SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO d.hidden VALUES (1)",
+            "SET GLOBAL binlog_row_metadata = FULL", "INSERT INTO d.a VALUES (255)",
+        )  # fmt: skip
+        until(lambda: len(records(path)) == 8, what="all records")
+        assert process.poll() is None
+        execute(leader, "SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO d.a VALUES (1)")
+        assert process.wait(60) == 3
+        assert process.stderr is not None
+        assert "SET PERSIST binlog_row_metadata = FULL" in process.stderr.read()
+    found = records(path)
+    assert [record.query[-21:-1] for record in found if record.query][2:] == ["'to the last letter"]
+    rows = [row.after[0]["UnsignedInteger"] for record in found for row in record.rows if row.after]
+    assert rows == [251, 252, 253, 251, 252, 253, 254, 255]
+    assert {record.columns for record in found if record.rows} == {("ж",)}
+
+
+def test_table_numbers_start_anew_with_a_server(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """A restarted server gives numbers that other tables had before; filters tell schemas apart."""
+    leader = mysql_server()
+    tables = ("one.a", "one.b", "two.a")
+    execute(leader, "CREATE DATABASE one", "CREATE DATABASE two")
+    execute(leader, *(f"CREATE TABLE {table} (i INT, name CHAR(5) DEFAULT '{table}')" for table in tables))
+    path = write_profile(tmp_path, leader, kafka, name="numbers", filters={"include_tables": ["one.a", "one.b"]})
+    some = write_profile(tmp_path, leader, kafka, name="some", filters={"include_tables": ["one.a"]})
+    numbers = []
+    for turn in range(3):
+        start = position(leader)
+        execute(leader, *(f"INSERT INTO {tables[(turn + i) % 3]} (i) VALUES ({turn})" for i in range(3)))
+        maps = [event.data[19:25] for event in events(leader, start) if event.type == et.TABLE_MAP]
+        numbers.append(dict(zip(maps, [tables[(turn + i) % 3] for i in range(3)], strict=True)))
+        leader.stop()
+        leader.start()
+    shared = set(numbers[0]) & set(numbers[1]) & set(numbers[2])
+    assert any(len({each[number] for each in numbers}) == 3 for number in shared), "no number was given again"
+    for profile, wanted in ((path, {"one.a", "one.b"}), (some, {"one.a"})):
+        run_well("cdc-producer", profile, "--until-current")
+        rows = [(record, row.after) for record in records(profile) for row in record.rows if row.after]
+        assert {f"{record.uri.database}.{record.uri.table}" for record, _ in rows} == wanted
+        assert all(after[1] == {"String": f"{record.uri.database}.{record.uri.table}"} for record, after in rows)
+        assert len(rows) == 3 * len(wanted)
+
+
+def test_a_table_map_that_cannot_be_carried_is_not_passed_over(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    """The reader stops at the same event each time, also when what follows could be read."""
+    execute(leader, "CREATE DATABASE half", "CREATE TABLE half.a (i INT)")
+    path = write_profile(
+        tmp_path, leader, kafka, name="half", filters={"include_dbs": ["half"]}, producer={"start": "now"}
+    )
+    run_well("cdc-producer", path, "--until-current")
+    minimal, full = (f"SET GLOBAL binlog_row_metadata = {value}" for value in ("MINIMAL", "FULL"))
+    execute(leader, minimal, "INSERT INTO half.a VALUES (1)", full, "INSERT INTO half.a VALUES (2)")
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert "binlog_row_metadata" in line
+    assert refused("cdc-producer", path, "--until-current", status=3) == line
+    assert json_lines(path) == []

@@ -1,0 +1,139 @@
+"""Random statements between random rows: the records, folded, are the leader's tables, and the follower's are equal."""
+
+import os
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from cdc.position import Position
+from cdc.record import Record
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.mysql_programs import mysql_programs
+from tests.binlog import position
+from tests.compare import content
+from tests.folded import Fold, Rows, shown
+from tests.programs import records, run_well, write_profile
+from tests.random_history import Deed, RandomHistory
+from tests.random_tables import LAX
+
+pytestmark = pytest.mark.integration
+
+DEEDS = int(os.environ.get("CDC_RANDOM_DEEDS", "80"))
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+A_ROUND = 300  # deeds that share a database and a run of the programs
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The leader's tables when its binlog ended at ``position``."""
+
+    position: Position
+    tables: dict[str, Rows]
+
+
+@dataclass
+class Done:
+    """What became of a round's deeds: moments in order, and how many statements were taken and refused."""
+
+    moments: list[Moment] = field(default_factory=list)
+    statements: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+
+
+def test_random_history(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, statements, refused, compared = 0, Counter[str](), 0, 0
+    for number, first in enumerate(range(0, DEEDS, A_ROUND)):
+        name, deeds = f"history_{number}", min(A_ROUND, DEEDS - first)
+        which = f"CDC_SEED={SEED}, round {number}"
+        topics = {"layout": "per_table", "prefix": f"{name}."} if number % 2 else {}
+        shared = {"resource": name, "topic": name, "kafka": topics}
+        source = write_profile(tmp_path, leader, kafka, name=name, producer={"start": "now"}, **shared)
+        target = write_profile(tmp_path, follower, kafka, name=f"{name}-target", **shared)
+        run_well("cdc-producer", source, "--until-current")
+        with (tmp_path / f"{name}.sql").open("w") as log:
+            done = run_deeds(leader, name, random.Random(f"{SEED} {number}"), deeds=deeds, log=log)
+        run_well("cdc-producer", source, "--until-current")
+        found = records(source)
+        compare(found, done.moments, which)
+        logged = run_well("cdc-consumer", target, "--until-current")
+        assert "conflicts=0" in logged, f"{which}: {logged}"
+        here, there = content(leader, name), content(follower, name)
+        assert here.keys() == there.keys(), which
+        for each in here:
+            assert there[each] == here[each], f"{which}, {each}"
+        rows += sum(len(record.rows) for record in found)
+        statements, refused, compared = statements + done.statements, refused + done.refused, compared + len(here)
+        compared += sum(len(moment.tables) for moment in done.moments)
+        for server in (leader, follower):
+            with server.root() as connection, connection.cursor() as cursor:
+                cursor.execute(f"DROP DATABASE {name}")
+    assert refused < statements.total() // 2, f"CDC_SEED={SEED}: {statements}"
+    with capsys.disabled():
+        print(
+            f"\n{DEEDS} random deeds: {rows} rows changed, {statements.total()} statements taken, {refused} refused, "
+        )
+        print(f"{dict(statements.most_common())}\n{compared} tables compared, all equal (CDC_SEED={SEED})")
+
+
+def run_deeds(leader: MySql, database: str, chance: random.Random, *, deeds: int, log: Any) -> Done:
+    """Random deeds on the leader. What the server refuses is part of them: it leaves nothing in the log."""
+    done = Done()
+    history = RandomHistory(chance, vectors=mysql_programs().version >= (9,))
+    with leader.root(charset="utf8mb4") as session, leader.root(charset="utf8mb4") as watch:
+        cursor, watcher = session.cursor(), watch.cursor()
+        watcher.execute(LAX)
+        for statement in (LAX, f"CREATE DATABASE {database}", f"USE {database}"):
+            cursor.execute(statement)
+        for _ in range(deeds):
+            deed = history.next()
+            if deed.ddl:
+                done.moments.append(Moment(Position(*position(leader)), shown(watcher, database)))
+            if taken(cursor, deed, done, log):
+                history.tables = deed.tables
+            if deed.ddl:
+                done.moments.append(Moment(Position(*position(leader)), shown(watcher, database)))
+        done.moments.append(Moment(Position(*position(leader)), shown(watcher, database)))
+    return done
+
+
+def taken(cursor: Any, deed: Deed, done: Done, log: Any) -> bool:
+    """Whether the server took the deed's last statement."""
+    well = False
+    for statement in deed.statements:
+        try:
+            cursor.execute(statement)
+        except pymysql.MySQLError as error:
+            well = False
+            done.refused += 1
+            log.write(f"{statement};\n-- {error}\n")
+        else:
+            well = True
+            done.statements[statement.split()[0]] += 1
+            log.write(f"{statement};\n")
+    return well
+
+
+def compare(found: list[Record], moments: list[Moment], which: str) -> None:
+    """At each moment the records before it are what the leader showed; what ALTER made of rows is taken from there."""
+    fold, waiting = Fold(), iter(found)
+    record = next(waiting, None)
+    for moment in moments:
+        while record is not None and record.position < moment.position:
+            fold.take(record)
+            record = next(waiting, None)
+        assert fold.tables.keys() == moment.tables.keys(), f"{which}, {moment.position}"
+        for table, rows in moment.tables.items():
+            if table not in fold.altered:
+                only_told, only_shown = fold.tables[table] - rows, rows - fold.tables[table]
+                assert not only_told | only_shown, f"{which}, {table} at {moment.position}: {only_told}, {only_shown}"
+            fold.tables[table] = Counter(rows)
+        fold.altered.clear()
+    assert record is None, f"{which}: records after the end"

@@ -1,0 +1,25 @@
+"""How much memory a process takes, as Linux tells it."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.programs import BIN
+from tests.wait import until
+
+__all__ = ["peak_of", "peak_to_the_end"]
+
+
+def peak_of(pid: int) -> float:
+    """The most memory that a process ever had resident, in MB; 0 when it has ended (proc(5), VmHWM)."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(found[1]) / 1024 if found else 0.0
+
+
+def peak_to_the_end(program: str, profile: Path, *, seconds: float) -> float:
+    """Run a program to where its source is now; its peak of memory in MB."""
+    process = subprocess.Popen([BIN / program, profile, "--until-current"])
+    peaks = [0.0]
+    until(lambda: peaks.append(peak_of(process.pid)) or process.poll() is not None, seconds=seconds, what="the end")
+    assert process.returncode == 0
+    return max(peaks)
