@@ -8,8 +8,6 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from pymysql.constants.COMMAND import COM_QUERY
-
 from cdc.consumer import __main__ as program
 from cdc.consumer import ledger, pipeline
 from cdc.consumer.session import Session
@@ -35,21 +33,24 @@ class Killed(Session):
 class Applying(Killed):
     """The session with the rows, the ledger and the checkpoint."""
 
-    def run(self, packet: Sequence[bytes]) -> list[int]:
-        """Run a packet; the intent commits at once, the end of the statement with the next commit."""
+    sent = ""
+
+    def send(self, packet: Sequence[bytes]) -> None:
+        """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
         text = b";".join(packet)
-        intent = f"VALUES ({self.sequence}, NOW(6)".encode() in text
-        done = f"AND sequence={self.sequence} AND state='intent'".encode() in text
-        if intent:
-            self._pass("before the intent")
-        if self.reached and text == b"COMMIT":
-            self._pass("before the commit")
-        counts = super().run(packet)
-        if intent:
-            self._pass("after the intent")
-        if self.reached and text == b"COMMIT":
-            self._pass("after the commit")
-        self.reached = self.reached or done
+        self.sent = ""
+        if f"VALUES ({self.sequence}, NOW(6)".encode() in text:
+            self.sent = "the intent"
+        elif self.reached and b"COMMIT" in packet:
+            self.sent = "the commit"
+        self._pass(f"before {self.sent}")
+        super().send(packet)
+        self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
+
+    def receive(self) -> list[int]:
+        """Hear what has become of the packet."""
+        counts = super().receive()
+        self._pass(f"after {self.sent}")
         return counts
 
 
@@ -64,7 +65,7 @@ class Executing(Killed):
         self._pass("before the statement")
         if self.point == "in the statement":
             # Sent, and nobody is there any more to hear how it ends.
-            self._connection._execute_command(COM_QUERY, b";".join(packet))
+            self.send(packet)
         self._pass("in the statement")
         counts = super().run(packet)
         self._pass("after the statement")
