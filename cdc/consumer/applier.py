@@ -125,6 +125,7 @@ class Applier:
         """Connect anew. Raises Reread where parts of a transaction are lost that are not here any more."""
         # With the lock taken again the former connection has ended at the server, and its commit is decided.
         self._session.connect()
+        self._take()
         self._execution.reconnected(self.checkpoint)
         self._take()
         self._put = 0

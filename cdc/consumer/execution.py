@@ -146,9 +146,9 @@ class Execution:
         self.parts = 0
 
     def _send(self, packet: list[Statement], *, savepoint: bool = False) -> None:
-        first = [_SAVEPOINT] if savepoint else []
         # The checkpoint commits with the rows: a crash leaves both or neither.
-        first += [b"COMMIT"] if self._executed else []
+        first = [b"COMMIT"] if self._executed else []
+        first += [_SAVEPOINT] if savepoint else []
         self._session.send(first + [statement.sql for statement in packet])
         self._committing, self._executed = self._executed, None
 

@@ -58,6 +58,8 @@ class Replay:
 
     def apply(self, steps: list[Step]) -> None:
         """Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted."""
+        # Somebody may have altered the tables since they were asked for.
+        self._tables.forget()
         for step in steps:
             self._run(session_flags(step.record.flags))
             for _, changes in groupby(step.changes, key=lambda change: change.record.sequence):

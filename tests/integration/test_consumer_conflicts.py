@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc.consumer.assembler import MOST_BYTES
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.programs import refused, write_profile
@@ -100,6 +101,18 @@ def test_a_row_that_came_and_went_takes_a_foreign_one_with_it(stage: Stage) -> N
     )
     assert len(conflicts(stage.apply())) == 1
     assert rows(stage) == []
+
+
+def test_a_conflict_in_a_part_of_a_large_transaction_is_settled_in_that_part(stage: Stage) -> None:
+    path = stage.create_table("large", "(id INT PRIMARY KEY, t MEDIUMTEXT)")
+    stage.apply()
+    stage.execute("INSERT INTO large VALUES (13, 'foreign')")
+    content = "x" * (MOST_BYTES // 8)
+    records = [stage.topic.add(path, ["id", "t"], [number(n), text(content)], key=["id"]) for n in range(20)]
+    stage.topic.send(records, [stage.topic.delete(path, ["id", "t"], [number(0), text(content)], key=["id"])])
+    (line,) = conflicts(stage.apply())
+    assert "key=id=13" in line
+    assert stage.execute("SELECT id, LENGTH(t) FROM large ORDER BY id") == [(n, len(content)) for n in range(1, 20)]
 
 
 def test_making_room_does_not_cascade(stage: Stage) -> None:
