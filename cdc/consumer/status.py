@@ -19,7 +19,7 @@ from cdc.profile import Database
 __all__ = ["Applied", "Entry", "Settled", "Status", "look"]
 
 _NEWEST = 10
-# Of the objects that a follower does not have, a statement may also drop what others made.
+# A database that is dropped takes its triggers and events along.
 _OF_OBJECTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
 _ENTRY = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 _ON_ITS_OWN = ("Trigger", "Event")
@@ -104,6 +104,7 @@ def _look(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
     # All rows as of one moment, beside a consumer that goes on.
     session.run([
+        b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ])  # fmt: skip
