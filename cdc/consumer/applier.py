@@ -57,7 +57,7 @@ class Applier:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._replay = Replay(session, self._tables, on_conflict=on_conflict, skip=ledger.skip)
+        self._replay = Replay(session, self._tables, on_conflict=on_conflict, skips=ledger.skips, note=ledger.skip)
         self._execution = Execution(session, self._replay)
         self._passes = passes
         self._retry = retry

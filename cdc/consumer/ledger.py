@@ -63,7 +63,7 @@ class Ledger:
         self._resource = resource
         self._passes = passes
         self._renaming = renaming
-        self._skips = skips
+        self.skips = skips
         self.applied = 0
         self.left_out = 0
 
@@ -77,20 +77,17 @@ class Ledger:
             if reason is None:
                 return self._settle(self._renaming.statement(record))
         except Unapplicable as error:
-            note = self.skip(record, error)
-            if note is None:
+            if not self.skips.allow(record):
                 raise
-            return note
+            return self.skip(record, error)
         self.left_out += 1
         event(_LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query))
         return Statement(ledger_table.settle(record, state="not applied", note=reason).encode())
 
-    def skip(self, record: Record, error: Unapplicable) -> Statement | None:
-        """The note that the follower does without a record; None where it may not."""
-        if not self._skips.allow(record):
-            return None
+    def skip(self, record: Record, error: Unapplicable) -> Statement:
+        """The note that the follower does without a record."""
         shown = record.query[:_SHOWN] or f"{record.operation}, {len(record.rows)} rows of {record.uri}"
-        self._skips.used.add(record.sequence)
+        self.skips.used.add(record.sequence)
         event(
             _LOG, "record skipped", level=logging.WARNING, sequence=record.sequence, position=record.position,
             what=excerpt(shown), reason=error.what,

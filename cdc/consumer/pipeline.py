@@ -53,7 +53,8 @@ def run(
         checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)
         others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
         preflight.check_topics(checkpoint, topic, others)
-        skips.check_start(checkpoint.sequence, following=activity.following())
+        if skips:
+            skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
 
         retry.success()

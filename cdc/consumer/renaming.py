@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from cdc.consumer.assembler import Located
-from cdc.consumer.refusals import place
+from cdc.consumer.refusals import Unapplicable, place
 from cdc.consumer.renamed_sql import means, rewritten
 from cdc.errors import UserError
+from cdc.excerpt import excerpt
 from cdc.record import Record, Uri
 from cdc.renames import Renames
 
@@ -48,21 +49,24 @@ class Renaming:
     def statement(self, record: Record) -> Record:
         """A Query record that is replicated, with the follower's names in text and context; ``affects`` stays.
 
-        Raises Unapplicable where it can't be proven which of its words are databases, UserError where it is about a
-        database whose name another one gets.
+        Raises Unapplicable where it can't be proven which of its words are databases, or where one of them is a
+        database whose name another one gets; UserError where it changes such a database.
         """
         for name in self._renames.taken:
-            if means(record, name) or self._affects(record, name):
+            if _affects(record, name):
                 raise self._taken(record, name)
+            if means(record, name):
+                raise Unapplicable(
+                    f"a statement is about the leader's {name}, which is another database on the follower: "
+                    f"{excerpt(record.query)}",
+                    record=record,
+                    hint="give that database a new name too",
+                )
         context = dict(record.context or {})
         database = context.get("database", "")
         # In no database rather than in another one: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(record, query=rewritten(record, self._renames), context=context)
-
-    def _affects(self, record: Record, database: str) -> bool:
-        ends = [affect[end] for affect in record.affects for end in ("uri", "to") if end in affect]
-        return any(Uri.parse(uri).database == database for uri in ends)
 
     def _taken(self, record: Record, database: str) -> UserError:
         return UserError(
@@ -71,3 +75,8 @@ class Renaming:
             where=place(record),
             hint="leave one of them out in the consumer's [filters], or rename it too",
         )
+
+
+def _affects(record: Record, database: str) -> bool:
+    ends = [affect[end] for affect in record.affects for end in ("uri", "to") if end in affect]
+    return any(Uri.parse(uri).database == database for uri in ends)

@@ -16,6 +16,7 @@ from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.refusals import Unapplicable, unreadable
 from cdc.consumer.session import LAX, STRICT, Refused, Session
 from cdc.consumer.shape import KeyPart
+from cdc.consumer.skips import Skips
 from cdc.consumer.statements import Statement, delete_exact, packets, session_flags, single
 from cdc.consumer.tables import Tables
 from cdc.errors import PromiseError
@@ -36,7 +37,7 @@ _ABOUT_LITERALS = frozenset({1300, 1287})
 class Replay:
     """Applies steps row by row in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    ``skip(record, error)`` gives the note that the follower does without a record, or None where it may not.
+    ``skips`` says which records the follower may do without; ``note(record, error)`` gives the note of one.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class Replay:
         tables: Tables,
         *,
         on_conflict: str,
-        skip: Callable[[Record, Unapplicable], Statement | None],
+        skips: Skips,
+        note: Callable[[Record, Unapplicable], Statement],
     ) -> None:
         self._session = session
         self._tables = tables
         self._on_conflict = on_conflict
-        self._skip = skip
+        self._skips = skips
+        self._note_skip = note
         self.conflicts = 0
 
     def apply(self, steps: list[Step]) -> None:
@@ -58,6 +61,7 @@ class Replay:
         # Somebody may have altered the tables since they were asked for.
         self._tables.forget()
         for step in steps:
+            self._run(session_flags(step.record.flags))
             for _, changes in groupby(step.changes, key=lambda change: change.record.sequence):
                 self._record(list(changes))
         self._run(session_flags(0))
@@ -65,16 +69,18 @@ class Replay:
     def _record(self, changes: list[Change]) -> None:
         """Apply the rows of one record, or none of them where the follower may do without it."""
         record = changes[0].record
-        # Its own transaction may have other records, which stay applied.
-        self._session.run([b"SAVEPOINT record", session_flags(record.flags).sql])
+        may_skip = self._skips.allow(record)
+        if may_skip:
+            # Other records of the leader's transaction stay applied.
+            self._session.run([b"SAVEPOINT record"])
         try:
             for change in changes:
                 self._change(change)
         except Unapplicable as error:
-            note = self._skip(record, error)
-            if note is None:
+            if not may_skip:
                 raise
-            self._session.run([b"ROLLBACK TO SAVEPOINT record", STRICT, note.sql])
+            note = self._note_skip(record, error)
+            self._session.run([b"ROLLBACK TO SAVEPOINT record", STRICT, session_flags(record.flags).sql, note.sql])
 
     def _change(self, change: Change) -> None:
         try:
@@ -98,9 +104,9 @@ class Replay:
             self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
-        self._note(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
+        self._settled(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
 
-    def _note(self, conflict: Conflict) -> None:
+    def _settled(self, conflict: Conflict) -> None:
         record = conflict.record
         fields = {
             "uri": record.uri,

@@ -20,6 +20,9 @@ class Skips:
         self._asked = frozenset(sequences)
         self.used: set[int] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._asked)
+
     def allow(self, record: Record) -> bool:
         """Whether the follower may do without the record."""
         return record.sequence in self._asked

@@ -11,7 +11,7 @@ from typing import Any
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.literals import quoted
-from cdc.consumer.session import Denied, Interrupted, Refused, Session, lock_name
+from cdc.consumer.session import Interrupted, Refused, Session, lock_name
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Database
@@ -19,7 +19,7 @@ from cdc.profile import Database
 __all__ = ["Applied", "Entry", "Settled", "Status", "look"]
 
 _NEWEST = 10
-# Of the objects that a follower does not have, a statement may also drop what others made.
+# A database that is dropped takes its triggers and events along.
 _OF_OBJECTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
 _ENTRY = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 _ON_ITS_OWN = ("Trigger", "Event")
@@ -92,7 +92,7 @@ def look(follower: Database, *, resource: str) -> Status:
         with Session(follower) as session:
             session.connect()
             return _look(session, resource)
-    except (Denied, Interrupted, Refused) as error:
+    except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower cannot be asked: {error}",
             where=f"{follower} (profile table database)",
@@ -104,6 +104,7 @@ def _look(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
     # All rows as of one moment, beside a consumer that goes on.
     session.run([
+        b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ])  # fmt: skip

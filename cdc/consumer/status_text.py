@@ -10,10 +10,6 @@ from cdc.excerpt import excerpt
 
 __all__ = ["lines"]
 
-_PROMOTION = (
-    "The leader has these triggers and events, the follower has not: their effects come as rows.",
-    "A promotion creates them in this order, once the consumer has stopped (with the mysql client):",
-)
 _ACCOUNTS = (
     "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
 )
@@ -89,8 +85,8 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
     if not entries:
         yield _line("not here", "no triggers or events of the leader")
         return
-    yield _line("not here", _PROMOTION[0])
-    yield f"  {_PROMOTION[1]}"
+    yield _line("not here", "The leader has these triggers and events, whose effects come as rows. A promotion creates")
+    yield "  them in this order, once the consumer has stopped (with the mysql client):"
     yield "DELIMITER ;;"
     for entry in entries:
         database = entry.context.get("database")

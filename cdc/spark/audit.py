@@ -33,6 +33,7 @@ from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import under_leaders_names
 from cdc.spark.report import Audit, Topic, terminal, write
+from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, statements, survey
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
@@ -105,6 +106,7 @@ def judge(
         reasons=doubts(profiles, contents, mark, sound),
         foreign_writes=mark.foreign,
         foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
+        skipped=skipped(records, resource=resource, limit=_LISTED),
         breaks=sound.examples,
     )
     if audit.reasons or mark.sequence is None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from cdc.excerpt import excerpt
 from cdc.spark.lag import Lag
 from cdc.spark.report import Audit, row_text
 
@@ -36,6 +37,7 @@ def page(audit: Audit) -> str:
         _section("Tables", _tables(audit)),
         _section(f"Drifted rows: {audit.drifted_rows}", _drifted(audit)),
         _section(f"Foreign writes: {audit.foreign_writes}", _foreign(audit)),
+        _section("Skipped on the follower by an operator", _skipped(audit)),
         _section("Stream breaks", _breaks(audit)),
         _section("Before images that do not continue their row", _discontinued(audit)),
         _section("Apply lag", _lag(audit.lag) if audit.lag else ""),
@@ -106,6 +108,10 @@ def _foreign(audit: Audit) -> str:
         (f"{w.file}:{w.position}", w.transaction, ", ".join(w.tables), w.rows, w.statement or "") for w in audit.foreign
     ]
     return _table(head, rows)
+
+
+def _skipped(audit: Audit) -> str:
+    return _table(("sequence", "what", "why"), [(s.sequence, excerpt(s.statement), s.note) for s in audit.skipped])
 
 
 def _breaks(audit: Audit) -> str:

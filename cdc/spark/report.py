@@ -15,6 +15,7 @@ report.json holds the fields of ``Audit``, those of the dataclasses in them, and
                      follower_last, foreign}]; images map columns to values as JSON text, NULLs left out
     foreign_writes   how many follower transactions did not come through the consumer; foreign holds the first 100
     foreign          [{transaction, file, position, ts_us, tables, rows, statement}]
+    skipped          [{sequence, statement, note}]: the first 100 records that an operator let the follower do without
     breaks           [{side, kind, partition, offset, detail}], the first 20 of each kind and side; topic/partition
     discontinuities  {leader, follower}: before images that do not continue their row; discontinued holds some of them
     discontinued     [{side, database, table, identity, times, last}]
@@ -30,10 +31,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cdc.excerpt import excerpt
 from cdc.spark.drift import Discontinuity, DriftedRow, Table
 from cdc.spark.folder import HTML, JSON, PARQUET
 from cdc.spark.integrity import Break
 from cdc.spark.lag import Lag
+from cdc.spark.skipped import Skip
 from cdc.spark.watermark import ForeignWrite
 from cdc.values import display
 
@@ -69,6 +72,7 @@ class Audit:
     drifted: list[DriftedRow] = field(default_factory=list)
     foreign_writes: int = 0
     foreign: list[ForeignWrite] = field(default_factory=list)
+    skipped: list[Skip] = field(default_factory=list)
     breaks: list[Break] = field(default_factory=list)
     discontinuities: dict[str, int] = field(default_factory=dict)
     discontinued: list[Discontinuity] = field(default_factory=list)
@@ -115,6 +119,9 @@ def terminal(audit: Audit) -> Iterator[str]:
     yield from _tables(audit.tables)
     yield from _drifted(audit)
     yield from _foreign(audit)
+    for each in audit.skipped[:_SHOWN]:
+        what = f"{excerpt(each.statement)} ({each.note})"
+        yield f"skipped on the follower by an operator: sequence {each.sequence}: {what}"
     if audit.discontinuities and any(audit.discontinuities.values()):
         counts = ", ".join(f"{count} on the {side}" for side, count in audit.discontinuities.items() if count)
         yield f"before images that do not continue their row: {counts}"

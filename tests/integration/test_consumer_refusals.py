@@ -128,6 +128,27 @@ def test_a_topic_made_anew(stage: Stage, kafka: Kafka) -> None:
     assert "RESET BINARY LOGS AND GTIDS" in line
 
 
+def test_the_way_out_of_a_topic_made_anew(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    server = mysql_server(server_id=11)
+    stage = Stage.make(tmp_path, server, kafka, name="made_anew")
+    stage.create_table("t", "(i INT)")
+    stage.apply()
+    admin = kafka.admin()
+    admin.delete_topics([stage.name])[stage.name].result(30)
+    until(lambda: stage.name not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    again = Stage.make(tmp_path, server, kafka, name=stage.name)
+    again.create_table("other", "(i INT)")
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in (f"DROP DATABASE {stage.name}", "DROP DATABASE cdc"):
+            cursor.execute(statement)
+        assert "has executed" in refusal(stage.profile)
+        assert "RESET BINARY LOGS AND GTIDS" in refusal(stage.profile)
+        for statement in ("DROP DATABASE cdc", "RESET BINARY LOGS AND GTIDS"):
+            cursor.execute(statement)
+    again.apply()
+    assert again.execute("SHOW TABLES") == [("other",)]
+
+
 def test_retention_has_cut_what_is_needed(stage: Stage, kafka: Kafka) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.apply()

@@ -5,6 +5,8 @@ import json
 import pytest
 
 from cdc.filters import Filters
+from cdc.spark.page import page
+from cdc.spark.report import terminal
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, both, checkpoint, follower_stream, query, tutorial
 
@@ -32,6 +34,28 @@ def test_faithful_copy(judged: Judge) -> None:
     assert audit.foreign_writes == 0
     assert audit.lag is not None
     assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
+
+
+def test_what_an_operator_skipped_is_told(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.add((7, "long")))
+    columns = ["resource", "sequence", "state", "statement", "note"]
+    texts = [{"String": "Add, 1 rows of …"}, {"String": "too long"}]
+    for resource, state, *more in (
+        ("mysql-srv1", "skipped", checkpoint(3, 4)),
+        ("mysql-srv1", "done"),
+        ("another", "skipped"),
+    ):
+        image = [{"String": resource}, {"SignedInteger": 4}, {"Enum": state}, *texts]
+        ledger = {"path": "cdc/ledger", "columns": columns, "operation": {"Add": {"rows": [{"cols": image}]}}}
+        follower.transaction(ledger, *more)
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.drifted_rows, audit.foreign_writes) == ("drift", 1, 0)
+    (skip,) = audit.skipped
+    assert (skip.sequence, skip.statement, skip.note) == (4, "Add, 1 rows of …", "too long")
+    line = "skipped on the follower by an operator: sequence 4: Add, 1 rows of … (too long)"
+    assert line in list(terminal(audit))
+    assert "too long" in page(audit)
 
 
 def test_rows_in_flight_are_no_drift(judged: Judge) -> None:

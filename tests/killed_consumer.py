@@ -1,0 +1,81 @@
+"""cdc-consumer, killed by itself at a named point: ``python -m tests.killed_consumer PROFILE POINT SEQUENCE``.
+
+The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from cdc.consumer import __main__ as program
+from cdc.consumer import ledger, pipeline
+from cdc.consumer.session import Session
+
+POINTS = (
+    "before the intent", "after the intent", "before the statement", "in the statement", "after the statement",
+    "before the commit", "after the commit",
+)  # fmt: skip
+
+
+class Killed(Session):
+    """A session that dies at ``point`` of the record ``sequence``."""
+
+    point = ""
+    sequence = -1
+    reached = False
+
+    def _pass(self, point: str) -> None:
+        if point == self.point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Applying(Killed):
+    """The session with the rows, the ledger and the checkpoint."""
+
+    sent = ""
+
+    def send(self, packet: Sequence[bytes]) -> None:
+        """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
+        text = b";".join(packet)
+        self.sent = ""
+        if f"VALUES ({self.sequence}, NOW(6)".encode() in text:
+            self.sent = "the intent"
+        elif self.reached and b"COMMIT" in packet:
+            self.sent = "the commit"
+        self._pass(f"before {self.sent}")
+        super().send(packet)
+        self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
+
+    def receive(self) -> list[int]:
+        """Hear what has become of the packet."""
+        counts = super().receive()
+        self._pass(f"after {self.sent}")
+        return counts
+
+
+class Executing(Killed):
+    """The session of one statement; the one after SET gtid_next is it."""
+
+    def run(self, packet: Sequence[bytes]) -> list[int]:
+        """Run a packet."""
+        if not self.reached:
+            self.reached = packet[-1].endswith(f":{self.sequence + 1}'".encode())
+            return super().run(packet)
+        self._pass("before the statement")
+        if self.point == "in the statement":
+            # Sent, and nobody is there any more to hear how it ends.
+            self.send(packet)
+        self._pass("in the statement")
+        counts = super().run(packet)
+        self._pass("after the statement")
+        return counts
+
+
+if __name__ == "__main__":
+    _, profile, Killed.point, sequence = sys.argv
+    Killed.sequence = int(sequence)
+    pipeline.Session = Applying  # type: ignore[misc]
+    ledger.Session = Executing  # type: ignore[misc]
+    sys.argv = ["cdc-consumer", profile, "--until-current"]
+    sys.exit(program.main())

@@ -1,0 +1,57 @@
+"""A follower's status in words."""
+
+from datetime import UTC, datetime
+
+from cdc.consumer.checkpoint import Partition
+from cdc.consumer.status import Applied, Entry, Settled, Status
+from cdc.consumer.status_text import lines
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
+APPLIED = Applied(
+    sequence=7, topic="topic", topic_id="id", offsets={Partition("topic", 0, "id"): 12}, position="binlog.000003:1007",
+    transaction="gtid:8", ts_us=0, at=AT,
+)  # fmt: skip
+
+
+def shown(status: Status, *, following: int | None = 8) -> list[str]:
+    return list(lines(status, follower="user@host:3306", resource="leader", following=following))
+
+
+def test_a_follower_in_trouble() -> None:
+    refused = Entry(8, "intent", "ALTER TABLE t ADD b INT DEFAULT 'secret'", "", AT)
+    skipped = Entry(5, "skipped", "Add, 2 rows of flv://leader/d/t", "Data too long", AT)
+    conflict = Settled(12, 6, "flv://leader/d/t", "Add", "id=1", "Duplicate entry", "id=2", AT)
+    found = shown(
+        Status(
+            4711, APPLIED, states={"skipped": 1, "done": 6, "intent": 1}, newest=(refused, skipped), open=(refused,),
+            skipped=(skipped,), conflicts=(conflict,),
+        ),
+        following=20,
+    )  # fmt: skip
+    assert "consumer     at work, connection 4711" in found
+    assert "checkpoint   sequence 7, applied 2026-01-02 03:04:05 UTC" in found
+    assert any(line.startswith("lag          12 records, at most ") for line in found)
+    assert "ledger       6 done, 1 intent, 1 skipped" in found
+    entries = [line for line in found if line.startswith(("  5 ", "  8 "))]
+    # The ledger's rows are in the order in which they came; then those that are open, and those that were skipped.
+    assert [line.split()[0] for line in entries] == ["5", "8", "8", "5"]
+    assert "  8  2026-01-02 03:04:05  intent: ALTER TABLE t ADD b INT DEFAULT …" in found
+    assert "conflicts    12" in found
+    assert "  6  2026-01-02 03:04:05  Add of id=1 in flv://leader/d/t: Duplicate entry; removed id=2" in found
+
+
+def test_a_follower_that_is_up_to_date() -> None:
+    found = shown(Status(None, APPLIED, states={"done": 8}))
+    assert "consumer     not running" in found
+    assert "lag          0 records" in found
+    assert not [line for line in found if line.startswith(("open intents", "skipped"))]
+
+
+def test_what_a_promotion_creates_is_a_script() -> None:
+    trigger = Entry(
+        3, "not applied", "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW BEGIN SET NEW.i = 5; END", "", AT,
+        {"database": "my db", "sql_mode": "ANSI_QUOTES"},
+    )  # fmt: skip
+    found = shown(Status(None, APPLIED, missing=(trigger,)))
+    script = found[found.index("DELIMITER ;;") : found.index("DELIMITER ;") + 1]
+    assert script[1:-1] == ["USE `my db`;;", "SET sql_mode = 'ANSI_QUOTES';;", f"{trigger.statement};;"]
