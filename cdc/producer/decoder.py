@@ -97,11 +97,14 @@ class Decoder:
                 elif _BEGUN.match(kinds, at) and sum(len(each[1]) for each in flat(events[at:])) < _MOST_BEGUN:
                     begun = events[at:]
                     break
-                try:
-                    yield from self._event(event)
-                except _BROKEN as error:
-                    raise _unreadable(event, error) from None
+                yield from self._alone(event)
                 at += 1
+
+    def _alone(self, event: RawEvent) -> Iterator[Change]:
+        try:
+            yield from self._event(event)
+        except _BROKEN as error:
+            raise _unreadable(event, error) from None
 
     def _single(self, single: Single) -> Whole | None:
         """The transaction of ``single``; None where its table is new, something else is open, or it can't be read:

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.events import RawEvent, flat
+from cdc.producer.events import RawEvent, Single, flat
+from cdc.producer.packets import Packets
 from cdc.producer.payload import is_small, payload
 
 FOUR_GIB = 1 << 32
@@ -128,6 +129,47 @@ def test_a_large_compressed_transaction_needs_room_on_disk(monkeypatch: pytest.M
     data = event(40, random.Random(1).randbytes(17_000_000), end=100_000_000)
     with pytest.raises(UserError, match=r"no room for a compressed transaction.*/dev/null/nowhere.*TMPDIR"):
         received(*in_parts(data))
+
+
+def transaction(bodies: list[bytes], *, start: int) -> list[tuple[bytes, int]]:
+    """The events of a transaction of one rows event, each with its end: GTID, BEGIN, table map, rows, Xid."""
+    events, end = [], start
+    for kind, body in zip((33, 2, 19, 30, 16), bodies, strict=True):
+        end += 19 + len(body) + 4
+        events.append((event(kind, body, end=end), end))
+    return events
+
+
+BODIES = st.tuples(*[st.binary(min_size=1, max_size=50)] * 4, st.binary(min_size=8, max_size=8)).map(list)
+
+
+@given(st.lists(BODIES, min_size=1, max_size=4), st.integers(4, 1 << 33), st.data())
+def test_transactions_cut_in_one_go_have_the_events_of_those_that_are_not(
+    transactions: list[list[bytes]], start: int, data: st.DataObject
+) -> None:
+    wanted: list[tuple[bytes, int]] = []
+    for bodies in transactions:
+        wanted += transaction(bodies, start=wanted[-1][1] if wanted else start)
+    wire = opening(file="binlog.000001", offset=start) + b"".join(packet(each) for each, _ in wanted)
+    at = data.draw(st.integers(1, len(wire) - 1))
+    for parts in ([wire], [wire[:at], wire[at:]]):
+        found = received(*parts)[2:]
+        assert [(each.type, each.data, each.offset, each.end) for each in found] == [
+            (each[4], each, end - len(each) - 4, end) for each, end in wanted
+        ]
+    events, rest = Packets(name="leader").cut(wire)
+    singles = sum(isinstance(each, Single) for each in events)
+    # Only the one in which the position's low 32 bits start anew is cut event by event.
+    assert singles >= len(transactions) - 1
+    assert rest == b""
+
+
+@pytest.mark.parametrize("bad", range(5))
+def test_a_wrong_checksum_in_a_transaction_that_is_cut_in_one_go(bad: int) -> None:
+    packets = [bytearray(packet(each)) for each, _ in transaction([b"abcdefgh"] * 5, start=4)]
+    packets[bad][-6] ^= 1
+    with pytest.raises(PromiseError, match="checksum is wrong"):
+        received(opening(file="binlog.000001", offset=4) + b"".join(packets))
 
 
 @pytest.mark.parametrize("kind", [2, 15, 16, 41])
