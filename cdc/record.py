@@ -1,7 +1,9 @@
 """The record: one Kafka message, one Query or one rows event of the leader, as JSON (DESIGN.md, "The record")."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any, NamedTuple, Self
 
 import orjson
@@ -99,17 +101,20 @@ def is_event(text: bytes) -> bool:
 
 
 def _rows(operation: str, rows: list[dict[str, Any]], *, width: int) -> tuple[Row, ...]:
-    images = [_row(operation, row) for row in rows]
-    for row in images:
-        for image in row:
-            if image is not None and len(image) != width:
-                raise ValueError(f"a row of {len(image)} values for {width} columns")
-    return tuple(images)
-
-
-def _row(operation: str, row: dict[str, Any]) -> Row:
+    before: Iterable[list[Value] | None] = repeat(None)
+    after: Iterable[list[Value] | None] = repeat(None)
     if operation == "Add":
-        return Row(None, row["cols"])
-    if operation == "Delete":
-        return Row(row["cols"], None)
-    return Row(row["before_cols"], row["after_cols"])
+        after = _images(rows, "cols", width)
+    elif operation == "Delete":
+        before = _images(rows, "cols", width)
+    else:
+        before, after = _images(rows, "before_cols", width), _images(rows, "after_cols", width)
+    return tuple(map(Row, before, after))
+
+
+def _images(rows: list[dict[str, Any]], name: str, width: int) -> list[list[Value]]:
+    images = [row[name] for row in rows]
+    for size in map(len, images):
+        if size != width:
+            raise ValueError(f"a row of {size} values for {width} columns")
+    return images

@@ -46,22 +46,20 @@ class Batch:
         return sum(len(record.rows) for record in self.records)
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     """One leader transaction, or a part of it: its records in order and the offsets that follow what there was of it.
 
-    ``size`` is that of the records in their topics, in bytes.
+    ``rows`` counts those of the records, ``statement`` says whether a Query is among them, ``size`` is that of the
+    records in their topics, in bytes.
     """
 
     records: list[Record]
     offsets: dict[Partition, int]
+    rows: int
+    statement: bool
     begins: bool = True
     ends: bool = True
     size: int = 0
-
-    @property
-    def rows(self) -> int:
-        return sum(len(record.rows) for record in self.records)
 
 
 def assemble(
@@ -75,7 +73,8 @@ def assemble(
     """
     records: list[Record] = []
     offsets: dict[Partition, int] = {}
-    total, previous, begins = 0, None, True
+    total, rows, statement, begins = 0, 0, False, True
+    previous: Record | None = None
     for item in located:
         if item is None:
             yield None
@@ -92,12 +91,15 @@ def assemble(
         records.append(record)
         offsets[item.partition] = item.offset + 1
         total += item.size
+        rows += len(record.rows)
+        statement = statement or record.operation == "Query"
         previous = None if record.last else record
-        if record.last or total >= size:
-            yield Transaction(records, dict(offsets), begins, record.last, total)
-            records, total, begins = [], 0, record.last
-            if record.last:
-                offsets = {}
+        if record.last:
+            yield Transaction(records, offsets, rows, statement, begins, True, total)
+            records, offsets, total, rows, statement, begins = [], {}, 0, 0, False, True
+        elif total >= size:
+            yield Transaction(records, dict(offsets), rows, statement, begins, False, total)
+            records, total, rows, statement, begins = [], 0, 0, False, False
 
 
 def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
@@ -127,11 +129,7 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
 
 
 def _can_wait(transaction: Transaction) -> bool:
-    return transaction.begins and transaction.ends and not _has_statement(transaction)
-
-
-def _has_statement(transaction: Transaction) -> bool:
-    return any(record.operation == "Query" for record in transaction.records)
+    return transaction.begins and transaction.ends and not transaction.statement
 
 
 def _joined(transactions: list[Transaction]) -> Batch:
@@ -143,7 +141,7 @@ def _joined(transactions: list[Transaction]) -> Batch:
 def _alone(transaction: Transaction) -> Batch:
     records, last = transaction.records, transaction.records[-1]
     statement = None
-    if _has_statement(transaction):
+    if transaction.statement:
         statement, *records = records
         if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
             raise PromiseError(

@@ -24,7 +24,9 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 _COMMIT_SECONDS = 1.0
-_AHEAD_KB = 16_000  # fetched ahead; librdkafka's own 64 MB would be more than all the rest takes
+# Fetched ahead: librdkafka's own 64 MB would be more than all the rest takes, and the second that it rests when so much
+# is there would keep the follower waiting.
+_FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
 _LOOK_SECONDS = 1.0
 _NO_TOPIC = frozenset({
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
@@ -62,19 +64,17 @@ class KafkaReader:
         # librdkafka's own log is for its developers; what matters comes as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # Ours come last: the promises rest on them.
-        settings = (
-            {"queued.max.messages.kbytes": _AHEAD_KB}
-            | self._connection
-            | {
-                "group.id": group,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "enable.partition.eof": True,
-                "error_cb": self._on_error,
-            }
-        )
+        settings = {
+            **_FETCH,
+            **self._connection,
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "error_cb": self._on_error,
+        }
         try:
             self._consumer = Consumer(settings, logger=logging.getLogger("cdc.consumer.kafka"))
         except KafkaException as error:

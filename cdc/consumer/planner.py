@@ -106,6 +106,13 @@ def _is_net(records: Sequence[Record], shape: Shape) -> bool:
 def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
     """The net effects in one table; in order where its records contradict one another."""
     first = records[0]
+    flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
+    if first.operation != "Update" and all(record.operation == first.operation for record in records):
+        # Rows that only come, or only go, are their own net effect.
+        changes = [Change(record, row) for record in records for row in record.rows]
+        if changes:
+            yield Step(first.operation, changes, flags)
+        return
     effects = _effects(records, _identity(first))
     if effects is None:
         yield from in_order(records)
@@ -129,7 +136,6 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
             kinds["Upsert"].append(Change(record, Row(before, after)))
-    flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
     for kind, changes in kinds.items():
         if changes:
             yield Step(kind, changes, flags)

@@ -217,11 +217,15 @@ def _chunks(
 
     A subquery counts for more bytes than it has.
     """
+    everything = [text(change) for change in changes]
+    whole = sum(map(len, everything)) + between * len(everything)
+    if len(everything) <= count and whole < size and not any(_SUBQUERY in content for content in everything):
+        yield list(changes), everything
+        return
     run: list[Change] = []
     texts: list[bytes] = []
     total = 0
-    for change in changes:
-        content = text(change)
+    for change, content in zip(changes, everything, strict=True):
         length = len(content) + _SUBQUERY_BYTES * content.count(_SUBQUERY)
         if texts and (total + length >= size or len(texts) >= count):
             yield run, texts
