@@ -49,6 +49,7 @@ class TailedTopics:
         end_of_log = end_offsets(properties, [self._log])[self._log]
         consumer.assign([TopicPartition(*self._log, end_of_log)])
         newest = newest_commits(properties, names.commits)
+        self._next_sequence = newest.next_sequence if newest else 0
         self._assign(newest.partitions if newest else (), last=last)
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
@@ -62,6 +63,8 @@ class TailedTopics:
         if not self._behind and not self.at_end:
             self.at_end = True
             yield from deque(self._merge.rest(), maxlen=self._last)
+            # Where retention has left no record, those to come have no number 0 before them.
+            self._merge.next_number = max(self._merge.next_number, self._next_sequence)
         if self._last is None or self.at_end:
             yield from self._balanced()
 

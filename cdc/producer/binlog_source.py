@@ -100,9 +100,9 @@ class BinlogSource:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._packets.close()
         self._socket.close()
         self._reader.close()
+        self._packets.close()
 
     def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | Single]]:
         """Events without their checksums, as many as have arrived; none whenever the leader has nothing more for now.
@@ -115,6 +115,8 @@ class BinlogSource:
             if self._receive():
                 events, self._data = self._packets.cut(self._data)
                 yield events
+                if self._packets.fault:
+                    raise self._packets.fault
             else:
                 yield []
                 self._wait(stop)

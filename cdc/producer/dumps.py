@@ -86,7 +86,8 @@ def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> It
                 yield event
             elif inside and event.type == et.XA_PREPARE:
                 return
-        if time.monotonic() > give_up:
+        # Once it is found it takes as long as Kafka takes.
+        if not inside and time.monotonic() > give_up:
             raise PromiseError(
                 f"the prepared XA transaction {place.gtid or ''} is not in the leader's log any more",
                 where=f"{place.file}:{place.offset}",

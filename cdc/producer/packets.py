@@ -50,6 +50,7 @@ class Packets:
         self._file = ""
         self._end = 0
         self._checksum: int | None = None
+        self.fault: CdcError | None = None
 
     def cut(self, data: bytes) -> tuple[list[RawEvent | Single], bytes]:
         """The events of the packets in ``data``, without their checksums, and what is left: part of a packet.
@@ -58,7 +59,8 @@ class Packets:
         header, a checksum, a position that grows. All others take the way through ``_event``. Of the smallest
         transactions, which most are, all five events are cut at once.
 
-        Raises PromiseError for an event that was damaged, Disconnected and UserError for the leader's own words.
+        Raises PromiseError for an event that was damaged, Disconnected and UserError for the leader's own words. Where
+        sound events came before, they are returned, and ``fault`` is what follows them.
         """
         events: list[RawEvent | Single] = []
         at, arrived = 0, len(data)
@@ -81,7 +83,13 @@ class Packets:
                     at, last = after, end
                     continue
             self._end = last
-            event = self._ended(data[at + 4 : after])
+            try:
+                event = self._ended(data[at + 4 : after])
+            except CdcError as error:
+                if not events:
+                    raise
+                self.fault = error
+                return events, b""
             at = after
             if event is not None:
                 events.append(event)
@@ -166,11 +174,13 @@ class Packets:
         try:
             following = ev.rotate(event)
         except UnicodeDecodeError:
+            following = None
+        if following is None or not _FILE.fullmatch(ev.rotate_name(event.data)):
             raise PromiseError(
                 "a rotation names no file: the leader's binlog is damaged",
                 where=f"after {self._file}:{self._end}",
                 hint=_DAMAGED_HINT,
-            ) from None
+            )
         self._file, self._end = following.file, following.offset
 
     def _end_of(self, kind: int, header: ev.Header) -> int:

@@ -7,6 +7,7 @@ before its checksum, which comes last, is known to be right.
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from typing import BinaryIO
 from zlib import crc32
 
@@ -29,14 +30,17 @@ class Spool:
         self.size = 0
         self._sum = 0
         with _room():
-            self._file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  whoever reads it closes it
+            # Without a buffer, whose rest would be written when it is closed, after the disk is full.
+            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  whoever reads it closes it
 
     def write(self, part: bytes | memoryview) -> None:
         """Add what follows."""
         self._sum = crc32(part, self._sum)
         self.size += len(part)
+        rest = memoryview(part)
         with _room():
-            self._file.write(part)
+            while rest:
+                rest = rest[self._file.write(rest) :]
 
     def end(self, *, checksum_bytes: int) -> bool:
         """The event is whole: leave its checksum out. Returns whether it was right, where there is one."""
@@ -48,7 +52,7 @@ class Spool:
     def open(self) -> BinaryIO:
         """The event, to be read once: when the file is closed, it is gone."""
         self._file.seek(0)
-        return self._file
+        return BufferedReader(self._file)
 
     def close(self) -> None:
         """Nobody will read it."""

@@ -38,8 +38,8 @@ class Stream:
     ) -> None:
         """Until ``chunks`` end, or everything before ``target`` is through.
 
-        Raises PromiseError, Disconnected; then, too, the transactions that are through have been committed, as far as
-        the servers are there.
+        Raises PromiseError; then, too, the transactions that are through have been committed, as far as the brokers are
+        there. Raises Disconnected; what has not been committed is read again.
         """
         with self._whole_transactions_out():
             for change in self._decoder.decode(chunks):

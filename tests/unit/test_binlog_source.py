@@ -1,6 +1,8 @@
 """Packets to events: positions beyond 4 GiB, packets in parts, files without checksums."""
 
 import random
+import resource
+import signal
 import socket
 import struct
 import tempfile
@@ -131,6 +133,19 @@ def test_a_large_compressed_transaction_needs_room_on_disk(monkeypatch: pytest.M
         received(*in_parts(data))
 
 
+def test_a_disk_that_is_full_is_told_when_its_last_bytes_do_not_fit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    data = event(40, random.Random(1).randbytes(16_777_215 + 3000), end=100_000_000)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16_777_215 + 1000, hard))
+    try:
+        with pytest.raises(UserError, match="no room for a compressed transaction"):
+            received(*in_parts(data))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+
+
 def transaction(bodies: list[bytes], *, start: int) -> list[tuple[bytes, int]]:
     """The events of a transaction of one rows event, each with its end: GTID, BEGIN, table map, rows, Xid."""
     events, end = [], start
@@ -162,6 +177,29 @@ def test_transactions_cut_in_one_go_have_the_events_of_those_that_are_not(
     # Only the one in which the position's low 32 bits start anew is cut event by event.
     assert singles >= len(transactions) - 1
     assert rest == b""
+
+
+def test_what_comes_before_a_damaged_event_is_sound_however_it_arrives() -> None:
+    packets = [bytearray(packet(each)) for each, _ in transaction([b"abcdefgh"] * 5, start=4)]
+    broken = [bytearray(packet(event(2, b"BEGIN", end=FOUR_GIB - 1)))]
+    broken[0][-6] ^= 1
+    here, there = socket.socketpair()
+    with here, there:
+        reader = SimpleNamespace(_stream_connection=SimpleNamespace(_sock=here), close=lambda: None)
+        source = BinlogSource(reader, name="leader", heartbeat_seconds=1)
+        there.sendall(opening(file="binlog.000001", offset=4) + b"".join([*packets, *broken]))
+        found: list[RawEvent] = []
+        with source, pytest.raises(PromiseError, match="checksum is wrong"):
+            for events in source.chunks(threading.Event()):
+                found += flat(events)
+    assert [each.type for each in found] == [4, 15, 33, 2, 19, 30, 16]
+
+
+@pytest.mark.parametrize("name", [b"binlog.00000x", b"", b"\xff\xfe.000001"])
+def test_a_rotation_in_a_file_without_checksums_that_names_no_file(name: bytes) -> None:
+    rotation = packet(event(4, (4).to_bytes(8, "little") + name, end=200), summed=False)
+    with pytest.raises(PromiseError, match=r"a rotation names no file.*after binlog\.000001:"):
+        received(opening(file="binlog.000001", offset=4, summed=False) + rotation)
 
 
 @pytest.mark.parametrize("bad", range(5))
