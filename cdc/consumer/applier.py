@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint, Partition
-from cdc.consumer.execution import Execution, Work
+from cdc.consumer.execution import FRONT_BYTES, Execution, Work
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.planner import plan
 from cdc.consumer.replay import Replay
@@ -149,11 +149,13 @@ class Applier:
             self._take()
         work = self._work(batch, records, begun=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
-        size = min(self._session.max_packet, PACKET_BYTES)
+        limit = self._session.max_packet - FRONT_BYTES
         rows = statements(
-            plan(records, shape=shapes.__getitem__), generated=lambda uri: shapes[uri].generated, size=size
+            plan(records, shape=shapes.__getitem__),
+            generated=lambda uri: shapes[uri].generated,
+            size=min(limit, PACKET_BYTES),
         )
-        self._execution.put(work, packets(chain(rows, work.tail), limit=self._session.max_packet))
+        self._execution.put(work, packets(chain(rows, work.tail), limit=limit))
         self._put += 1
         self._take()
 
@@ -179,7 +181,8 @@ class Applier:
             self._done.append(Applied(work.batch.last, work.batch.offsets, work.rows, seconds))
             self._forget()
         self._execution.committed.clear()
-        while len(self._todo) > 1 and not self._todo[0].ends:
+        # A part that is only sent is needed yet: until it is executed a lost connection can be made good from memory.
+        while self._execution.parts and len(self._todo) > 1 and not self._todo[0].ends:
             self._forget()
 
     def _forget(self) -> None:

@@ -20,10 +20,11 @@ from cdc.errors import PromiseError
 from cdc.record import Record
 from cdc.service import event
 
-__all__ = ["Execution", "Work", "moved"]
+__all__ = ["FRONT_BYTES", "Execution", "Work", "moved"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _PART = "part"
+FRONT_BYTES = 32  # at most so many are sent in front of a packet: a COMMIT or a savepoint
 _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
@@ -76,11 +77,13 @@ class Execution:
             self._session.run([_SAVEPOINT])
             self._one_by_one(work, error)
             return
-        self.settle()
         if sent is None:
-            # A part of a large transaction of which nothing passes the filters.
+            # A part of a large transaction of which nothing passes the filters. What is before it must not wait for a
+            # packet to go with: it may be long in coming, and must not be rolled back with it.
+            self.commit()
             self._is_executed(work)
             return
+        self.settle()
         try:
             self._send(sent, savepoint=not work.batch.begins)
             for packet in packets:

@@ -96,24 +96,35 @@ class KafkaReader:
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Those of the topics that there are. Raises UserError where the brokers can't be reached."""
-        found: dict[str, Topic] = {}
         try:
-            # Asked first, because it says at once that no broker is there.
-            self._consumer.list_topics(timeout=_ASK_SECONDS)
-            admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
-            for name, answer in admin.describe_topics(TopicCollection(list(names))).items() if names else ():
-                try:
-                    described = answer.result(_ASK_SECONDS)
-                    places = [(name, partition.id) for partition in described.partitions]
-                    begins, ends = begin_offsets(self._connection, places), end_offsets(self._connection, places)
-                except KafkaException as error:
-                    if error.args[0].code() not in _NO_TOPIC:
-                        raise
-                else:
-                    ranges = {place[1]: (begins[place], ends[place]) for place in places}
-                    found[name] = Topic(name, str(described.topic_id), ranges)
+            return self._described(names)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
+
+    def topics_now(self, names: Collection[str]) -> dict[str, Topic] | None:
+        """``topics``, or None where the brokers can't tell now."""
+        try:
+            return self._described(names) if names else {}
+        except KafkaException:
+            # As in ``written``.
+            return None
+
+    def _described(self, names: Collection[str]) -> dict[str, Topic]:
+        found: dict[str, Topic] = {}
+        # Asked first, because it says at once that no broker is there.
+        self._consumer.list_topics(timeout=_ASK_SECONDS)
+        admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
+        for name, answer in admin.describe_topics(TopicCollection(list(names))).items() if names else ():
+            try:
+                described = answer.result(_ASK_SECONDS)
+                places = [(name, partition.id) for partition in described.partitions]
+                begins, ends = begin_offsets(self._connection, places), end_offsets(self._connection, places)
+            except KafkaException as error:
+                if error.args[0].code() not in _NO_TOPIC:
+                    raise
+            else:
+                ranges = {place[1]: (begins[place], ends[place]) for place in places}
+                found[name] = Topic(name, str(described.topic_id), ranges)
         return found
 
     def commits(self, topic: str) -> Commits | None:

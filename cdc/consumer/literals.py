@@ -41,7 +41,7 @@ def equal(column: str, value: Value) -> str:
         return f"{name} IS NULL"
     if value == _EMPTY_MEMBER:
         return f"{name}='' AND {name}+0<>0"
-    mask = value.get("Set", 0)
+    mask = value.get("Set", 0) if isinstance(value, dict) else 0
     if isinstance(mask, int) and mask >= _SIGN:
         return f"{name}={mask - 2 * _SIGN}"
     return f"{name}={literal(value)}"

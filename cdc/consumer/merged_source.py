@@ -51,6 +51,9 @@ class MergedSource:
     ) -> dict[Partition, int]:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
+        # librdkafka would keep them paused, whatever is assigned.
+        if self._paused:
+            self._reader.resume(self._paused)
         self._read, self._paused, self._missing, self._waits_for = {}, set(), None, None
         self._partitions = {(place.topic, place.number): place for place in offsets}
         # From its end on: what it says up to here is asked for now, after that end was taken.
@@ -58,7 +61,7 @@ class MergedSource:
         self._reader.begin({**offsets, **end})
         newest = self._reader.commits(topic.name)
         if newest is not None:
-            self._discover(newest)
+            self._discover(newest, self._reader.topics(self._new(newest)))
         if until_current:
             self._until = newest.next_sequence if newest else 0
         return dict(offsets)
@@ -113,8 +116,12 @@ class MergedSource:
     def _look_further(self) -> None:
         """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""
         if self._entry:
-            newest, self._entry = Commits.parse(self._entry, where=f"topic {self._names.commits}"), b""
-            self._discover(newest)
+            newest = Commits.parse(self._entry, where=f"topic {self._names.commits}")
+            topics = self._reader.topics_now(self._new(newest))
+            if topics is None:
+                return
+            self._entry = b""
+            self._discover(newest, topics)
         sequence = self._merge.next_number
         if sequence >= self._out:
             return
@@ -133,12 +140,16 @@ class MergedSource:
         # more is it certain that a record is not there. In what is paused it cannot be (module merge).
         return all(self._read.get(place, 0) >= end for place, end in ends.items() if place not in self._paused)
 
-    def _discover(self, commits: Commits) -> None:
+    def _new(self, commits: Commits) -> set[str]:
+        """The topics with partitions that are not read yet."""
+        return {name for name, number in commits.partitions if (name, number) not in self._partitions}
+
+    def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
+        """Read what the commit log names for the first time; ``topics`` are those of it that there are."""
         self._out = commits.next_sequence
         new = [place for place in commits.partitions if place not in self._partitions]
         if not new:
             return
-        topics = self._reader.topics({name for name, _ in new})
         begins: dict[Partition, int] = {}
         for name, number in new:
             topic = topics.get(name)

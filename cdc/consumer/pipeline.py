@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, partial
 
 from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
@@ -70,15 +70,16 @@ def run(
             retry=retry,
             stop=stop,
         )
-        again = True
-        while again:
+        start = partial(source.start, topic, until_current=until_current)
+        begins = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
+        activity.begins(applier, ledger, offsets=begins)
+        while True:
             sequence = applier.checkpoint.sequence + 1
-            begins = source.start(topic, applier.checkpoint.offsets, sequence=sequence, until_current=until_current)
-            activity.begins(applier, ledger, offsets=begins)
             records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
             transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
-            todo = batches(transactions, rows=profile.consumer.batch_rows)
-            again = not _apply(todo, applier, source, activity, skips)
+            if _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips):
+                break
+            start(applier.checkpoint.offsets, sequence=applier.checkpoint.sequence + 1)
         transactions.check_end()
         if not stop.is_set():
             skips.check_end(applier.checkpoint.sequence)

@@ -113,7 +113,11 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
         if changes:
             yield Step(first.operation, changes, flags)
         return
-    effects = _effects(records, _identity(first))
+    try:
+        effects = _effects(records, _identity(first))
+    except (ValueError, AttributeError, TypeError):
+        # What is no value in a key is told when its literal is asked for.
+        effects = None
     if effects is None:
         yield from in_order(records)
         return

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc.consumer.assembler import MOST_BYTES
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
@@ -52,6 +53,24 @@ def test_every_follower_commit_carries_the_checkpoint(stage: Stage) -> None:
     assert 1 <= commits < 50
     # The checkpoint is the only row that is updated here, so each commit has one.
     assert events.count("Update_rows") == commits
+
+
+def test_a_connection_lost_in_the_first_part_of_a_large_transaction(stage: Stage) -> None:
+    path = stage.create_table("large", "(id INT PRIMARY KEY, t MEDIUMTEXT)")
+    stage.apply()
+    content = text("x" * (MOST_BYTES // 8))
+    records = [stage.topic.add(path, ["id", "t"], [number(n), content], key=["id"]) for n in range(20)]
+    stage.topic.send([stage.topic.add(path, ["id", "t"], [number(-1), text("")], key=["id"])], records)
+    # Somebody's lock holds the first part's last row up until the connection that waits for it is cut.
+    with stage.follower.root(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO large VALUES (7, 'of somebody else')")
+        with running("cdc-consumer", stage.profile, "--until-current") as process:
+            waiting = "SELECT id FROM information_schema.processlist WHERE info LIKE 'INSERT INTO `%' AND time > 0"
+            until(lambda: cursor.execute(waiting), what="the consumer to wait")
+            cursor.execute(f"KILL {cursor.fetchall()[0][0]}")
+            connection.rollback()
+            assert process.wait(60) == 0
+    assert stage.execute("SELECT id FROM large ORDER BY id") == [(n,) for n in range(-1, 20)]
 
 
 def test_a_transaction_is_applied_whole_when_its_end_arrives(stage: Stage) -> None:

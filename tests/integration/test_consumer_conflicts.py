@@ -115,6 +115,22 @@ def test_a_conflict_in_a_part_of_a_large_transaction_is_settled_in_that_part(sta
     assert stage.execute("SELECT id, LENGTH(t) FROM large ORDER BY id") == [(n, len(content)) for n in range(1, 20)]
 
 
+def test_a_conflict_behind_a_part_of_which_nothing_passes(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    name = "part_left_out"
+    filters = {"exclude_tables": [f"{name}.out"]}
+    stage = Stage.make(tmp_path, follower, kafka, name=name, filters=filters)
+    path = stage.create_table("t", "(id INT PRIMARY KEY, t MEDIUMTEXT)")
+    stage.apply()
+    stage.execute("INSERT INTO t VALUES (7, 'foreign')")
+    content, columns = "x" * (MOST_BYTES // 8), ["id", "t"]
+    out = [stage.topic.add(f"{name}/out", columns, [number(n), text(content)], key=["id"]) for n in range(10)]
+    wanted = [stage.topic.add(path, columns, [number(n), text(content)], key=["id"]) for n in range(4, 20)]
+    stage.topic.send([stage.topic.add(path, columns, [number(1), text("before")], key=["id"])], [*out, *wanted])
+    (line,) = conflicts(stage.apply())
+    assert "key=id=7" in line
+    assert [key for key, _ in stage.execute("SELECT id, t FROM t ORDER BY id")] == [1, *range(4, 20)]
+
+
 def test_making_room_does_not_cascade(stage: Stage) -> None:
     path = table(stage)
     stage.execute(
