@@ -6,6 +6,7 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +22,9 @@ from tests.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
-ROWS = int(os.environ.get("CDC_LARGE_ROWS", "300000"))
-KILLS = 4 if ROWS > 1_000_000 else 2  # a small one is through before there could be more
-ROWS_IN_EVENT = 75  # about: events have 8 KB, rows 105 bytes
+ROWS = int(os.environ.get("CDC_LARGE_ROWS", "200000"))
+KILLS = 4 if ROWS > 1_000_000 else 2
+COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
 LIMIT_SECONDS = 60 + ROWS // 5000
 
@@ -34,7 +35,7 @@ def test_a_large_transaction(
 ) -> None:
     name = f"huge_{compression}"
     leader = mysql_server("--innodb-redo-log-capacity=1G")
-    # Many small Kafka transactions: a fast machine must not be through before it is killed.
+    # Many small Kafka transactions, so that there are kills in the midst of it.
     limits = {"commit_bytes": max(100_000, ROWS // 10)}
     path = write_profile(tmp_path, leader, kafka, name=name, producer=limits)
     with leader.root() as connection, connection.cursor() as cursor:
@@ -50,7 +51,7 @@ def test_a_large_transaction(
             (ROWS,),
         )
         cursor.execute("INSERT INTO huge.a VALUES (-1, 'the next transaction')")
-    peaks = [killed_later(path, kafka, name, records=ROWS // ROWS_IN_EVENT // (KILLS + 4)) for _ in range(KILLS)]
+    peaks = [killed_later(path) for _ in range(KILLS)]
     before = end_offset(kafka, name)
     peaks.append(peak_to_the_end("cdc-producer", path, seconds=LIMIT_SECONDS))
     assert end_offset(kafka, name) > before + 100, "killed too late: the transaction was already through"
@@ -100,15 +101,14 @@ def count(follower: MySql) -> int:
         return int(cursor.fetchall()[0][0])
 
 
-def killed_later(path: Path, kafka: Kafka, name: str, *, records: int) -> float:
-    """Run the producer until so many more records can be read, then kill it; its peak of memory in MB."""
-    before = end_offset(kafka, name)
-    with running("cdc-producer", path) as process:
-        until(lambda: end_offset(kafka, name) > before + records, seconds=LIMIT_SECONDS, what="more records")
-        peak = peak_of(process.pid)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    return peak
+def killed_later(path: Path) -> float:
+    """Run the producer until it dies before one more of its Kafka commits; its peak of memory in MB."""
+    command = [sys.executable, "-m", "tests.killed_producer", path, "before commit", str(COMMITS)]
+    process = subprocess.Popen(command)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == -signal.SIGKILL, "the transaction was through before"
+    return usage.ru_maxrss / 1024
 
 
 def summed_up(path: Path) -> dict[str, int]:
