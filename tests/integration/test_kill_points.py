@@ -48,7 +48,7 @@ def test_kills_at_named_points(
         for number in range(KILLS):
             wanted = load(cursor, name, first=wanted)
             point = POINTS[number % len(POINTS)]
-            count = chance.randint(1, 25 if "record" in point or "flush" in point else 5)
+            count = chance.randint(1, 20 if "record" in point or "flush" in point else 3)
             command = [sys.executable, "-m", "tests.killed_producer", profile, point, str(count)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode in (-signal.SIGKILL, 0), f"seed {SEED}, {point}: {done.stderr}"
