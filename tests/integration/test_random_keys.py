@@ -56,8 +56,8 @@ def test_random_keys(
         counts = f"{COUNT} histories, {statements} statements, {by_changes} batches change by change"
         print(f"\n{counts} (CDC_SEED={SEED})")
     assert statements > COUNT
-    # What is done change by change is right whatever the plan was.
-    assert by_changes <= 1 + COUNT // 100
+    # What is done change by change is right whatever the plan was. A key that comes back in another case is a reason.
+    assert by_changes <= 3 + COUNT // 50
 
 
 def perform(leader: MySql, database: str, histories: list[RandomHistory], chance: random.Random) -> int:
