@@ -45,7 +45,11 @@ def test_random_keys(
         )  # fmt: skip
         logged = run_well("cdc-consumer", target, "--until-current")
         assert "conflicts=0" in logged, f"CDC_SEED={SEED}, {name}: {logged}"
-        by_changes += logged.count("a batch change by change")
+        fallbacks = [line for line in logged.splitlines() if "a batch change by change" in line]
+        by_changes += len(fallbacks)
+        # What is done change by change is right whatever the plan was. The one good reason: a key that came and went is
+        # equal, by its collation, to one that is there.
+        assert all("where 0 were due" in line for line in fallbacks), f"CDC_SEED={SEED}, {name}: {fallbacks}"
         here, there = content(leader, name), content(follower, name)
         for table in here:
             assert there[table] == here[table], f"CDC_SEED={SEED}, {name}.{table}"
@@ -56,8 +60,6 @@ def test_random_keys(
         counts = f"{COUNT} histories, {statements} statements, {by_changes} batches change by change"
         print(f"\n{counts} (CDC_SEED={SEED})")
     assert statements > COUNT
-    # What is done change by change is right whatever the plan was. A key that comes back in another case is a reason.
-    assert by_changes <= 3 + COUNT // 50
 
 
 def perform(leader: MySql, database: str, histories: list[RandomHistory], chance: random.Random) -> int:
