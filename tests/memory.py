@@ -2,12 +2,13 @@
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.programs import BIN
 from tests.wait import until
 
-__all__ = ["peak_of", "peak_to_the_end"]
+__all__ = ["peak_of", "peak_of_run", "peak_to_the_end"]
 
 
 def peak_of(pid: int) -> float:
@@ -18,8 +19,17 @@ def peak_of(pid: int) -> float:
 
 def peak_to_the_end(program: str, profile: Path, *, seconds: float) -> float:
     """Run a program to where its source is now; its peak of memory in MB."""
-    process = subprocess.Popen([BIN / program, profile, "--until-current"])
+    status, peak = peak_of_run([BIN / program, profile, "--until-current"], seconds=seconds)
+    assert status == 0
+    return peak
+
+
+def peak_of_run(command: Sequence[str | Path], *, seconds: float) -> tuple[int, float]:
+    """Run a command to its end: its exit status and its peak of memory in MB.
+
+    It is asked while it runs: what getrusage(2) tells of a child counts the memory that its parent had at the fork.
+    """
+    process = subprocess.Popen(command)
     peaks = [0.0]
     until(lambda: peaks.append(peak_of(process.pid)) or process.poll() is not None, seconds=seconds, what="the end")
-    assert process.returncode == 0
-    return max(peaks)
+    return process.returncode, max(peaks)

@@ -16,7 +16,7 @@ from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
-from tests.memory import peak_of, peak_to_the_end
+from tests.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.programs import BIN, end_offset, run_well, running, write_profile
 from tests.wait import until
 
@@ -104,11 +104,9 @@ def count(follower: MySql) -> int:
 def killed_later(path: Path) -> float:
     """Run the producer until it dies before one more of its Kafka commits; its peak of memory in MB."""
     command = [sys.executable, "-m", "tests.killed_producer", path, "before commit", str(COMMITS)]
-    process = subprocess.Popen(command)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == -signal.SIGKILL, "the transaction was through before"
-    return usage.ru_maxrss / 1024
+    status, peak = peak_of_run(command, seconds=LIMIT_SECONDS)
+    assert status == -signal.SIGKILL, "the transaction was through before"
+    return peak
 
 
 def summed_up(path: Path) -> dict[str, int]:
