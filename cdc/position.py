@@ -5,8 +5,7 @@ GTID set text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:ta
 
 import re
 import uuid
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from cdc.errors import UserError
 
@@ -37,8 +36,7 @@ def file_number(file: str) -> int:
     return int(file.rpartition(".")[2])
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A binlog file and the offset in bytes of an event's start."""
 
     file: str

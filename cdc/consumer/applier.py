@@ -11,10 +11,11 @@ from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.execution import FRONT_BYTES, Execution, Work
 from cdc.consumer.ledger import Ledger
+from cdc.consumer.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.planner import plan
 from cdc.consumer.replay import Replay
 from cdc.consumer.session import Interrupted, Refused, Session
-from cdc.consumer.statements import PACKET_BYTES, Statement, packets, statements
+from cdc.consumer.statements import statements
 from cdc.consumer.tables import Tables
 from cdc.errors import Disconnected, PromiseError
 from cdc.record import Record, Uri
@@ -39,7 +40,8 @@ class Applied(NamedTuple):
 class Applier:
     """Applies batches from ``checkpoint`` on, over a connected session that holds the lock.
 
-    ``passes(uri)`` says whose tables are replicated; ``retry`` says how long to go on without progress while the
+    ``passes(uri)`` says whose tables are replicated; with ``compare`` rows must be what they were on the leader before
+    they changed there, not only be there; ``retry`` says how long to go on without progress while the
     follower is away, ``stop`` ends that early. ``filtered`` counts the rows of tables that do not pass.
     """
 
@@ -51,13 +53,17 @@ class Applier:
         checkpoint: Checkpoint,
         passes: Callable[[Uri], bool],
         on_conflict: str,
+        compare: bool,
         retry: Retry,
         stop: threading.Event,
     ) -> None:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._replay = Replay(session, self._tables, on_conflict=on_conflict, skips=ledger.skips, note=ledger.skip)
+        self._compare = compare
+        self._replay = Replay(
+            session, self._tables, on_conflict=on_conflict, compare=compare, skips=ledger.skips, note=ledger.skip
+        )
         self._execution = Execution(session, self._replay)
         self._passes = passes
         self._retry = retry
@@ -153,6 +159,7 @@ class Applier:
         rows = statements(
             plan(records, shape=shapes.__getitem__),
             generated=lambda uri: shapes[uri].generated,
+            comparable=(lambda uri: shapes[uri].columns) if self._compare else None,
             size=min(limit, PACKET_BYTES),
         )
         self._execution.put(work, packets(chain(rows, work.tail), limit=limit))

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint
+from cdc.consumer.packets import Statement
 from cdc.consumer.planner import in_order
 from cdc.consumer.refusals import Unapplicable
 from cdc.consumer.replay import Replay, refusal
 from cdc.consumer.session import Refused, Session
-from cdc.consumer.statements import Statement
 from cdc.errors import PromiseError
 from cdc.record import Record
 from cdc.service import event

@@ -1,6 +1,7 @@
 """The leader's only topic as records with their places, from where the follower's checkpoint says."""
 
 import threading
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Protocol
 
@@ -9,11 +10,13 @@ from confluent_kafka import Message
 from cdc.consumer.assembler import Located
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.kafka_reader import KafkaReader, Topic
+from cdc.errors import CdcError
 from cdc.record import Record
 
-__all__ = ["POLL_SECONDS", "KafkaSource", "Source"]
+__all__ = ["AHEAD_BYTES", "POLL_SECONDS", "KafkaSource", "Source"]
 
 POLL_SECONDS = 0.2
+AHEAD_BYTES = 2_000_000  # of JSON; parsed it takes about ten times as much memory
 
 
 class Source(Protocol):
@@ -40,6 +43,12 @@ class Source(Protocol):
         away, UserError for what the brokers refuse.
         """
 
+    def ahead(self) -> bool:
+        """Take one more message of those that have come, for ``records`` to give out later.
+
+        Whether one was taken: not so where none has come, enough are taken, or the next one is not as it should be.
+        """
+
     def commit(self, offsets: Mapping[Partition, int]) -> None:
         """Show lag tools how far we are."""
 
@@ -52,6 +61,9 @@ class KafkaSource:
         self._name = name
         self._partitions: dict[int, Partition] = {}
         self._behind: dict[int, int] | None = None
+        self._raw: deque[Message] = deque()
+        self._ahead: deque[Located] = deque()  # before those that are raw
+        self._ahead_bytes = 0
         self.topics = reader.topics
         self.commit = reader.commit
 
@@ -65,6 +77,9 @@ class KafkaSource:
         """Read each partition from its offset on, or from its beginning, in order."""
         self._partitions = {number: Partition(topic.name, number, topic.id) for number in topic.ranges}
         begins = {place: topic.ranges[place.number][0] for place in self._partitions.values()} | dict(offsets)
+        self._raw.clear()
+        self._ahead.clear()
+        self._ahead_bytes = 0
         self._reader.begin(begins)
         if until_current:
             self._behind = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
@@ -74,19 +89,49 @@ class KafkaSource:
         """See ``Source``."""
         wait = 0.0
         while not stop.is_set() and self._behind != {}:
-            messages = self._reader.messages(wait)
-            for message in messages:
-                if message.error() is None:
-                    yield self._located(message)
-                    # Under a steady load the end of the partition may never be met.
-                    self._reached(message, 1)
-                elif self._reader.at_end(message):
-                    self._reached(message, 0)
+            if not self._ahead and not self._raw:
+                self._raw.extend(self._reader.messages(wait))
+            found = bool(self._ahead or self._raw)
+            while located := self._next():
+                yield located
+                # Under a steady load the end of the partition may never be met.
+                self._reached(located.partition.number, located.offset + 1)
             # Only when there is nothing more at once is it worth waiting: what has come can be applied meanwhile.
-            wait = 0.0 if messages else POLL_SECONDS
-            if not messages:
+            wait = 0.0 if found else POLL_SECONDS
+            if not found:
                 self._reader.check_brokers()
                 yield None
+
+    def _next(self) -> Located | None:
+        """The next record of those that are here."""
+        if self._ahead:
+            located = self._ahead.popleft()
+            self._ahead_bytes -= located.size
+            return located
+        while self._raw:
+            message = self._raw.popleft()
+            if message.error() is None:
+                return self._located(message)
+            if self._reader.at_end(message):
+                self._reached(message.partition() or 0, message.offset() or 0)
+        return None
+
+    def ahead(self) -> bool:
+        """See ``Source``."""
+        if self._ahead_bytes >= AHEAD_BYTES:
+            return False
+        if not self._raw:
+            self._raw.extend(self._reader.messages(0.0))
+        if not self._raw or self._raw[0].error() is not None:
+            return False
+        try:
+            located = self._located(self._raw[0])
+        except CdcError:
+            return False  # raised when it is its turn
+        self._raw.popleft()
+        self._ahead.append(located)
+        self._ahead_bytes += located.size
+        return True
 
     def _located(self, message: Message) -> Located:
         number, offset = message.partition() or 0, message.offset() or 0
@@ -94,7 +139,6 @@ class KafkaSource:
         record = Record.parse(value, where=f"{self._name}/{number}/{offset}")
         return Located(self._partitions[number], offset, record, len(value))
 
-    def _reached(self, message: Message, more: int) -> None:
-        number = message.partition() or 0
-        if self._behind and (message.offset() or 0) + more >= self._behind.get(number, 0):
+    def _reached(self, number: int, offset: int) -> None:
+        if self._behind and offset >= self._behind.get(number, 0):
             self._behind.pop(number, None)

@@ -18,11 +18,11 @@ from cdc.codec import latin1_encode
 from cdc.consumer import ledger_table
 from cdc.consumer.context import assignments
 from cdc.consumer.literals import identifier, quoted
+from cdc.consumer.packets import Statement
 from cdc.consumer.refusals import Unapplicable, place
 from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Refused, Session
 from cdc.consumer.skips import Skips
-from cdc.consumer.statements import Statement
 from cdc.errors import UserError
 from cdc.excerpt import excerpt
 from cdc.filters import goes_by_name

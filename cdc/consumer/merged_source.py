@@ -5,6 +5,7 @@ knows which partitions there are and up to which sequence everything is out.
 """
 
 import threading
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 from confluent_kafka import Message
@@ -13,7 +14,7 @@ from cdc.commits import Commits
 from cdc.consumer.assembler import Located
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.kafka_reader import KafkaReader, Topic
-from cdc.consumer.kafka_source import POLL_SECONDS
+from cdc.consumer.kafka_source import AHEAD_BYTES, POLL_SECONDS
 from cdc.errors import CdcError, PromiseError
 from cdc.merge import Merge
 from cdc.record import Record, is_event
@@ -32,6 +33,7 @@ class MergedSource:
         self._names = names
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._read: dict[Partition, int] = {}
+        self._here: deque[Message] = deque()
         self._merge: Merge[Partition, Located] = Merge(0)
         self._paused: set[Partition] = set()
         self._entry = b""
@@ -51,6 +53,7 @@ class MergedSource:
     ) -> dict[Partition, int]:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
+        self._here.clear()
         # librdkafka would keep them paused, whatever is assigned.
         if self._paused:
             self._reader.resume(self._paused)
@@ -70,11 +73,15 @@ class MergedSource:
         """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""
         wait = 0.0
         while not stop.is_set() and (self._until is None or self._merge.next_number < self._until):
-            messages = self._reader.messages(wait)
             before = self._merge.next_number
+            yield from self._merge.ready()
+            if not self._here:
+                self._here.extend(self._reader.messages(wait if self._merge.next_number == before else 0.0))
+            found = bool(self._here)
             try:
-                for message in messages:
-                    self._take(message)
+                while self._here:
+                    self._take(self._here[0])
+                    self._here.popleft()
             except CdcError:
                 # What came before the bad one is good.
                 yield from self._merge.ready()
@@ -83,10 +90,25 @@ class MergedSource:
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
-                if not messages and self._drained():
+                if not found and self._drained():
                     yield None
             self._balance()
-            wait = 0.0 if messages else POLL_SECONDS
+            wait = 0.0 if found else POLL_SECONDS
+
+    def ahead(self) -> bool:
+        """See ``Source``."""
+        if self._merge.bytes >= AHEAD_BYTES:
+            return False
+        if not self._here:
+            self._here.extend(self._reader.messages(0.0))
+        if not self._here:
+            return False
+        try:
+            self._take(self._here[0])
+        except CdcError:
+            return False  # raised when it is its turn
+        self._here.popleft()
+        return True
 
     def _take(self, message: Message) -> None:
         if message.error() is not None and not self._reader.at_end(message):

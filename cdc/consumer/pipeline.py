@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from functools import cache, partial
 
 from cdc.consumer import preflight
@@ -42,10 +43,11 @@ def run(
     applied by then stays applied, whole transactions only.
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
-    session = Session(profile.database, lock=resource)
     names = profile.kafka.topics()
-    with session, _reader(profile) as reader:
+    with ExitStack() as opened:
+        reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
+        session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead))
         preflight.connect(session, name=follower)
         topic = _topic(source, names.main, wait=not until_current, stop=stop)
         if topic is None:
@@ -67,6 +69,7 @@ def run(
             checkpoint=checkpoint,
             passes=cache(renaming.passes),
             on_conflict=profile.consumer.on_conflict,
+            compare=profile.consumer.before_images == "compare",
             retry=retry,
             stop=stop,
         )

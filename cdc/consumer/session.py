@@ -1,12 +1,13 @@
 """Our session on the follower: connect, the one lock, statements in packets, and what an error of the server means."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
+from cdc.consumer.answers import Answers
 from cdc.profile import Database
 
 __all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask", "lock_name"]
@@ -59,11 +60,15 @@ class Session:
     """One connection, not connected at first, that can be connected anew. ``lock`` names the lock it holds, if any.
 
     The lock lives and dies with the connection that applies, so that no connection applies without holding it.
+    ``meanwhile`` is called while the server lets us wait (``Answers``).
     """
 
-    def __init__(self, database: Database, *, lock: str | None = None) -> None:
+    def __init__(
+        self, database: Database, *, lock: str | None = None, meanwhile: Callable[[], bool] | None = None
+    ) -> None:
         self._database = database
         self._lock = lock
+        self._meanwhile = meanwhile
         self._connection: Any = None
         self._sent = 0
         self.max_packet = 0
@@ -95,6 +100,8 @@ class Session:
             )
         except (pymysql.MySQLError, OSError) as error:
             raise _meaning(error) from None
+        if self._meanwhile is not None:
+            self._connection._rfile = Answers(self._connection._sock, self._meanwhile)
         try:
             self._set_up()
         except (Interrupted, Refused):

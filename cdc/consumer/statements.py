@@ -1,32 +1,26 @@
-"""Steps of a plan to SQL statements and packets of statements that fit the server. Pure.
-
-A statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
-"""
+"""Steps of a plan to SQL statements. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import NamedTuple
 
+from cdc.consumer.before_images import compared, comparison
 from cdc.consumer.literals import equal, exact, identifier, literal, table_name
+from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
-from cdc.consumer.refusals import Unapplicable, unreadable
+from cdc.consumer.refusals import unreadable
 from cdc.consumer.row_text import row_text
-from cdc.errors import PromiseError
 from cdc.record import Record, Uri
 from cdc.values import Value
 
 __all__ = [
-    "PACKET_BYTES",
     "Generated",
-    "Statement",
     "delete_exact",
-    "packets",
     "session_flags",
     "single",
     "statements",
 ]
 
-# Larger packets gain nothing and hold more memory on both sides.
-PACKET_BYTES = 4_000_000
 # Longer IN lists come near range_optimizer_max_mem_size, past which the server scans the table.
 _DELETE_ROWS = 1000
 # Some documents are subqueries, of which the server takes fewer than 2000 in one statement, and 500 at its best pace.
@@ -36,22 +30,17 @@ _SUBQUERY, _SUBQUERY_BYTES = b"WITH RECURSIVE", PACKET_BYTES // 500
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
 Generated = Callable[[Uri], frozenset[str]]
+Writable = Callable[[Uri], frozenset[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL, the number of rows it must match (None: any) and the changes it stands for."""
-
-    sql: bytes
-    rows: int | None = None
-    changes: Sequence[Change] = ()
-
-
-def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKET_BYTES) -> Iterator[Statement]:
+def statements(
+    steps: Iterable[Step], *, generated: Generated, comparable: Writable | None = None, size: int = PACKET_BYTES
+) -> Iterator[Statement]:
     """The statements of a plan, in order, of at most ``size`` bytes where a single row allows.
 
-    ``generated`` names a table's generated columns, which the follower computes itself. Raises Unapplicable for a value
-    that is none of a record.
+    ``generated`` names a table's generated columns, which the follower computes itself, ``comparable`` those whose
+    before-images must be found; None compares nothing but keys. Raises Unapplicable for a value that is none of a
+    record.
     """
     flags = 0
     for step in steps:
@@ -59,7 +48,8 @@ def statements(steps: Iterable[Step], *, generated: Generated, size: int = PACKE
             flags = step.flags
             yield session_flags(flags)
         try:
-            yield from _step(step, generated(step.record.uri), size)
+            columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
+            yield from _step(step, generated(step.record.uri), size, columns)
         except ValueError as error:
             raise unreadable(step.record, error) from None
     if flags:
@@ -85,46 +75,46 @@ def session_flags(flags: int) -> Statement:
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 
 
-def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
-    """Statements joined into packets; ``limit`` is the server's max_allowed_packet in bytes.
-
-    Raises PromiseError where one statement alone is larger.
-    """
-    most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
-    packet: list[Statement] = []
-    size = 0
-    for statement in source:
-        length = len(statement.sql) + 1
-        if length > limit:
-            raise _too_large(statement, limit)
-        if packet and size + length > most:
-            yield packet
-            packet, size = [], 0
-        packet.append(statement)
-        size += length
-    if packet:
-        yield packet
-
-
-def _too_large(statement: Statement, limit: int) -> PromiseError:
-    what = f"needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
-    hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
-    if not statement.changes:
-        return PromiseError(f"what commits with a batch {what}", hint=hint)
-    record = statement.changes[0].record
-    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
-
-
-def _step(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
+def _step(
+    step: Step, generated: frozenset[str], size: int, columns: frozenset[str] = frozenset()
+) -> Iterator[Statement]:
+    """The statements of a step; the before-images in ``columns`` must be found, if there are any."""
     if step.operation == "Add":
-        return _inserts(step, generated, size)
-    if step.operation == "Upsert":
-        return _upserts(step, generated, size)
-    if step.operation == "Update":
-        return _updates(step, generated)
-    if step.record.key is None:
-        return _exact_deletes(step)
-    return _keyed_deletes(step, size)
+        yield from _inserts(step, generated, size)
+    elif step.operation == "Update":
+        yield from _updates(step, generated, columns)
+    elif step.record.key is None:
+        yield from _exact_deletes(step)
+    else:
+        # The rows of such a step are all different ones, so that they can be compared before any of them changes.
+        if step.operation != "Absent" and not columns.isdisjoint(step.record.columns):
+            yield from _comparisons(step, columns, size)
+        yield from _upserts(step, generated, size) if step.operation == "Upsert" else _keyed_deletes(step, size)
+
+
+def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Statement]:
+    """Statements that match as many rows as there are changes, if each row is as in its before-image."""
+    record, places = step.record, compared(step.record, columns)
+    how = comparison(record.columns, places, [_before(change) for change in step.changes])
+    values: dict[int, bytes] = {}
+    for change in step.changes:
+        with suppress(KeyError, TypeError, ValueError, AttributeError):
+            values[id(change)] = how.value(_before(change)).encode()
+    alike = [change for change in step.changes if id(change) in values]
+    for change in step.changes:
+        if id(change) not in values:
+            # A value is of another type than those above it, and compared in another way.
+            yield from _comparisons(Step(step.operation, [change], step.flags), columns, size)
+    if not alike:
+        return
+    column, keys = identifier(record.columns[places[0]]), _by_key(step)
+    head = f"UPDATE {table_name(record.uri)} SET {column}={column} WHERE ({keys.head}".encode()
+    middle = f"{keys.tail}) AND {how.expression} IN (".encode()
+    between = len(keys.separator) + 1 + max(map(len, values.values()))
+    size -= len(head) + len(middle)
+    for changes, found in _chunks(alike, keys.row, size=size, count=_DELETE_ROWS, between=between):
+        among = b",".join([values[id(change)] for change in changes])
+        yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
 
 
 def _written(record: Record, generated: frozenset[str]) -> list[int]:
@@ -170,15 +160,20 @@ def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> I
         yield changes, head + b",".join(rows) + tail
 
 
-def _updates(step: Step, generated: frozenset[str]) -> Iterator[Statement]:
+def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
     # Every column is set: one left out with ON UPDATE CURRENT_TIMESTAMP would set itself.
     written = [(index, identifier(record.columns[index])) for index in _written(record, generated)]
     table, where = table_name(record.uri), _matcher(record)
+    places = compared(record, columns)
     for change in step.changes:
-        after = _after(change)
+        after, before = _after(change), _before(change)
         values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
-        yield Statement(f"UPDATE {table} SET {values} WHERE {where(_before(change))}".encode(), 1, [change])
+        condition = where(before)
+        if places:
+            how = comparison(record.columns, places, [before])
+            condition += f" AND {how.expression}={how.value(before)}"
+        yield Statement(f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change])
 
 
 def _exact_deletes(step: Step) -> Iterator[Statement]:
@@ -187,27 +182,36 @@ def _exact_deletes(step: Step) -> Iterator[Statement]:
 
 
 def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
-    record = step.record
+    keys = _by_key(step)
+    head = f"DELETE FROM {table_name(step.record.uri)} WHERE {keys.head}".encode()
+    size -= len(head) + len(keys.tail)
+    between = len(keys.separator)
+    for changes, rows in _chunks(step.changes, keys.row, size=size, count=_DELETE_ROWS, between=between):
+        matched = 0 if step.operation == "Absent" else len(rows)
+        yield Statement(head + keys.separator.join(rows) + keys.tail.encode(), matched, changes)
+
+
+class _Keys(NamedTuple):
+    """The condition that finds rows by their keys: ``head``, what ``row`` says of each, separated, and ``tail``."""
+
+    head: str
+    row: Callable[[Change], bytes]
+    separator: bytes
+    tail: str
+
+
+def _by_key(step: Step) -> _Keys:
+    record, image = step.record, _before(step.changes[0])
     key = _key(record)
-    table = table_name(record.uri)
-    image = _before(step.changes[0])
     if not all(isinstance(image[index], dict) and image[index].keys() <= _LISTED for index in key):
         where = _matcher(record)
-        head, separator, tail = f"DELETE FROM {table} WHERE ", b" OR ", b""
-    else:
-        names = ",".join(identifier(record.columns[index]) for index in key)
-        head, separator, tail = f"DELETE FROM {table} WHERE ({names}) IN (", b",", b")"
-
-        def where(image: list[Value]) -> str:
-            return ",".join([literal(image[index]) for index in key])
+        return _Keys("", lambda change: f"({where(_before(change))})".encode(), b" OR ", "")
 
     def row(change: Change) -> bytes:
-        return f"({where(_before(change))})".encode()
+        before = _before(change)
+        return f"({','.join([literal(before[index]) for index in key])})".encode()
 
-    size -= len(head.encode()) + len(tail)
-    for changes, rows in _chunks(step.changes, row, size=size, count=_DELETE_ROWS, between=len(separator)):
-        matched = 0 if step.operation == "Absent" else len(rows)
-        yield Statement(head.encode() + separator.join(rows) + tail, matched, changes)
+    return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", row, b",", ")")
 
 
 def _chunks(

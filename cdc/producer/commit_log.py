@@ -50,7 +50,9 @@ class Entry:
     shown: Position | None = None
 
     def to_json(self) -> bytes:
-        body = {key: value for key, value in asdict(self).items() if value or key not in ("prepared", "last", "shown")}
+        shown = self.shown and self.shown._asdict()
+        body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
+        body = {key: value for key, value in body.items() if value or key not in ("prepared", "last", "shown")}
         return json.dumps(body, separators=(",", ":")).encode()
 
     @property

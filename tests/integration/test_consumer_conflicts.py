@@ -151,6 +151,64 @@ def test_a_missing_row_without_a_key_is_a_conflict_too(stage: Stage) -> None:
     assert stage.execute("SELECT * FROM k") == [(2,)]
 
 
+CHANGED = "(id INT PRIMARY KEY, n INT, d DOUBLE, t TEXT, j JSON, at TIMESTAMP(3) NULL ON UPDATE CURRENT_TIMESTAMP(3))"
+FIELDS = ["id", "n", "d", "t", "j", "at"]
+
+
+def wide(key: int, n: int | None, content: str) -> list[object]:
+    value = "Null" if n is None else number(n)
+    return [number(key), value, {"Double": n or 0.5}, text(content), {"Json": [n]}, "Null"]
+
+
+FOREIGN = {
+    "n = 77": "n",
+    "n = NULL": "n",
+    "d = 1.25": "d",
+    "t = 'LONG'": "t",
+    "j = NULL": "j",
+    "at = NOW(3)": "at",
+    "n = 0, t = 'long '": "n, t",
+}
+
+
+@pytest.mark.parametrize("operation", ["update", "delete"])
+def test_rows_that_were_changed_are_conflicts(tmp_path: Path, follower: MySql, kafka: Kafka, operation: str) -> None:
+    stage = Stage.make(tmp_path, follower, kafka, name=f"changed_before_{operation}")
+    path = stage.create_table("t", CHANGED)
+    keys = range(1, 20)
+    old = [wide(key, None if key == 13 else key, "long") for key in keys]
+    stage.topic.send([stage.topic.add(path, FIELDS, *old, key=["id"])])
+    stage.apply()
+    stage.execute(*(f"UPDATE t SET at = at, {change} WHERE id = {key}" for key, change in enumerate(FOREIGN, 3)))
+    new = [wide(key, 10 + key, "new") for key in keys]
+    stage.topic.send(
+        [stage.topic.update(path, FIELDS, *zip(old, new, strict=True), key=["id"])]
+        if operation == "update"
+        else [stage.topic.delete(path, FIELDS, *old, key=["id"])]
+    )
+    found = conflicts(stage.apply())
+    for line, (key, columns) in zip(found, enumerate(FOREIGN.values(), 3), strict=True):
+        assert f"key=id={key}" in line
+        assert f"the row has another {columns} than the leader's had" in line
+    left = stage.execute("SELECT id, n, t, at FROM t ORDER BY id")
+    assert left == ([(key, 10 + key, "new", None) for key in keys] if operation == "update" else [])
+
+
+def test_a_changed_row_stops_or_is_passed_over(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    stage = Stage.make(tmp_path, follower, kafka, name="changed", consumer={"on_conflict": "stop"})
+    path = table(stage, (1, 1, "aaa"), (2, 2, "bbb"))
+    stage.execute("UPDATE t SET name = 'AAA' WHERE id = 1")
+    pairs = [(image(1, 1, "aaa"), image(1, 1, "ccc")), (image(2, 2, "bbb"), image(2, 2, "ddd"))]
+    stage.topic.send([stage.topic.update(path, COLUMNS, *pairs, key=["id"])])
+    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert f"Update of id=1 in flv://{stage.name}/{path}: the row has another name than the leader's had" in line
+    assert rows(stage) == [(1, 1, "AAA"), (2, 2, "bbb")]
+    lenient = {"on_conflict": "stop", "before_images": "ignore"}
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer=lenient)
+    assert conflicts(stage.apply()) == []
+    assert rows(stage) == [(1, 1, "ccc"), (2, 2, "ddd")]
+
+
 @pytest.mark.parametrize("operation", ["add", "update", "delete"])
 def test_stop_means_stop(tmp_path: Path, follower: MySql, kafka: Kafka, operation: str) -> None:
     stage = Stage.make(tmp_path, follower, kafka, name=f"stop_{operation}", consumer={"on_conflict": "stop"})

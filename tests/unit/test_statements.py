@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.literals import exact, identifier, literal, quoted
+from cdc.consumer.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.planner import Change, Step, in_order
 from cdc.consumer.row_text import row_text
-from cdc.consumer.statements import PACKET_BYTES, Statement, packets, single, statements
+from cdc.consumer.statements import single, statements
 from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.record import Record, Row, Uri
