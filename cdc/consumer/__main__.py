@@ -4,6 +4,7 @@ import argparse
 import gc
 import logging
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from cdc.consumer.activity import Activity
 from cdc.consumer.pipeline import run
 from cdc.consumer.skips import Skips
 from cdc.consumer.status import look
-from cdc.consumer.status_text import lines
+from cdc.consumer.status_json import as_json
+from cdc.consumer.status_text import as_text
 from cdc.outside import shown
 from cdc.profile import Profile, load
 from cdc.retry import Retry
@@ -53,22 +55,24 @@ def main() -> int:
         default=[],
         help="do without the record of this sequence, where the follower refuses it; may be given several times",
     )
+    parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     arguments = parser.parse_args()
+    if arguments.json and not arguments.status:
+        parser.error("--json goes with --status")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.status:
-        return _show_status(load(arguments.profile))
+        return _show_status(load(arguments.profile), show=as_json if arguments.json else as_text)
     return _consume(load(arguments.profile), skips=Skips(arguments.skip), until_current=arguments.until_current)
 
 
-def _show_status(profile: Profile) -> int:
+def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
     resource = profile.mysql_resource_name
     status = look(profile.database, resource=resource)
-    for line in lines(status, follower=str(profile.database), resource=resource, following=following):
-        print(line)
+    print(show(status, follower=str(profile.database), resource=resource, following=following))
     return 0
 
 

@@ -11,6 +11,7 @@ from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
 from cdc.consumer.applier import Applier, Reread
 from cdc.consumer.assembler import Batch, assemble, batches
+from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.intact import Intact
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
@@ -52,9 +53,7 @@ def run(
         topic = _topic(source, names.main, wait=not until_current, stop=stop)
         if topic is None:
             return
-        checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=names.layout == PER_TABLE)
-        others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
-        preflight.check_topics(checkpoint, topic, others)
+        checkpoint = _checkpoint(session, source, topic, resource=resource, many=names.layout == PER_TABLE)
         if skips:
             skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
@@ -76,16 +75,38 @@ def run(
         start = partial(source.start, topic, until_current=until_current)
         begins = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         activity.begins(applier, ledger, offsets=begins)
-        while True:
-            sequence = applier.checkpoint.sequence + 1
-            records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
-            transactions = Intact(assemble(records, resource=resource, next_sequence=sequence))
-            if _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips):
-                break
-            start(applier.checkpoint.offsets, sequence=applier.checkpoint.sequence + 1)
-        transactions.check_end()
-        if not stop.is_set():
-            skips.check_end(applier.checkpoint.sequence)
+        _stream(profile, source, start, applier, renaming, activity, skips, stop)
+
+
+def _stream(
+    profile: Profile,
+    source: Source,
+    start: Callable[..., object],
+    applier: Applier,
+    renaming: Renaming,
+    activity: Activity,
+    skips: Skips,
+    stop: threading.Event,
+) -> None:
+    """From the started source into the follower; anew from the checkpoint on where parts of a transaction were lost."""
+    while True:
+        sequence = applier.checkpoint.sequence + 1
+        records = renaming.located(source.records(stop)) if profile.renames else source.records(stop)
+        transactions = Intact(assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence))
+        if _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips):
+            break
+        start(applier.checkpoint.offsets, sequence=applier.checkpoint.sequence + 1)
+    transactions.check_end()
+    if not stop.is_set():
+        skips.check_end(applier.checkpoint.sequence)
+
+
+def _checkpoint(session: Session, source: Source, topic: Topic, *, resource: str, many: bool) -> Checkpoint:
+    """Where the follower is, once it is sure that the topics are those that it was fed from."""
+    checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=many)
+    others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
+    preflight.check_topics(checkpoint, topic, others)
+    return checkpoint
 
 
 def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activity: Activity, skips: Skips) -> bool:

@@ -4,6 +4,7 @@ One look, as of one moment, that changes and locks nothing.
 """
 
 import json
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,7 @@ from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Database
 
-__all__ = ["Applied", "Entry", "Settled", "Status", "look"]
+__all__ = ["Applied", "Entry", "Settled", "Status", "lag", "look"]
 
 _NEWEST = 10
 # A database that is dropped takes its triggers and events along.
@@ -84,6 +85,20 @@ class Status:
     skipped: tuple[Entry, ...] = ()
     missing: tuple[Entry, ...] = ()
     conflicts: tuple[Settled, ...] = ()
+
+
+def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
+    """How many records behind, and at most how many seconds; None what is not known.
+
+    ``following`` is the sequence after the last record in the topic, None where it is not known.
+    """
+    if following is None:
+        return None, None
+    records = max(0, following - 1 - applied.sequence)
+    if not records:
+        return 0, 0.0
+    # What waits was committed after the last that was applied.
+    return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
 def look(follower: Database, *, resource: str) -> Status:

@@ -1,22 +1,25 @@
 """A follower's status as text for people."""
 
-import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from cdc.consumer.literals import identifier, quoted
-from cdc.consumer.status import Applied, Entry, Settled, Status
+from cdc.consumer.status import Applied, Entry, Settled, Status, lag
 from cdc.excerpt import excerpt
 
-__all__ = ["lines"]
+__all__ = ["as_text"]
 
 _ACCOUNTS = (
     "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
 )
 
 
-def lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
-    """``following`` is the sequence after the last record in the topic, None where it is not known."""
+def as_text(status: Status, *, follower: str, resource: str, following: int | None) -> str:
+    """A few lines; ``following`` is as for ``lag``."""
+    return "\n".join(_lines(status, follower=follower, resource=resource, following=following))
+
+
+def _lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
     yield _line("follower", f"{follower}, of leader {resource}")
     yield _line("consumer", "not running" if status.consumer is None else f"at work, connection {status.consumer}")
     if status.applied is None:
@@ -54,13 +57,10 @@ def _checkpoint(applied: Applied) -> Iterator[str]:
 
 
 def _lag(applied: Applied, following: int | None) -> str:
-    if following is None:
+    records, seconds = lag(applied, following)
+    if records is None:
         return "not known: the brokers do not answer, or the topic has no commit log yet"
-    records = max(0, following - 1 - applied.sequence)
-    if not records or applied.ts_us is None:
-        return f"{records} records"
-    # What waits was committed after the last that was applied.
-    return f"{records} records, at most {max(0.0, time.time() - applied.ts_us / 1e6):.1f} s"
+    return f"{records} records, at most {seconds:.1f} s" if records and seconds is not None else f"{records} records"
 
 
 def _entry(entry: Entry) -> str:

@@ -1,5 +1,6 @@
 """cdc-consumer --status: what an operator needs to know of a follower, whatever state it and the consumer are in."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,15 @@ def test_the_lag_is_that_of_the_producers_commit_log(
             cursor.execute(f"CREATE TABLE {name}.{table} (i INT)")
     run_well("cdc-producer", producer, "--until-current")
     assert line(status(consumer), "lag").startswith("2 records, at most ")
+    done = run("cdc-consumer", consumer, "--status", "--json")
+    body = json.loads(done.stdout)
+    assert (body["resource"], body["consumer"], body["applied"]["sequence"]) == (name, None, 0)
+    assert body["applied"]["offsets"][0] | {"next": 0} == {"topic": name, "partition": 0, "next": 0}
+    assert body["applied"]["at"].endswith("+00:00")
+    assert body["lag"]["records"] == 2
+    assert body["lag"]["seconds"] > 0
+    assert [entry["statement"] for entry in body["newest"]] == [f"CREATE DATABASE {name}"]
+    assert "--json goes with --status" in run("cdc-consumer", consumer, "--json").stderr
 
 
 def test_conflicts_survive_the_consumer(stage: Stage) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.status import Applied, Entry, Settled, Status
-from cdc.consumer.status_text import lines
+from cdc.consumer.status_text import as_text
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
 APPLIED = Applied(
@@ -14,7 +14,7 @@ APPLIED = Applied(
 
 
 def shown(status: Status, *, following: int | None = 8) -> list[str]:
-    return list(lines(status, follower="user@host:3306", resource="leader", following=following))
+    return as_text(status, follower="user@host:3306", resource="leader", following=following).splitlines()
 
 
 def test_a_follower_in_trouble() -> None:
