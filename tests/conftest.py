@@ -4,12 +4,17 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from cdc.errors import CdcError
 from cdc.sandbox.kafka import VERSION
 from cdc.sandbox.mysql_programs import mysql_programs
 
 pytest_plugins = ["tests.fix_sandbox"]
+
+# How long an example takes is the machine's business, and no test's.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _INTEGRATION = Path(__file__).with_name("integration")
 
