@@ -81,8 +81,9 @@ def _consume(profile: Profile, *, skips: Skips, until_current: bool) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals()
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # Records are millions of dicts, and never in a cycle: at the usual threshold a third of the time went into looking.
-    gc.set_threshold(100_000, 50, 1000)
+    # Records are millions of dicts, and never in a cycle: at a tenth of this threshold a third of the time went into
+    # looking for cycles among them, and at the usual one more.
+    gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     activity = Activity(retry=retry, brokers=brokers, commits=profile.kafka.topics().commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
