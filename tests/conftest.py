@@ -53,4 +53,6 @@ class _Witness:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(_Witness(config), "cdc-witness")
+    # With several processes (pytest-xdist) the first one hears of all tests, and the others only of their own.
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Witness(config), "cdc-witness")
