@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
@@ -21,20 +22,23 @@ from pyspark.sql import functions as F
 from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.service import exit_status
+from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
 from cdc.spark.fold import changes, fold, segments
 from cdc.spark.folder import HTML, PARQUET, clear
+from cdc.spark.foreign_times import foreign_times
 from cdc.spark.integrity import integrity
-from cdc.spark.lag import apply_lag
+from cdc.spark.lag import lag
 from cdc.spark.lifelines import lifelines
 from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import under_leaders_names
-from cdc.spark.report import Audit, Topic, terminal, write
+from cdc.spark.report import Audit, Topic, write
 from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, statements, survey
+from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
 from cdc.topic_tail import partition_name
@@ -68,9 +72,13 @@ def _run(options: argparse.Namespace) -> int:
     records = parse(messages[0].unionByName(messages[1]))
     records = within(under_leaders_names(records, Renames(profiles[FOLLOWER].renames)), spans)
     records = records.persist(StorageLevel.MEMORY_AND_DISK)
-    audit = judge(spark, records, profiles, spans, options.report)
+    logs = [
+        read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
+        for side, profile in profiles.items()
+    ]
+    audit = judge(spark, records, profiles, spans, options.report, arrivals=logs[0].unionByName(logs[1]))
     write(audit, page(audit), options.report)
-    print("\n".join(terminal(audit)))
+    print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
     print(f"report: {(options.report / HTML).resolve()}")
     spark.stop()
     return audit.exit_status
@@ -93,8 +101,13 @@ def judge(
     profiles: Mapping[str, Profile],
     spans: Mapping[str, Span],
     folder: Path,
+    *,
+    arrivals: DataFrame,
 ) -> Audit:
-    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``."""
+    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
+
+    ``arrivals`` says when they were in Kafka (module arrivals).
+    """
     contents = survey(records)
     resource, ends = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
     whole = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
@@ -106,13 +119,14 @@ def judge(
         reasons=doubts(profiles, contents, mark, sound),
         foreign_writes=mark.foreign,
         foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
+        foreign_over_time=_foreign_times(whole, contents) if mark.foreign else [],
         skipped=skipped(records, resource=resource, limit=_LISTED),
         breaks=sound.examples,
     )
     if audit.reasons or mark.sequence is None:
         return audit
     comparison = _compared(spark, records, whole, contents, mark).persist(StorageLevel.MEMORY_AND_DISK)
-    audit = replace(audit, sequence=mark.sequence, lag=apply_lag(whole, upto=mark.sequence))
+    audit = replace(audit, sequence=mark.sequence, lag=lag(whole, arrivals, upto=mark.sequence))
     return _with_drift(audit, comparison, folder)
 
 
@@ -123,8 +137,16 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
         records=contents.records if contents else 0,
         first=contents.first if contents else None,
         last=contents.last if contents else None,
+        first_us=contents.first_us if contents else None,
+        last_us=contents.last_us if contents else None,
         offsets={partition_name(place): ends for place, ends in span.partitions.items()},
     )
+
+
+def _foreign_times(transactions: DataFrame, contents: Mapping[str, Contents]) -> list[tuple[int, int, int]]:
+    first_us, last_us = contents[FOLLOWER].first_us, contents[FOLLOWER].last_us
+    assert first_us is not None and last_us is not None  # there are foreign writes
+    return foreign_times(transactions, first_us=first_us, last_us=last_us)
 
 
 def _compared(
