@@ -12,7 +12,11 @@ report.json holds the fields of ``Audit``, those of the dataclasses in them, and
                      follower_checksum}]
     drifted_rows     how many rows drifted; drifted holds the first 100, drift.parquet all of them
     drifted          [{database, table, kind, rows, keyed, identity, columns, leader_image, follower_image, leader_last,
-                     follower_last, foreign}]; images map columns to values as JSON text, NULLs left out
+                     follower_last, foreign, cause, evidence}]; images map columns to values as JSON text, NULLs left
+                     out; cause is one of those in cdc/spark/causes.py, evidence a line that shows it
+    schema_drift     how many tables, views, routines and databases are not defined by the same statements; schema holds
+                     the first 100
+    schema           [{kind, database, name, cause, evidence}]; kind is Table, View, Database, …
     foreign_writes   how many follower transactions did not come through the consumer; foreign holds the first 100
     foreign          [{transaction, file, position, ts_us, tables, rows, statement}]
     skipped          [{sequence, statement, note}]: the first 100 records that an operator let the follower do without
@@ -32,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc.excerpt import excerpt
+from cdc.spark.definitions import SchemaDrift
 from cdc.spark.drift import Discontinuity, DriftedRow, Table
 from cdc.spark.folder import HTML, JSON, PARQUET
 from cdc.spark.integrity import Break
@@ -70,6 +75,8 @@ class Audit:
     tables: list[Table] = field(default_factory=list)
     drifted_rows: int = 0
     drifted: list[DriftedRow] = field(default_factory=list)
+    schema_drift: int = 0
+    schema: list[SchemaDrift] = field(default_factory=list)
     foreign_writes: int = 0
     foreign: list[ForeignWrite] = field(default_factory=list)
     skipped: list[Skip] = field(default_factory=list)
@@ -83,7 +90,7 @@ class Audit:
         """``no drift``, ``drift`` or ``could not judge``."""
         if self.reasons:
             return "could not judge"
-        return "drift" if self.drifted_rows else "no drift"
+        return "drift" if self.drifted_rows or self.schema_drift else "no drift"
 
     @property
     def exit_status(self) -> int:
@@ -117,6 +124,7 @@ def terminal(audit: Audit) -> Iterator[str]:
         last = "empty" if side.last is None else f"sequence {side.first} to {side.last}"
         yield f"  {side.resource}: topic {side.topic}, {side.records} records, {last}"
     yield from _tables(audit.tables)
+    yield from _schema(audit.schema)
     yield from _drifted(audit)
     yield from _foreign(audit)
     for each in audit.skipped[:_SHOWN]:
@@ -145,6 +153,12 @@ def _tables(tables: list[Table]) -> Iterator[str]:
         yield "  ".join([line[0].ljust(widths[0]), *cells])
 
 
+def _schema(drift: list[SchemaDrift]) -> Iterator[str]:
+    for each in drift[:_SHOWN]:
+        name = each.database if each.name is None else f"{each.database}.{each.name}"
+        yield f"{each.kind.lower()} {name} is not defined as on the leader: {each.cause}: {each.evidence}"
+
+
 def _drifted(audit: Audit) -> Iterator[str]:
     for row in audit.drifted[:_SHOWN]:
         count = f" ({row.rows} times)" if row.rows > 1 else ""
@@ -153,8 +167,7 @@ def _drifted(audit: Audit) -> Iterator[str]:
             yield f"  leader   {row_text(row.leader_image or {}, row.columns)}"
             yield f"  follower {row_text(row.follower_image or {}, row.columns)}"
         yield f"  last change: leader {_place(row.leader_last)}, follower {_place(row.follower_last)}"
-        if row.foreign:
-            yield f"  foreign write: {row.foreign['file']}:{row.foreign['position']} ({row.foreign['transaction']})"
+        yield f"  {row.cause}: {row.evidence}"
     if audit.drifted_rows > min(len(audit.drifted), _SHOWN):
         yield f"… {audit.drifted_rows} drifted rows in all, see {PARQUET} in the report"
 
