@@ -16,7 +16,7 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.profile import Profile
@@ -24,6 +24,7 @@ from cdc.renames import Renames
 from cdc.service import exit_status
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span
+from cdc.spark.definitions import Definitions, Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
 from cdc.spark.fold import changes, fold, segments
@@ -31,7 +32,8 @@ from cdc.spark.folder import HTML, PARQUET, clear
 from cdc.spark.foreign_times import foreign_times
 from cdc.spark.integrity import integrity
 from cdc.spark.lag import lag
-from cdc.spark.lifelines import lifelines
+from cdc.spark.lifelines import Act, lifelines
+from cdc.spark.marks import marks, statements_settled
 from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import under_leaders_names
@@ -40,7 +42,7 @@ from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, statements, survey
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
-from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
+from cdc.spark.watermark import foreign_writes, transactions, watermark
 from cdc.topic_tail import partition_name
 
 __all__ = ["judge", "main"]
@@ -109,8 +111,8 @@ def judge(
     ``arrivals`` says when they were in Kafka (module arrivals).
     """
     contents = survey(records)
-    resource, ends = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
-    whole = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
+    resource, last = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
+    whole = transactions(records, resource=resource, ends=last).persist(StorageLevel.MEMORY_AND_DISK)
     mark, sound = watermark(whole), integrity(records, whole)
     audit = Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -125,9 +127,19 @@ def judge(
     )
     if audit.reasons or mark.sequence is None:
         return audit
-    comparison = _compared(spark, records, whole, contents, mark).persist(StorageLevel.MEMORY_AND_DISK)
-    audit = replace(audit, sequence=mark.sequence, lag=lag(whole, arrivals, upto=mark.sequence))
-    return _with_drift(audit, comparison, folder)
+    ends = {LEADER: mark.sequence, FOLLOWER: None if mark.open_from is None else mark.open_from - 1}
+    acts = _upto(statements(records), ends)
+    noted = marks(records, whole, resource=resource, noted=contents[FOLLOWER].noted, foreign=bool(mark.foreign))
+    comparison = _compared(spark, records, acts, contents, ends, noted).persist(StorageLevel.MEMORY_AND_DISK)
+    defined = _defined(records, acts, contents, resource)
+    audit = replace(
+        audit,
+        sequence=mark.sequence,
+        lag=lag(whole, arrivals, upto=mark.sequence),
+        schema_drift=len(defined.drift),
+        schema=defined.drift[:_LISTED],
+    )
+    return _with_drift(audit, comparison, defined.unmatched, contents, folder)
 
 
 def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
@@ -149,45 +161,75 @@ def _foreign_times(transactions: DataFrame, contents: Mapping[str, Contents]) ->
     return foreign_times(transactions, first_us=first_us, last_us=last_us)
 
 
+def _upto(acts: Mapping[str, list[Act]], ends: Mapping[str, int | None]) -> Mapping[str, list[Act]]:
+    return {
+        side: [act for act in acts.get(side, []) if end is None or act.sequence <= end] for side, end in ends.items()
+    }
+
+
 def _compared(
     spark: SparkSession,
     records: DataFrame,
-    transactions: DataFrame,
+    acts: Mapping[str, list[Act]],
     contents: Mapping[str, Contents],
-    mark: Watermark,
+    ends: Mapping[str, int | None],
+    marks: Mapping[str, DataFrame | None],
 ) -> DataFrame:
     """Both sides' folds compared: the leader's up to the watermark, the follower's up to its last whole transaction.
 
     What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
     """
-    ends = {LEADER: mark.sequence, FOLLOWER: None if mark.open_from is None else mark.open_from - 1}
-    acts = statements(records)
-    foreign = {LEADER: None, FOLLOWER: transactions.where("kind = 'foreign'") if mark.foreign else None}
     folds = []
     for side, end in ends.items():
         held = records.where(F.col("side") == side)
         if end is not None:
             held = held.where(F.col("sequence") <= end)
-        seen = [act for act in acts.get(side, []) if end is None or act.sequence <= end]
         names = contents[side].tables if side in contents else frozenset()
-        lives = segments(spark, lifelines(names, seen))
-        folds.append(fold(changes(held, lives, foreign[side])))
+        lives = segments(spark, lifelines(names, acts[side]))
+        folds.append(fold(changes(held, lives, marks[side])))
     return compare(*folds)
 
 
-def _with_drift(audit: Audit, comparison: DataFrame, folder: Path) -> Audit:
+def _defined(
+    records: DataFrame, acts: Mapping[str, list[Act]], contents: Mapping[str, Contents], resource: str
+) -> Definitions:
+    settled = statements_settled(records, resource) if contents[FOLLOWER].noted else {}
+    left_out = {sequence for sequence, state in settled.items() if state == "not applied"}
+    return definitions(
+        [act for act in acts[LEADER] if act.sequence not in left_out],
+        acts[FOLLOWER],
+        resource=resource,
+        skipped=settled.keys() - left_out,
+        rows=_names(contents),
+    )
+
+
+def _names(contents: Mapping[str, Contents]) -> frozenset[tuple[str, str]]:
+    return frozenset(name for held in contents.values() for name in held.tables)
+
+
+def _with_drift(
+    audit: Audit,
+    comparison: DataFrame,
+    statements: Sequence[Unmatched],
+    contents: Mapping[str, Contents],
+    folder: Path,
+) -> Audit:
     lines = tables(comparison)
     total = sum(line.missing + line.extra + line.different for line in lines)
-    first = []
+    first: list[Row] = []
+    causes: dict[str, int] = {}
     if total:
-        drifted = drifted_rows(comparison)
+        drifted = drifted_rows(comparison, statements, _names(contents))
         drifted.write.parquet((folder / PARQUET).resolve().as_uri())
         first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+        causes = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
     counts, discontinued = discontinuities(comparison, limit=_LISTED)
     return replace(
         audit,
         tables=lines,
         drifted_rows=total,
+        drifted_by_cause=causes,
         drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
         discontinuities=counts,
         discontinued=discontinued,

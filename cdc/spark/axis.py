@@ -90,7 +90,7 @@ def round_counts(most: int) -> Axis:
     """An axis from 0 up to a round number that ``most`` does not reach beyond."""
     power = 10 ** (len(str(max(1, most))) - 1)
     high = next(times * power for times in (1, 2, 4, 5, 10) if times * power >= most)
-    marks = [0, high // 2, high] if high > 1 else [0, high]
+    marks = [0, high // 2, high] if high % 2 == 0 else [0, high]
     return Axis(0, high, [(each, f"{each:,}") for each in marks])
 
 

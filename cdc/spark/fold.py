@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Segment
+from cdc.spark.marks import marked
 
 __all__ = ["IDENTITY", "changes", "fold", "segments"]
 
@@ -33,6 +34,9 @@ IDENTITY = ["database", "table", "keyed", "identity"]
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = "array_sort(filter(zip_with(columns, cols, (c, v) -> " + _PAIR.format("c", "v") + "), p -> p.value != 'Null'))"
 _KEY = "transform(key, k -> " + _PAIR.format("k", "get(cols, int(array_position(columns, k)) - 1)") + ")"
+_BROKE = """
+    keyed AND previous.era = era AND IF(put, previous.put, NOT (previous.put AND previous.image = image))
+"""
 _SEGMENTS = (
     "database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>"
 )
@@ -44,25 +48,21 @@ def segments(spark: SparkSession, lives: Iterable[Segment]) -> DataFrame:
     return spark.createDataFrame(rows, _SEGMENTS)
 
 
-def changes(records: DataFrame, lives: DataFrame, foreign: DataFrame | None = None) -> DataFrame:
+def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:
     """One row for each image taken away or put by the valid ``records`` of one side, under its table's last name.
 
-    ``foreign`` holds the transactions whose changes are marked as not the consumer's (a column ``transaction``).
+    ``marks`` says which changes are out of the ordinary, and why (``cdc.spark.marks``).
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     rows = rows.select(
-        "database", "table", "sequence", "file", "position", "transaction", "columns", "key", F.posexplode("rows")
+        *("side", "database", "table", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
+        F.posexplode("rows"),
     ).withColumnsRenamed({"pos": "row", "col": "images"})
     # An UPDATE first takes its before image away, then puts its after image, which may have another key.
     steps = "array(named_struct('put', false, 'cols', images.before), named_struct('put', true, 'cols', images.after))"
     steps = f"filter({steps}, s -> s.cols IS NOT NULL)"
     rows = rows.withColumn("step", F.explode(F.expr(steps))).select("*", "step.put", "step.cols").drop("step", "images")
-    if foreign is None:
-        rows = rows.withColumn("foreign", F.lit(False))
-    else:
-        marks = foreign.select("transaction", F.lit(True).alias("mark"))
-        rows = rows.join(marks, "transaction", "left").withColumn("foreign", F.col("mark").isNotNull())
-    return _owned(rows, lives).select(
+    return _owned(marked(rows, marks), lives).select(
         F.col("owner.database").alias("database"),
         F.col("owner.table").alias("table"),
         F.col("key").isNotNull().alias("keyed"),
@@ -70,8 +70,7 @@ def changes(records: DataFrame, lives: DataFrame, foreign: DataFrame | None = No
         F.expr(_IMAGE).alias("image"),
         "put",
         "era",
-        "foreign",
-        "transaction",
+        "mark",
         F.struct("sequence", "row", "put").alias("order"),
         F.struct("sequence", "file", "position").alias("place"),
     )
@@ -91,21 +90,21 @@ def _owned(rows: DataFrame, lives: DataFrame) -> DataFrame:
 def fold(changes: DataFrame) -> DataFrame:
     """One row an identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as told above.
 
-    Further columns: ``foreign``, the last of its changes that did not come through the consumer (sequence, file,
-    position, transaction); ``breaks``, how often a keyed row's before image was not the image put last; and
-    ``broken``, the place of the last such break. Across an ALTER images differ rightly and are not held against it.
+    Further columns: ``marked``, the last of its changes that is out of the ordinary (``cdc.spark.marks``); ``breaks``,
+    how often a keyed row's before image was not the image put last, or a row was put where one was; and ``broken``,
+    the place of the last such break. Across an ALTER images differ rightly and are not held against it.
     """
     before = Window.partitionBy(*IDENTITY).orderBy("order")
     previous = F.lag(F.struct("put", "image", "era")).over(before)
     continued = changes.withColumn("previous", previous).withColumn(
         "broke",
-        F.expr("keyed AND NOT put AND previous.era = era AND NOT (previous.put AND previous.image = image)"),
+        F.expr(_BROKE),
     )
     return continued.groupBy(*IDENTITY).agg(
         F.sum(F.when(F.col("put"), 1).otherwise(-1)).alias("net"),
         F.max_by(F.when(F.col("put"), F.col("image")), "order").alias("image"),
         F.max("place").alias("last"),
-        F.max(F.when(F.col("foreign"), F.struct("place.*", "transaction"))).alias("foreign"),
+        F.max("mark").alias("marked"),
         F.expr("count_if(broke)").alias("breaks"),
         F.max(F.when(F.col("broke"), F.col("place"))).alias("broken"),
     )

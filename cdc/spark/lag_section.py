@@ -2,9 +2,9 @@
 
 from cdc.spark.axis import duration, moment
 from cdc.spark.lag import STAGES, WHOLE, Lag, Quantiles
-from cdc.spark.markup import Content, Html, element, fragment, table
+from cdc.spark.markup import Figure, Html, element, fragment, table
 from cdc.spark.plots import QUANTILES, histogram, over_time
-from cdc.spark.sections import code, folded
+from cdc.spark.sections import code, partly
 from cdc.spark.words import counted
 
 __all__ = ["EXPLAINED", "lag_section"]
@@ -34,9 +34,9 @@ def lag_section(lag: Lag) -> Html:
     )
 
 
-def _figures(quantiles: Quantiles) -> tuple[Content, ...]:
+def _figures(quantiles: Quantiles) -> tuple[int | Figure, ...]:
     times = (duration(getattr(quantiles, f"{name}_us")) for name in QUANTILES)
-    return quantiles.transactions, *(element("span", each, class_="n") for each in times)
+    return quantiles.transactions, *map(Figure, times)
 
 
 def _caveats(lag: Lag) -> str:
@@ -74,8 +74,7 @@ def _tables(lag: Lag) -> Html:
     lines = []
     for each in lag.tables[:_TABLES_SHOWN]:
         others = [each.stages.get(name) for name in STAGES if name != WHOLE]
-        others_p95 = (element("span", duration(other.p95_us), class_="n") if other else "" for other in others)
+        others_p95 = (Figure(duration(other.p95_us) if other else "") for other in others)
         lines.append((code(each.table), *_figures(each.stages[WHOLE]), *others_p95))
-    slowest = element("h3", f"By table, the slowest {len(lines[:_TABLES_OPEN])} of {lag.tables_seen:,} first")
-    more = folded(f"the next {len(lines) - _TABLES_OPEN}", table(head, lines[_TABLES_OPEN:]))
-    return fragment(slowest, table(head, lines[:_TABLES_OPEN]), more if len(lines) > _TABLES_OPEN else Html(""))
+    title = element("h3", f"By table, the slowest of {lag.tables_seen:,} first")
+    return fragment(title, partly(head, lines, _TABLES_OPEN))

@@ -13,13 +13,21 @@ _END = 1 << 62
 
 @dataclass(frozen=True, slots=True, order=True)
 class Act:
-    """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs."""
+    """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs.
+
+    What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and beginning.
+    """
 
     sequence: int
     place: int
     action: str
     uri: str
     to: str | None = None
+    transaction: str = field(default="", compare=False)
+    file: str = field(default="", compare=False)
+    position: int = field(default=0, compare=False)
+    ts_us: int = field(default=0, compare=False)
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """HTML and SVG in which text can't become markup: elements are made here, and everything else is escaped. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from cdc.spark.visible import visible
 
-__all__ = ["Content", "Html", "element", "empty", "fragment", "table"]
+__all__ = ["Content", "Figure", "Html", "element", "empty", "fragment", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,14 @@ class Html:
         return bool(self.text)
 
 
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure in a table: it stands right, and a notable one stands out."""
+
+    text: str
+    notable: bool = False
+
+
 Content = Html | str | int
 """What can stand inside an element; all but Html is text."""
 
@@ -29,7 +37,7 @@ def fragment(*parts: Content) -> Html:
 
 
 def element(tag: str, /, *content: Content, **attributes: str | float | bool) -> Html:
-    """One element. Of attributes ``class_`` gives ``class`` and ``stroke_width`` gives ``stroke-width``; True, an empty one."""
+    """One element. Of the attributes ``class_`` stands for ``class``; one that is True has no value."""
     return Html(f"<{tag}{_attributes(attributes)}>{fragment(*content).text}</{tag}>")
 
 
@@ -50,17 +58,22 @@ def _attribute(name: str, value: str | float | bool) -> str:
     return f' {name}="{escape(visible(str(value)))}"'
 
 
-def table(head: Iterable[Content], rows: Iterable[Iterable[Content]], *, caption: str = "") -> Html:
-    """A table; numbers stand right. Nothing where there are no rows."""
-    lines = [element("tr", *(_cell(cell) for cell in row)) for row in rows]
+def table(head: Sequence[str], rows: Iterable[Sequence[Content | Figure]]) -> Html:
+    """A table; figures and whole numbers stand right, with their headings. Nothing where there are no rows."""
+    lines = list(rows)
     if not lines:
         return Html("")
-    top = element("thead", element("tr", *(element("th", name, scope="col") for name in head)))
-    title = (element("caption", caption),) if caption else ()
-    return element("div", element("table", *title, top, element("tbody", *lines)), class_="scroll")
+    titles = (element("th", name, scope="col", **_right(cell)) for name, cell in zip(head, lines[0], strict=True))
+    body = (element("tr", *(element("td", _inside(cell), **_right(cell)) for cell in line)) for line in lines)
+    whole = element("table", element("thead", element("tr", *titles)), element("tbody", *body))
+    return element("div", whole, class_="scroll")
 
 
-def _cell(cell: Content) -> Html:
-    if isinstance(cell, int):
-        return element("td", f"{cell:,}", class_="n")
-    return element("td", cell)
+def _right(cell: Content | Figure) -> dict[str, str]:
+    return {"class_": "n"} if isinstance(cell, int | Figure) else {}
+
+
+def _inside(cell: Content | Figure) -> Content:
+    if isinstance(cell, Figure):
+        return element("strong", cell.text) if cell.notable else cell.text
+    return f"{cell:,}" if isinstance(cell, int) else cell

@@ -5,9 +5,9 @@ from importlib.resources import files
 from cdc.spark.lag_section import lag_section
 from cdc.spark.markup import Html, element, empty, fragment
 from cdc.spark.report import Audit
-from cdc.spark.sections import breaks, compared, discontinued, foreign, section, skipped, tables
+from cdc.spark.sections import breaks, compared, discontinued, foreign, schema, section, skipped, tables
 from cdc.spark.side_by_side import drifted
-from cdc.spark.words import none_of, sentence
+from cdc.spark.words import audited, none_of, sentence
 
 __all__ = ["page"]
 
@@ -22,6 +22,7 @@ def page(audit: Audit) -> str:
         _verdict(audit),
         section("What was compared", compared(audit)),
         section("Tables", tables(audit.tables)),
+        section(f"Not defined as on the leader: {audit.schema_drift:,}", schema(audit)),
         section(f"Drifted rows: {audit.drifted_rows:,}", drifted(audit)),
         section(f"Foreign writes: {audit.foreign_writes:,}", foreign(audit)),
         section("Skipped on the follower by an operator", skipped(audit)),
@@ -63,6 +64,6 @@ def _verdict(audit: Audit) -> Html:
 
 
 def _footer(audit: Audit) -> Html:
-    told = f"Audited at {audit.audited_at}. Exit status {audit.exit_status}."
+    told = f"Audited at {audited(audit)}. Exit status {audit.exit_status}."
     more = " Everything above is in report.json too"
     return fragment(told, f"{more}; drift.parquet has all drifted rows." if audit.drifted_rows else f"{more}.")

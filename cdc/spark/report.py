@@ -1,14 +1,15 @@
 """The audit's outcome, and report.json: the fields of ``Audit`` and of the dataclasses in it, its verdict and version.
 
 report.schema.json, beside this module, describes and explains all of it. The version goes up when a field goes away or
-changes its meaning; fields may come without. Each audit removes what an earlier one left in the folder. drift.parquet is there only when there
-is drift, in a folder that Spark's executors must share with the driver when they run elsewhere.
+changes its meaning; fields may come without. Each audit removes what an earlier one left in the folder. drift.parquet
+is there only when rows drifted, in a folder that Spark's executors must share with the driver when they run elsewhere.
 """
 
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cdc.spark.definitions import SchemaDrift
 from cdc.spark.drift import Discontinuity, DriftedRow, Table
 from cdc.spark.folder import HTML, JSON
 from cdc.spark.integrity import Break
@@ -51,7 +52,10 @@ class Audit:
     sequence: int | None = None
     tables: list[Table] = field(default_factory=list)
     drifted_rows: int = 0
+    drifted_by_cause: dict[str, int] = field(default_factory=dict)
     drifted: list[DriftedRow] = field(default_factory=list)
+    schema_drift: int = 0
+    schema: list[SchemaDrift] = field(default_factory=list)
     foreign_writes: int = 0
     foreign: list[ForeignWrite] = field(default_factory=list)
     foreign_over_time: list[tuple[int, int, int]] = field(default_factory=list)
@@ -66,7 +70,7 @@ class Audit:
         """``no drift``, ``drift`` or ``could not judge``."""
         if self.reasons:
             return "could not judge"
-        return "drift" if self.drifted_rows else "no drift"
+        return "drift" if self.drifted_rows or self.schema_drift else "no drift"
 
     @property
     def exit_status(self) -> int:

@@ -5,17 +5,19 @@ from collections.abc import Iterable, Sequence
 from cdc.excerpt import excerpt
 from cdc.spark.axis import clock
 from cdc.spark.drift import Table
-from cdc.spark.markup import Content, Html, element, fragment, table
+from cdc.spark.markup import Content, Figure, Html, element, fragment, table
 from cdc.spark.plots import time_line
 from cdc.spark.report import Audit
 from cdc.spark.visible import cut, value_text
-from cdc.spark.words import committed, counted, drifted_first, drifted_in, place
+from cdc.spark.words import audited, committed, counted, drifted_first, drifted_in, object_name, place
 
-__all__ = ["breaks", "compared", "discontinued", "folded", "foreign", "section", "skipped", "tables"]
+__all__ = ["breaks", "compared", "discontinued", "foreign", "partly", "schema", "section", "skipped", "tables"]
 
 _DRIFTED_SHOWN = 200
 _EQUAL_OPEN = 30
 _EQUAL_SHOWN = 10_000
+_WRITES_OPEN = 20
+_SHORT = 48  # characters that stay on one line
 
 
 def section(title: str, *content: Html) -> Html:
@@ -28,15 +30,22 @@ def folded(summary: str, *content: Html) -> Html:
     return element("details", element("summary", summary), *content)
 
 
+def partly(head: Sequence[str], lines: Sequence[Sequence[Content | Figure]], shown: int) -> Html:
+    """A table of which only so many lines are shown at once."""
+    rest = lines[shown:]
+    more = folded(f"{len(rest):,} more", table(head, rest)) if rest else Html("")
+    return fragment(table(head, lines[:shown]), more)
+
+
 def code(text: str) -> Html:
     """Text of a database or server, apart from the text around it in whatever direction it runs."""
-    return element("bdi", element("code", cut(text)))
+    return element("bdi", element("code", cut(text), class_="short" if len(text) <= _SHORT else "long"))
 
 
 def compared(audit: Audit) -> Html:
     """Both topics: what was read of them, and which times that covers."""
     head = ("", "server", "topic", "records", "sequences", "committed")
-    lines: list[Sequence[Content]] = []
+    lines: list[Sequence[Content | Figure]] = []
     for side, topic in (("leader", audit.leader), ("follower", audit.follower)):
         sequences = "none" if topic.first is None else f"{topic.first:,} to {topic.last:,}"
         lines.append((side, code(topic.resource), code(topic.topic), topic.records, sequences, committed(topic)))
@@ -51,7 +60,7 @@ def compared(audit: Audit) -> Html:
         if audit.sequence is not None
         else ""
     )
-    note = f"{at}Read at {audit.audited_at}, without a query to either server."
+    note = f"{at}Read at {audited(audit)}, without a query to either server."
     shown = folded(f"Offsets of {counted(len(offsets), 'partition')}", table(("partition", "first", "last"), offsets))
     return fragment(element("p", note), table(head, lines), shown if offsets else Html(""))
 
@@ -75,45 +84,44 @@ def _more(count: int, shown: int) -> Html:
 
 def _tables(found: Iterable[Table]) -> Html:
     head = ("", "table", "rows leader", "rows follower", "missing", "extra", "different", "checksum")
-    lines: list[Sequence[Content]] = []
+    lines: list[Sequence[Content | Figure]] = []
     for each in found:
         same = each.leader_checksum == each.follower_checksum
         checksum = each.leader_checksum if same else f"{each.leader_checksum} ≠ {each.follower_checksum}"
         sign = element("span", "✗ drift", class_="bad") if drifted_in(each) else element("span", "✓", class_="good")
-        counts = (each.leader_rows, each.follower_rows, *map(_notable, (each.missing, each.extra, each.different)))
-        lines.append((sign, code(f"{each.database}.{each.table}"), *counts, code(checksum)))
+        drift = [Figure(f"{count:,}", count > 0) for count in (each.missing, each.extra, each.different)]
+        name = code(f"{each.database}.{each.table}")
+        lines.append((sign, name, each.leader_rows, each.follower_rows, *drift, code(checksum)))
     return table(head, lines)
 
 
-def _notable(count: int) -> Content:
-    return count
+def schema(audit: Audit) -> Html:
+    """Tables, views, routines and databases that other statements made than on the leader."""
+    lines = [(code(object_name(each)), each.cause, element("bdi", cut(each.evidence))) for each in audit.schema]
+    return fragment(table(("what", "cause", "evidence"), lines), _more(audit.schema_drift, len(lines)))
 
 
 def foreign(audit: Audit) -> Html:
     """Writes that did not come from the leader: when, and the first of them one by one."""
     if not audit.foreign_writes:
         return Html("")
-    head = ("when", "binlog position", "transaction", "tables", "rows", "statement")
-    lines = [
-        (
-            clock(w.ts_us),
-            code(f"{w.file}:{w.position}"),
-            code(w.transaction),
-            code(", ".join(w.tables)),
-            w.rows,
-            code(w.statement or ""),
-        )
-        for w in audit.foreign
-    ]
     told = f"{counted(audit.foreign_writes, 'transaction')} of the follower did not come from the leader"
-    plot = Html("")
-    if audit.foreign_over_time and audit.follower.first_us is not None and audit.follower.last_us is not None:
-        plot = element(
-            "div",
-            time_line(audit.foreign_over_time, told, first_us=audit.follower.first_us, last_us=audit.follower.last_us),
-            class_="scroll",
-        )
-    return fragment(element("p", f"{told}."), plot, table(head, lines), _more(audit.foreign_writes, len(lines)))
+    head = ("committed (UTC)", "transaction", "binlog position", "rows", "tables", "statement")
+    lines = [
+        (element("time", clock(each.ts_us)), code(each.transaction), code(f"{each.file}:{each.position}"), each.rows,
+         code(", ".join(each.tables)), code(each.statement or ""))
+        for each in audit.foreign
+    ]  # fmt: skip
+    more = _more(audit.foreign_writes, len(lines))
+    return fragment(element("p", f"{told}."), _time_line(audit, told), partly(head, lines, _WRITES_OPEN), more)
+
+
+def _time_line(audit: Audit, told: str) -> Html:
+    first_us, last_us = audit.follower.first_us, audit.follower.last_us
+    if first_us is None or last_us is None:
+        return Html("")
+    plot = time_line(audit.foreign_over_time, told, first_us=first_us, last_us=last_us)
+    return element("div", plot, class_="scroll")
 
 
 def skipped(audit: Audit) -> Html:

@@ -1,6 +1,5 @@
 """A drifted row as both servers have it, column by column, with what differs in each marked."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 from cdc.spark.drift import DriftedRow
@@ -11,11 +10,11 @@ from cdc.spark.words import place, row_note
 
 __all__ = ["drifted", "side_by_side"]
 
-_COLUMNS_SHOWN = 30
+_COLUMNS_SHOWN = 12
 
 
 def side_by_side(row: DriftedRow) -> Html:
-    """The columns of ``row`` as a table, key and differing ones first; of very many, the equal ones are only counted."""
+    """The columns of ``row`` as a table, key and differing ones first; of very many the equal ones are counted."""
     differs = set(row.columns)
     images = (row.leader_image or {}, row.follower_image or {})
     names = list(dict.fromkeys([*row.identity, *row.columns, *sorted({*images[0], *images[1]})]))
@@ -62,11 +61,14 @@ def drifted(audit: Audit) -> Html:
     """The drifted rows that the report lists, each with its cause."""
     if not audit.drifted:
         return Html("")
-    causes = Counter(row.cause for row in audit.drifted)
-    summary = table(("cause", "rows"), causes.most_common())
+    causes = sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1])
     shown = sum(row.rows for row in audit.drifted)
     more = element("p", f"The first {shown:,} of {audit.drifted_rows:,}; drift.parquet has all of them.")
-    return fragment(*(() if shown >= audit.drifted_rows else (more,)), summary, *map(_article, audit.drifted))
+    return fragment(
+        table(("cause", "rows"), causes),
+        more if shown < audit.drifted_rows else Html(""),
+        *map(_article, audit.drifted),
+    )
 
 
 def _article(row: DriftedRow) -> Html:

@@ -11,12 +11,15 @@ from cdc.spark.lifelines import Act
 
 __all__ = ["Contents", "statements", "survey"]
 
+_TEXT = 500  # characters of a statement
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer has noted
+    conflicts or statements in its own tables.
     """
 
     records: int
@@ -27,6 +30,7 @@ class Contents:
     last_us: int | None
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
+    noted: bool = False
 
     @property
     def end(self) -> int:
@@ -61,6 +65,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
             tables=frozenset(name for name in tables if name[0] != CHECKPOINT_DATABASE),
+            noted=any((CHECKPOINT_DATABASE, table) in tables for table in ("conflicts", "ledger")),
         )
     return contents
 
@@ -69,11 +74,16 @@ def statements(records: DataFrame) -> Mapping[str, list[Act]]:
     """Per side what its statements did, in no order. Statements are few beside rows: they fit the driver."""
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
-        .select("side", "sequence", F.posexplode("affects").alias("place", "affect"))
-        .select("side", "sequence", "place", "affect.*")
+        .select(
+            "side",
+            "sequence",
+            F.posexplode("affects").alias("place", "affect"),
+            *("transaction", "file", "position", "ts_us"),
+            F.substring("query", 1, _TEXT).alias("text"),
+        )
+        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text")
     )
     found: dict[str, list[Act]] = {}
-    for row in acts.collect():
-        act = Act(row["sequence"], row["place"], row["action"], row["uri"], row["to"])
-        found.setdefault(row["side"], []).append(act)
+    for side, *fields in acts.collect():
+        found.setdefault(side, []).append(Act(*fields))
     return found

@@ -11,7 +11,17 @@ from cdc.spark.folder import HTML, PARQUET
 from cdc.spark.lag import Lag
 from cdc.spark.report import Audit
 from cdc.spark.visible import cut, value_text, visible
-from cdc.spark.words import committed, counted, drifted_first, drifted_in, none_of, place, row_note, sentence
+from cdc.spark.words import (
+    committed,
+    counted,
+    drifted_first,
+    drifted_in,
+    none_of,
+    object_name,
+    place,
+    row_note,
+    sentence,
+)
 
 __all__ = ["terminal"]
 
@@ -38,6 +48,7 @@ def _lines(audit: Audit, width: int) -> Iterator[str]:
         sequences = "" if side.last is None else f", sequence {side.first} to {side.last}"
         yield f"  {name} {side.resource}: topic {side.topic}, {side.records} records{sequences}, {committed(side)}"
     yield from _tables(audit.tables, width)
+    yield from _schema(audit)
     yield from _drifted(audit)
     yield from _foreign(audit)
     for each in audit.skipped[:_SHOWN]:
@@ -69,6 +80,13 @@ def _tables(tables: Sequence[Table], width: int) -> Iterator[str]:
         drifted = sum(map(drifted_in, rest))
         more = f"{counted(len(rest), 'more table')}, {drifted:,} of them with drift"
         yield f"  … {more}, see {HTML} in the report"
+
+
+def _schema(audit: Audit) -> Iterator[str]:
+    for each in audit.schema[:_SHOWN]:
+        yield f"{object_name(each)} is not defined as on the leader: {each.cause}: {each.evidence}"
+    if audit.schema_drift > _SHOWN:
+        yield f"… {audit.schema_drift:,} in all are not defined as on the leader"
 
 
 def _drifted(audit: Audit) -> Iterator[str]:

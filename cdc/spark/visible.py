@@ -1,4 +1,4 @@
-"""Text from a database as people may look at it: nothing in it is unseen, endless, or changes what is around it. Pure."""
+"""Text from a database as people may look at it: nothing in it is unseen, endless, or changes what is around. Pure."""
 
 import json
 import re

@@ -3,10 +3,23 @@
 from collections.abc import Iterator
 
 from cdc.spark.axis import moment
+from cdc.spark.definitions import SchemaDrift
 from cdc.spark.drift import DriftedRow, Table
 from cdc.spark.report import Audit, Topic
 
-__all__ = ["committed", "counted", "drifted_first", "drifted_in", "joined", "none_of", "place", "row_note", "sentence"]
+__all__ = [
+    "audited",
+    "committed",
+    "counted",
+    "drifted_first",
+    "drifted_in",
+    "joined",
+    "none_of",
+    "object_name",
+    "place",
+    "row_note",
+    "sentence",
+]
 
 
 def counted(number: int, one: str, many: str = "") -> str:
@@ -35,7 +48,20 @@ def sentence(audit: Audit) -> str:
         found.append(
             f"{counted(audit.drifted_rows, 'row')} in {sum(map(drifted_in, audit.tables)):,} of {tables} drifted"
         )
+    if audit.schema_drift:
+        objects = counted(audit.schema_drift, "table or other object is", "tables or other objects are")
+        found.append(f"{objects} defined otherwise")
     return f"{follower} is not a true copy of {leader} {at}: {joined(found)}."
+
+
+def object_name(each: SchemaDrift) -> str:
+    """``table flvDb.pet``, ``database flvDb``."""
+    return f"{each.kind.lower()} {each.database if each.name is None else f'{each.database}.{each.name}'}"
+
+
+def audited(audit: Audit) -> str:
+    """When the audit was done."""
+    return f"{audit.audited_at[:19].replace('T', ' ')} UTC"
 
 
 def drifted_in(table: Table) -> bool:
