@@ -11,7 +11,7 @@ to 5 % or 128 µs, and the largest is exact.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, Window
@@ -35,6 +35,7 @@ _TABLES_LISTED = 1_000
 _ZERO_US = 64
 _BINS_AN_OCTAVE = 16
 _BINS_A_BAR = 8
+_NO_NAME = "''"
 _BLOCK_BITS = 10  # sequences are matched within blocks of so many bits
 
 
@@ -107,9 +108,9 @@ def lag(transactions: DataFrame, arrivals: DataFrame, *, upto: int) -> Lag | Non
     stretch_us = (seen["last"] - seen["first"]) // _STRETCHES + 1
     times = _times(leader, transactions.where("kind = 'applied' AND since < upto"), arrivals)
     found: dict[str, list[Row]] = {"all": [], "time": [], "table": []}
-    for row in _quantiles(_measured(times, seen["first"], stretch_us)).collect():
+    for row in _quantiles(_binned(times, seen["first"], stretch_us)).collect():
         found[row["kind"]].append(row)
-    if not any(row["stage"] == WHOLE for row in found["all"]):
+    if not any(STAGES[row["stage"]] == WHOLE for row in found["all"]):
         return None
     tables = _by_table(found["table"])
     return Lag(
@@ -125,76 +126,71 @@ def lag(transactions: DataFrame, arrivals: DataFrame, *, upto: int) -> Lag | Non
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
     """Each of the ``leader``'s transactions with its four times, NULL where nobody knows them."""
-    ours = leader.select("side", F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("asked"))
-    theirs = applied.select("side", F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("asked"))
-    marks = arrivals.select("side", "since", "upto", F.struct("since", "at_us").alias("mark"))
-    ours = _matched(ours, marks.where(f"side = '{LEADER}'"))
-    theirs = _matched(theirs, marks.where(f"side = '{FOLLOWER}'"))
+    arrived = {
+        side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
+        for side in (LEADER, FOLLOWER)
+    }
+    theirs = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("asked"))
+    theirs = _matched(theirs, {"stored": arrived[FOLLOWER]})
     # A checkpoint stands for every sequence after the one before it.
-    reached = theirs.select(
-        F.lit(LEADER).alias("side"),
-        "asked.since",
-        "asked.upto",
-        F.struct("asked.since", F.col("asked.ts_us").alias("at_us"), F.col("at_us").alias("recaptured_us")).alias(
-            "mark"
-        ),
-    )
-    ours = ours.select("side", "sequence", F.struct("asked.*", F.col("at_us").alias("stored_us")).alias("asked"))
-    recaptured = F.when(F.col("at_us").isNotNull(), F.col("mark.recaptured_us"))
-    return _matched(ours, reached).select(
-        "asked.*", F.col("at_us").alias("applied_us"), recaptured.alias("recaptured_us")
-    )
+    mark = F.struct("asked.since", F.col("asked.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
+    reached = theirs.select("asked.since", "asked.upto", mark.alias("mark"))
+    ours = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("asked"))
+    ours = _matched(ours, {"stored": arrived[LEADER], "applied": reached})
+    times = {"stored_us": "stored.at_us", "applied_us": "applied.at_us", "recaptured_us": "applied.recaptured_us"}
+    return ours.select("asked.*", *(F.col(field).alias(name) for name, field in times.items()))
 
 
-def _matched(asked: DataFrame, marks: DataFrame) -> DataFrame:
-    """``asked`` (side, sequence, asked) with the first of ``marks`` that covers the sequence, and its ``at_us``.
+def _matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
+    """``asked`` (sequence, asked) with the first mark of each kind that covers the sequence, NULL without one.
 
-    ``marks`` (side, since, upto, mark) cover what is after ``since`` up to ``upto``, and follow one another. Both are
-    sorted in blocks of sequences, so neither a join by ranges nor a row for each sequence is needed.
+    Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover what is after ``since`` up to ``upto``, and
+    follow one another. All are sorted in blocks of sequences, so it takes no join by ranges, nor a row a sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
-    blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})"))
-    no_mark, nothing_asked = (
-        F.lit(None).cast(marks.schema["mark"].dataType),
-        F.lit(None).cast(asked.schema["asked"].dataType),
-    )
-    both = asked.select(
-        "side", F.expr(block.format("sequence")).alias("block"), "sequence", "asked", no_mark.alias("mark")
-    ).unionByName(
-        marks.select(
-            "side", blocks.alias("block"), F.col("upto").alias("sequence"), nothing_asked.alias("asked"), "mark"
-        )
-    )
+    blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
+    both = asked.select(F.expr(block.format("sequence")).alias("block"), "sequence", "asked")
+    for name, covering in marks.items():
+        placed = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
+        both = both.unionByName(placed, allowMissingColumns=True)
     # From the highest sequence down: a mark comes before what it covers; of those that end alike the earliest counts.
-    order = [F.desc("sequence"), F.col("mark").isNull(), F.desc("mark.since"), F.desc("mark.at_us")]
-    down = Window.partitionBy("side", "block").orderBy(*order).rowsBetween(Window.unboundedPreceding, 0)
-    matched = both.withColumn("mark", F.last("mark", ignorenulls=True).over(down)).where("asked IS NOT NULL")
-    return matched.withColumn("at_us", F.when(F.expr("mark.since < sequence"), F.col("mark.at_us")))
+    begun = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("since", "at_us")]
+    down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("asked").isNotNull(), *begun)
+    down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    newest = {name: F.last(name, ignorenulls=True).over(down) for name in marks}
+    matched = both.withColumns(newest).where("asked IS NOT NULL")
+    return matched.withColumns({name: F.when(F.expr(f"{name}.since < sequence"), F.col(name)) for name in marks})
 
 
-def _measured(times: DataFrame, first_us: int, stretch_us: int) -> DataFrame:
-    """A line for each stage of each transaction and each group that it counts in: all, its time, its tables."""
-    group = "named_struct('kind', '{}', 'name', {})"
-    empty, stretch = "''", f"string((ts_us - {first_us}) DIV {stretch_us})"
-    groups = f"array({group.format('all', empty)}, {group.format('time', stretch)})"
-    groups = f"concat({groups}, transform(tables, t -> {group.format('table', 't')}))"
-    lengths = (f"named_struct('stage', '{name}', 'us', {end} - {start})" for name, (start, end) in _BETWEEN.items())
-    known = f"filter(array({', '.join(lengths)}), l -> l.us IS NOT NULL)"
-    lines = times.select(F.expr(groups).alias("groups"), F.explode(F.expr(known)).alias("length"))
-    return lines.select(F.explode("groups").alias("group"), "length.*").select("group.*", "stage", "us")
+def _binned(times: DataFrame, first_us: int, stretch_us: int) -> DataFrame:
+    """How many transactions took about as long (``bin``), and what they took in sum and at most.
 
-
-def _quantiles(lines: DataFrame) -> DataFrame:
-    """Per group and stage the fields of Quantiles; of the group "all" also the bins, for a histogram."""
+    By stage and by group (kind, name): all, each stretch of time, each table. The transactions themselves are counted
+    once; only then are the counts added up for every group they belong to.
+    """
+    lengths = ", ".join(f"{at}, {end} - {start}" for at, (start, end) in enumerate(_BETWEEN.values()))
+    stack = F.expr(f"stack({len(_BETWEEN)}, {lengths})").alias("stage", "us")
+    stretch = F.expr(f"int((ts_us - {first_us}) DIV {stretch_us})").alias("stretch")
+    lines = times.select(stretch, "tables", stack).where("us IS NOT NULL")
     octaves = F.log2(F.abs("us") / _ZERO_US) * _BINS_AN_OCTAVE
     bin_ = F.when(F.abs("us") < _ZERO_US, 0).otherwise(F.signum("us") * (F.floor(octaves) + 1)).cast("int")
-    group = ["kind", "name", "stage"]
-    bins = lines.groupBy(*group, bin_.alias("bin")).agg(
-        F.count("*").alias("count"), F.avg("us").alias("mean"), F.max("us").alias("max")
+    counts = lines.groupBy("stretch", "tables", "stage", bin_.alias("bin")).agg(
+        F.count("*").alias("count"), F.sum("us").alias("sum"), F.max("us").alias("max")
     )
-    quantiles = F.expr("percentile(mean, array(0.5, 0.95, 0.99), count)")
+    group = "named_struct('kind', '{}', 'name', {})"
+    groups = f"array({group.format('all', _NO_NAME)}, {group.format('time', 'string(stretch)')})"
+    groups = f"concat({groups}, transform(tables, t -> {group.format('table', 't')}))"
+    grouped = counts.select(F.explode(F.expr(groups)).alias("group"), "stage", "bin", "count", "sum", "max")
+    return grouped.groupBy("group.kind", "group.name", "stage", "bin").agg(
+        F.sum("count").alias("count"), F.sum("sum").alias("sum"), F.max("max").alias("max")
+    )
+
+
+def _quantiles(bins: DataFrame) -> DataFrame:
+    """Per group and stage the fields of Quantiles; of the group "all" also the bins, for a histogram."""
+    quantiles = F.expr("percentile(sum / count, array(0.5, 0.95, 0.99), count)")
     bars = F.collect_list(F.when(F.col("kind") == "all", F.struct("bin", "count")))
-    return bins.groupBy(*group).agg(
+    return bins.groupBy("kind", "name", "stage").agg(
         F.sum("count").alias("count"), quantiles.alias("quantiles"), F.max("max").alias("max"), bars.alias("bins")
     )
 
@@ -207,8 +203,8 @@ def _read(row: Row) -> Quantiles:
 def _by_stage(whole: Iterable[Row], parts: Iterable[Row], first_us: int, stretch_us: int) -> dict[str, Stage]:
     over_time: dict[str, list[Stretch]] = {name: [] for name in STAGES}
     for row in parts:
-        over_time[row["stage"]].append(Stretch(first_us + int(row["name"]) * stretch_us, _read(row)))
-    totals = {row["stage"]: row for row in whole}
+        over_time[STAGES[row["stage"]]].append(Stretch(first_us + int(row["name"]) * stretch_us, _read(row)))
+    totals = {STAGES[row["stage"]]: row for row in whole}
     return {
         name: Stage(
             total=_read(totals[name]),
@@ -224,7 +220,7 @@ def _by_table(rows: Iterable[Row]) -> list[TableLag]:
     """The slowest first."""
     tables: dict[str, dict[str, Quantiles]] = {}
     for row in rows:
-        tables.setdefault(row["name"], {})[row["stage"]] = _read(row)
+        tables.setdefault(row["name"], {})[STAGES[row["stage"]]] = _read(row)
     listed = [TableLag(name, stages) for name, stages in tables.items() if WHOLE in stages]
     return sorted(listed, key=lambda each: (-each.stages[WHOLE].p95_us, each.table))
 
