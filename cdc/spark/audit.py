@@ -13,30 +13,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.service import exit_status
+from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span
 from cdc.spark.definitions import Definitions, Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
 from cdc.spark.fold import changes, fold, segments
 from cdc.spark.folder import HTML, PARQUET, clear
+from cdc.spark.foreign_times import foreign_times
 from cdc.spark.integrity import integrity
-from cdc.spark.lag import apply_lag
+from cdc.spark.lag import lag
 from cdc.spark.lifelines import Act, lifelines
 from cdc.spark.marks import marks, statements_settled
 from cdc.spark.options import SMALL, arguments, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import under_leaders_names
-from cdc.spark.report import Audit, Topic, terminal, write
+from cdc.spark.report import Audit, Topic, write
 from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, statements, survey
+from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.watermark import foreign_writes, transactions, watermark
 from cdc.topic_tail import partition_name
@@ -70,9 +74,13 @@ def _run(options: argparse.Namespace) -> int:
     records = parse(messages[0].unionByName(messages[1]))
     records = within(under_leaders_names(records, Renames(profiles[FOLLOWER].renames)), spans)
     records = records.persist(StorageLevel.MEMORY_AND_DISK)
-    audit = judge(spark, records, profiles, spans, options.report)
+    logs = [
+        read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
+        for side, profile in profiles.items()
+    ]
+    audit = judge(spark, records, profiles, spans, options.report, arrivals=logs[0].unionByName(logs[1]))
     write(audit, page(audit), options.report)
-    print("\n".join(terminal(audit)))
+    print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
     print(f"report: {(options.report / HTML).resolve()}")
     spark.stop()
     return audit.exit_status
@@ -95,8 +103,13 @@ def judge(
     profiles: Mapping[str, Profile],
     spans: Mapping[str, Span],
     folder: Path,
+    *,
+    arrivals: DataFrame,
 ) -> Audit:
-    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``."""
+    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
+
+    ``arrivals`` says when they were in Kafka (module arrivals).
+    """
     contents = survey(records)
     resource, last = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
     whole = transactions(records, resource=resource, ends=last).persist(StorageLevel.MEMORY_AND_DISK)
@@ -108,6 +121,7 @@ def judge(
         reasons=doubts(profiles, contents, mark, sound),
         foreign_writes=mark.foreign,
         foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
+        foreign_over_time=_foreign_times(whole, contents) if mark.foreign else [],
         skipped=skipped(records, resource=resource, limit=_LISTED),
         breaks=sound.examples,
     )
@@ -121,7 +135,7 @@ def judge(
     audit = replace(
         audit,
         sequence=mark.sequence,
-        lag=apply_lag(whole, upto=mark.sequence),
+        lag=lag(whole, arrivals, upto=mark.sequence),
         schema_drift=len(defined.drift),
         schema=defined.drift[:_LISTED],
     )
@@ -135,8 +149,16 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
         records=contents.records if contents else 0,
         first=contents.first if contents else None,
         last=contents.last if contents else None,
+        first_us=contents.first_us if contents else None,
+        last_us=contents.last_us if contents else None,
         offsets={partition_name(place): ends for place, ends in span.partitions.items()},
     )
+
+
+def _foreign_times(transactions: DataFrame, contents: Mapping[str, Contents]) -> list[tuple[int, int, int]]:
+    first_us, last_us = contents[FOLLOWER].first_us, contents[FOLLOWER].last_us
+    assert first_us is not None and last_us is not None  # there are foreign writes
+    return foreign_times(transactions, first_us=first_us, last_us=last_us)
 
 
 def _upto(acts: Mapping[str, list[Act]], ends: Mapping[str, int | None]) -> Mapping[str, list[Act]]:
@@ -195,16 +217,19 @@ def _with_drift(
 ) -> Audit:
     lines = tables(comparison)
     total = sum(line.missing + line.extra + line.different for line in lines)
-    first = []
+    first: list[Row] = []
+    causes: dict[str, int] = {}
     if total:
         drifted = drifted_rows(comparison, statements, _names(contents))
         drifted.write.parquet((folder / PARQUET).resolve().as_uri())
         first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+        causes = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
     counts, discontinued = discontinuities(comparison, limit=_LISTED)
     return replace(
         audit,
         tables=lines,
         drifted_rows=total,
+        drifted_by_cause=causes,
         drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
         discontinuities=counts,
         discontinued=discontinued,

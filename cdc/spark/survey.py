@@ -18,13 +18,16 @@ _TEXT = 500  # characters of a statement
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``noted``: the consumer has noted conflicts or statements in its own tables.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer has noted
+    conflicts or statements in its own tables.
     """
 
     records: int
     broken: int
     first: int | None
     last: int | None
+    first_us: int | None
+    last_us: int | None
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
     noted: bool = False
@@ -39,7 +42,13 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
     """Each side's contents, the consumer's own tables left out; a side whose topic is empty is absent."""
     groups = (
         records.groupBy("side", "valid", "resource", "database", "table")
-        .agg(F.count("*").alias("records"), F.min("sequence").alias("first"), F.max("sequence").alias("last"))
+        .agg(
+            F.count("*").alias("records"),
+            F.min("sequence").alias("first"),
+            F.max("sequence").alias("last"),
+            F.min("ts_us").alias("first_us"),
+            F.max("ts_us").alias("last_us"),
+        )
         .collect()
     )
     contents = {}
@@ -52,6 +61,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             broken=sum(row["records"] for row in rows if not row["valid"]),
             first=min((row["first"] for row in valid), default=None),
             last=max((row["last"] for row in valid), default=None),
+            first_us=min((row["first_us"] for row in valid), default=None),
+            last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
             tables=frozenset(name for name in tables if name[0] != CHECKPOINT_DATABASE),
             noted=any((CHECKPOINT_DATABASE, table) in tables for table in ("conflicts", "ledger")),

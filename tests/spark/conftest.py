@@ -1,7 +1,7 @@
 """One Spark for all tests of this folder, and the judge on streams that a test made by hand."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from cdc.filters import Filters
 from cdc.profile import Kafka, Profile
+from cdc.spark.arrivals import SCHEMA
 from cdc.spark.audit import judge
 from cdc.spark.brokers import Span
 from cdc.spark.report import Audit
@@ -48,9 +49,18 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def judged(spark: SparkSession, tmp_path: Path) -> Judge:
-    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's."""
+    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
 
-    def run(leader: Stream, follower: Stream, *, filters: Filters | None = None) -> Audit:
+    ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us).
+    """
+
+    def run(
+        leader: Stream,
+        follower: Stream,
+        *,
+        filters: Filters | None = None,
+        arrived: Sequence[tuple[str, int, int, int]] = (),
+    ) -> Audit:
         profiles = {
             LEADER: Profile(),
             FOLLOWER: Profile(
@@ -61,7 +71,8 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
         records = parse(messages(spark, sides)).persist()
         try:
-            return judge(spark, records, profiles, spans, tmp_path)
+            arrivals = spark.createDataFrame(list(arrived), SCHEMA)
+            return judge(spark, records, profiles, spans, tmp_path, arrivals=arrivals)
         finally:
             spark.catalog.clearCache()
 
