@@ -24,10 +24,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
-from cdc.spark.lifelines import Segment
+from cdc.spark.lifelines import END, Segment
 from cdc.spark.marks import marked
 
-__all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
+__all__ = ["IDENTITY", "carried", "changes", "fold", "segments", "with_era_told_from_the_end"]
 
 # The hash is there to be sorted by: comparing images is what costs most, and it settles nearly all comparisons.
 IDENTITY = ["hash", "database", "table", "keyed", "identity"]
@@ -66,19 +66,23 @@ def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None
     steps = "array(named_struct('put', false, 'cols', images.before), named_struct('put', true, 'cols', images.after))"
     steps = f"filter({steps}, s -> s.cols IS NOT NULL)"
     rows = rows.withColumn("step", F.explode(F.expr(steps))).select("*", "step.put", "step.cols").drop("step", "images")
-    return _owned(marked(rows, marks), lives).select(
-        F.col("owner.database").alias("database"),
-        F.col("owner.table").alias("table"),
-        F.col("key").isNotNull().alias("keyed"),
-        F.expr(f"coalesce({_KEY}, {_IMAGE})").alias("identity"),
-        F.expr(_IMAGE).alias("image"),
-        "put",
-        "era",
-        "mark",
-        F.struct("sequence", "row", "put").alias("order"),
-        F.struct("sequence", "file", "position").alias("place"),
-        F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far"),
-    ).withColumn("hash", F.expr(_HASH))
+    return (
+        _owned(marked(rows, marks), lives)
+        .select(
+            F.col("owner.database").alias("database"),
+            F.col("owner.table").alias("table"),
+            F.col("key").isNotNull().alias("keyed"),
+            F.expr(f"coalesce({_KEY}, {_IMAGE})").alias("identity"),
+            F.expr(_IMAGE).alias("image"),
+            "put",
+            "era",
+            "mark",
+            F.struct("sequence", "row", "put").alias("order"),
+            F.struct("sequence", "file", "position").alias("place"),
+            F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far"),
+        )
+        .withColumn("hash", F.expr(_HASH))
+    )
 
 
 def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
@@ -87,20 +91,24 @@ def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
     ``folded`` are the columns of ``fold``, under the names that tables had then; their ``era`` is 0 where no ALTER came
     after the row's last change, else lower. ``lives`` are of the statements since.
     """
-    rows = folded.withColumns({"held": "era", "sequence": "last.sequence"}).drop("era")
-    return _owned(rows, lives).select(
-        F.col("owner.database").alias("database"),
-        F.col("owner.table").alias("table"),
-        "keyed",
-        "identity",
-        "image",
-        F.col("image").isNotNull().alias("put"),
-        F.col("held").alias("era"),
-        F.col("marked").alias("mark"),
-        F.expr("named_struct('sequence', sequence, 'row', 0, 'put', false)").alias("order"),
-        F.col("last").alias("place"),
-        F.struct("net", "breaks", "broken").alias("so_far"),
-    ).withColumn("hash", F.expr(_HASH))
+    rows = folded.withColumns({"held": F.col("era"), "sequence": F.col("last.sequence")}).drop("era")
+    return (
+        _owned(rows, lives)
+        .select(
+            F.col("owner.database").alias("database"),
+            F.col("owner.table").alias("table"),
+            "keyed",
+            "identity",
+            "image",
+            F.col("image").isNotNull().alias("put"),
+            F.col("held").alias("era"),
+            F.col("marked").alias("mark"),
+            F.expr("named_struct('sequence', sequence, 'row', 0, 'put', false)").alias("order"),
+            F.col("last").alias("place"),
+            F.struct("net", "breaks", "broken").alias("so_far"),
+        )
+        .withColumn("hash", F.expr(_HASH))
+    )
 
 
 def _owned(rows: DataFrame, lives: DataFrame) -> DataFrame:
@@ -137,3 +145,11 @@ def fold(changes: DataFrame) -> DataFrame:
     }).where("NOT followed")  # fmt: skip
     image, last = F.expr("IF(put, image, NULL)").alias("image"), F.col("place").alias("last")
     return counted.select(*IDENTITY, "net", image, last, "era", "marked", "breaks", "broken")
+
+
+def with_era_told_from_the_end(folded: DataFrame, lives: DataFrame) -> DataFrame:
+    """A fold as ``carried`` wants it: ``era`` is 0 where no ALTER came after the row's last change, else negative."""
+    now = lives.where((F.col("end") == END) & F.col("owner").isNotNull())
+    now = now.select("owner.database", "owner.table", F.col("era").alias("now"))
+    told = folded.join(F.broadcast(now), ["database", "table"])
+    return told.select(*[F.expr("era - now").alias("era") if name == "era" else name for name in folded.columns])

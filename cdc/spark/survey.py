@@ -1,6 +1,6 @@
 """What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Act
 
-__all__ = ["Contents", "statements", "survey"]
+__all__ = ["Contents", "joined", "statements", "survey"]
 
 _TEXT = 500  # characters of a statement
 
@@ -68,6 +68,29 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             noted=any((CHECKPOINT_DATABASE, table) in tables for table in ("conflicts", "ledger")),
         )
     return contents
+
+
+def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
+    """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
+    both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
+    return {**before, **since, **both}
+
+
+def _and_then(one: Contents, two: Contents) -> Contents:
+    def found(values: Iterable[int | None]) -> list[int]:
+        return [value for value in values if value is not None]
+
+    return Contents(
+        records=one.records + two.records,
+        broken=one.broken + two.broken,
+        first=min(found((one.first, two.first)), default=None),
+        last=max(found((one.last, two.last)), default=None),
+        first_us=min(found((one.first_us, two.first_us)), default=None),
+        last_us=max(found((one.last_us, two.last_us)), default=None),
+        resources=one.resources | two.resources,
+        tables=one.tables | two.tables,
+        noted=one.noted or two.noted,
+    )
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:
