@@ -15,7 +15,7 @@ from cdc.errors import UserError
 from cdc.service import exit_status
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
-from cdc.spark.options import SMALL, arguments, profiles_of
+from cdc.spark.options import SMALL, arguments, consumer_of, profiles_of
 
 __all__ = ["command", "main"]
 
@@ -33,6 +33,7 @@ def main() -> int:
 def _run(options: Sequence[str]) -> int:
     given = arguments("cdc-audit").parse_args(options)
     kafkas = [profile.kafka for profile in profiles_of(given)]
+    consumer_of(given)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
     _require_java(os.environ)

@@ -9,7 +9,7 @@ writes that left no drift are told, and leave it 0.
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.profile import Profile
-from cdc.renames import Renames
 from cdc.service import exit_status
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span
-from cdc.spark.definitions import Definitions, Unmatched, definitions
+from cdc.spark.cascades import without_cascades
+from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
 from cdc.spark.fold import changes, fold, segments
@@ -32,17 +32,18 @@ from cdc.spark.folder import HTML, PARQUET, clear
 from cdc.spark.foreign_times import foreign_times
 from cdc.spark.integrity import integrity
 from cdc.spark.lag import lag
-from cdc.spark.lifelines import Act, lifelines
+from cdc.spark.lifelines import Act, lifelines, named
 from cdc.spark.marks import marks, statements_settled
-from cdc.spark.options import SMALL, arguments, profiles_of
+from cdc.spark.options import SMALL, arguments, consumer_of, profiles_of
 from cdc.spark.page import page
-from cdc.spark.renamed import under_leaders_names
+from cdc.spark.renamed import renames, under_leaders_names
 from cdc.spark.report import Audit, Topic, write
+from cdc.spark.scope import Scope
 from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, statements, survey
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
-from cdc.spark.watermark import foreign_writes, transactions, watermark
+from cdc.spark.watermark import foreign_writes, hole, transactions, watermark
 from cdc.topic_tail import partition_name
 
 __all__ = ["judge", "main"]
@@ -64,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     profiles = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True))
+    consumer = consumer_of(options)
     clear(options.report)
     # The follower's end first: all it has by then came from the leader's topic, so the end taken later covers it.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
@@ -72,13 +74,14 @@ def _run(options: argparse.Namespace) -> int:
         read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
     records = parse(messages[0].unionByName(messages[1]))
-    records = within(under_leaders_names(records, Renames(profiles[FOLLOWER].renames)), spans)
+    records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
     records = records.persist(StorageLevel.MEMORY_AND_DISK)
     logs = [
         read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
         for side, profile in profiles.items()
     ]
-    audit = judge(spark, records, profiles, spans, options.report, arrivals=logs[0].unionByName(logs[1]))
+    arrivals = logs[0].unionByName(logs[1])
+    audit = judge(spark, records, profiles, spans, options.report, arrivals=arrivals, consumer=consumer)
     write(audit, page(audit), options.report)
     print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
     print(f"report: {(options.report / HTML).resolve()}")
@@ -105,20 +108,31 @@ def judge(
     folder: Path,
     *,
     arrivals: DataFrame,
+    consumer: Profile | None = None,
 ) -> Audit:
     """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
 
-    ``arrivals`` says when they were in Kafka (module arrivals).
+    The follower's are under the leader's names. ``arrivals`` says when they were in Kafka (module arrivals).
+    ``consumer`` is the consumer's profile, whose filters count.
     """
-    contents = survey(records)
+    contents, scope = survey(records), Scope(consumer.filters if consumer else None)
     resource, last = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
     whole = transactions(records, resource=resource, ends=last).persist(StorageLevel.MEMORY_AND_DISK)
-    mark, sound = watermark(whole), integrity(records, whole)
+    mark, sound, acts = watermark(whole), integrity(records, whole), statements(records)
     audit = Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], spans[LEADER], contents.get(LEADER)),
         follower=_topic(profiles[FOLLOWER], spans[FOLLOWER], contents.get(FOLLOWER)),
-        reasons=doubts(profiles, contents, mark, sound),
+        reasons=doubts(
+            profiles,
+            contents,
+            mark,
+            sound,
+            scope=scope,
+            renames=renames(profiles, consumer),
+            acts=acts,
+            lost=None if mark.begins is None else hole(whole, begins=mark.begins),
+        ),
         foreign_writes=mark.foreign,
         foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
         foreign_over_time=_foreign_times(whole, contents) if mark.foreign else [],
@@ -128,18 +142,34 @@ def judge(
     if audit.reasons or mark.sequence is None:
         return audit
     ends = {LEADER: mark.sequence, FOLLOWER: None if mark.open_from is None else mark.open_from - 1}
-    acts = _upto(statements(records), ends)
+    acts = {side: _upto(acts.get(side, []), ends[side], scope) for side in ends}
+    settled = statements_settled(records, resource) if contents[FOLLOWER].noted else {}
+    if unclear := list(scope.contradictions(acts[LEADER], settled)):
+        return replace(audit, reasons=unclear)
     noted = marks(records, whole, resource=resource, noted=contents[FOLLOWER].noted, foreign=bool(mark.foreign))
-    comparison = _compared(spark, records, acts, contents, ends, noted).persist(StorageLevel.MEMORY_AND_DISK)
-    defined = _defined(records, acts, contents, resource)
+    names = {side: _wanted(contents.get(side), scope) for side in ends}
+    held = {side: _held(records, side, end) for side, end in ends.items()}
+    held[FOLLOWER] = without_cascades(held[FOLLOWER], whole, contents, noted[FOLLOWER])
+    comparison = _compared(spark, held, acts, names, noted).persist(StorageLevel.MEMORY_AND_DISK)
+    defined = definitions(
+        acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=names[LEADER] | names[FOLLOWER]
+    )
     audit = replace(
         audit,
         sequence=mark.sequence,
         lag=lag(whole, arrivals, upto=mark.sequence),
+        tables=tables(comparison),
         schema_drift=len(defined.drift),
         schema=defined.drift[:_LISTED],
     )
-    return _with_drift(audit, comparison, defined.unmatched, contents, folder)
+    known = names[FOLLOWER] | named(acts[FOLLOWER])
+    if silent := scope.silent([line for line in audit.tables if line.missing and line.name not in known]):
+        return replace(audit, reasons=[silent])
+    return _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
+
+
+def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:
+    return frozenset(name for name in contents.tables if scope.wants_table(*name)) if contents else frozenset()
 
 
 def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
@@ -161,73 +191,52 @@ def _foreign_times(transactions: DataFrame, contents: Mapping[str, Contents]) ->
     return foreign_times(transactions, first_us=first_us, last_us=last_us)
 
 
-def _upto(acts: Mapping[str, list[Act]], ends: Mapping[str, int | None]) -> Mapping[str, list[Act]]:
-    return {
-        side: [act for act in acts.get(side, []) if end is None or act.sequence <= end] for side, end in ends.items()
-    }
+def _upto(acts: Iterable[Act], end: int | None, scope: Scope) -> list[Act]:
+    return [act for act in acts if (end is None or act.sequence <= end) and scope.wants(act)]
+
+
+def _held(records: DataFrame, side: str, end: int | None) -> DataFrame:
+    held = records.where(F.col("side") == side)
+    return held if end is None else held.where(F.col("sequence") <= end)
 
 
 def _compared(
     spark: SparkSession,
-    records: DataFrame,
+    held: Mapping[str, DataFrame],
     acts: Mapping[str, list[Act]],
-    contents: Mapping[str, Contents],
-    ends: Mapping[str, int | None],
+    names: Mapping[str, frozenset[tuple[str, str]]],
     marks: Mapping[str, DataFrame | None],
 ) -> DataFrame:
     """Both sides' folds compared: the leader's up to the watermark, the follower's up to its last whole transaction.
 
-    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
+    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison. Rows of
+    tables that are not in ``names`` stay out of it.
     """
     folds = []
-    for side, end in ends.items():
-        held = records.where(F.col("side") == side)
-        if end is not None:
-            held = held.where(F.col("sequence") <= end)
-        names = contents[side].tables if side in contents else frozenset()
-        lives = segments(spark, lifelines(names, acts[side]))
-        folds.append(fold(changes(held, lives, marks[side])))
+    for side in (LEADER, FOLLOWER):
+        lives = segments(spark, lifelines(names[side], acts[side]))
+        folds.append(fold(changes(held[side], lives, marks[side])))
     return compare(*folds)
-
-
-def _defined(
-    records: DataFrame, acts: Mapping[str, list[Act]], contents: Mapping[str, Contents], resource: str
-) -> Definitions:
-    settled = statements_settled(records, resource) if contents[FOLLOWER].noted else {}
-    left_out = {sequence for sequence, state in settled.items() if state == "not applied"}
-    return definitions(
-        [act for act in acts[LEADER] if act.sequence not in left_out],
-        acts[FOLLOWER],
-        resource=resource,
-        skipped=settled.keys() - left_out,
-        rows=_names(contents),
-    )
-
-
-def _names(contents: Mapping[str, Contents]) -> frozenset[tuple[str, str]]:
-    return frozenset(name for held in contents.values() for name in held.tables)
 
 
 def _with_drift(
     audit: Audit,
     comparison: DataFrame,
     statements: Sequence[Unmatched],
-    contents: Mapping[str, Contents],
+    names: frozenset[tuple[str, str]],
     folder: Path,
 ) -> Audit:
-    lines = tables(comparison)
-    total = sum(line.missing + line.extra + line.different for line in lines)
+    total = sum(line.missing + line.extra + line.different for line in audit.tables)
     first: list[Row] = []
     causes: dict[str, int] = {}
     if total:
-        drifted = drifted_rows(comparison, statements, _names(contents))
+        drifted = drifted_rows(comparison, statements, names)
         drifted.write.parquet((folder / PARQUET).resolve().as_uri())
         first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
         causes = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
     counts, discontinued = discontinuities(comparison, limit=_LISTED)
     return replace(
         audit,
-        tables=lines,
         drifted_rows=total,
         drifted_by_cause=causes,
         drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],

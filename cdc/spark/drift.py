@@ -61,6 +61,11 @@ class Table:
     leader_checksum: str
     follower_checksum: str
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table."""
+        return self.database, self.table
+
 
 @dataclass(frozen=True, slots=True)
 class DriftedRow:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cdc.uri import Uri
 
-__all__ = ["END", "Act", "Segment", "lifelines"]
+__all__ = ["END", "Act", "Segment", "lifelines", "named"]
 
 Name = tuple[str, str]
 END = 1 << 62
@@ -96,8 +96,7 @@ def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
     ``acts`` are the statements of one server up to where its stream is folded.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
-    named = {name for act in ordered for uri in (act.uri, act.to) if uri and (name := _name(uri))}
-    lives = _Lives(sorted({*tables, *named}))
+    lives = _Lives(sorted({*tables, *named(ordered)}))
     for act in ordered:
         _apply(lives, act)
     segments = []
@@ -106,6 +105,11 @@ def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
             life.close(life.name, END)
         segments += [Segment(*name, first, end, era, life.name) for name, first, end, era in life.stretches]
     return segments
+
+
+def named(acts: Iterable[Act]) -> frozenset[Name]:
+    """The tables, and what else has a name in a database, that statements name."""
+    return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := _name(uri)))
 
 
 def _apply(lives: _Lives, act: Act) -> None:

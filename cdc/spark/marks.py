@@ -46,7 +46,9 @@ def marks(
         notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
         notes = notes.toDF("sequence", "at", "kind", "note")
         found[LEADER] = notes.groupBy("sequence").agg(F.max(F.struct("at", "kind", "note")).alias("known"))
-        last = conflicts.groupBy("transaction").agg(F.max(F.struct("at", F.expr(_REASON).alias("note"))).alias("of"))
+        # Of several in one transaction, one that removed other rows.
+        chief = F.max(F.struct(F.col("removed") != "", "at", F.expr(_REASON).alias("note"))).alias("of")
+        last = conflicts.groupBy("transaction").agg(chief)
         theirs.append(last.select("transaction", F.struct("of.at", F.lit("conflict").alias("kind"), "of.note")))
     if foreign:
         write = F.struct(

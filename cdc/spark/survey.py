@@ -1,7 +1,7 @@
 """What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -19,7 +19,8 @@ class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer has noted
-    conflicts or statements in its own tables.
+    conflicts or statements in its own tables. ``silent_keys``: the server does not log what its foreign keys do;
+    ``unchecked`` has the last sequence of each table's rows with their checks off.
     """
 
     records: int
@@ -31,6 +32,8 @@ class Contents:
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
     noted: bool = False
+    silent_keys: bool = False
+    unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -48,6 +51,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.max("sequence").alias("last"),
             F.min("ts_us").alias("first_us"),
             F.max("ts_us").alias("last_us"),
+            F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
+            F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
         )
         .collect()
     )
@@ -55,7 +60,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
     for side in sorted({group["side"] for group in groups}):
         rows = [group for group in groups if group["side"] == side]
         valid = [row for row in rows if row["valid"]]
-        tables = [(row["database"], row["table"]) for row in valid if row["table"] is not None]
+        of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
+        tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
         contents[side] = Contents(
             records=sum(row["records"] for row in rows),
             broken=sum(row["records"] for row in rows if not row["valid"]),
@@ -64,8 +70,10 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             first_us=min((row["first_us"] for row in valid), default=None),
             last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
-            tables=frozenset(name for name in tables if name[0] != CHECKPOINT_DATABASE),
-            noted=any((CHECKPOINT_DATABASE, table) in tables for table in ("conflicts", "ledger")),
+            tables=frozenset(tables),
+            noted=any((CHECKPOINT_DATABASE, table) in of_tables for table in ("conflicts", "ledger")),
+            silent_keys=any(of_tables[name]["silent"] for name in tables),
+            unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         )
     return contents
 
@@ -90,6 +98,8 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         resources=one.resources | two.resources,
         tables=one.tables | two.tables,
         noted=one.noted or two.noted,
+        silent_keys=one.silent_keys or two.silent_keys,
+        unchecked={**one.unchecked, **two.unchecked},
     )
 
 

@@ -55,7 +55,9 @@ class Verdicts:
         """For ``/healthz``: the audits go on, and judge. Drift is for ``/metrics`` to tell."""
         age = time.time() - self.ended_at
         late = age > _LATE * self.interval + self.seconds
-        yield Check("audits", not late, f"the last one ended {age:.0f} s ago" if sum(self.counts.values()) else "none yet")
+        yield Check(
+            "audits", not late, f"the last one ended {age:.0f} s ago" if sum(self.counts.values()) else "none yet"
+        )
         yield Check("verdict", self.exit_status != 2, self.line() if sum(self.counts.values()) else "none yet")
 
     def metrics(self) -> Iterator[Metric]:
