@@ -1,6 +1,7 @@
 """Outcomes of audits, made up: for tests of the reports, which need more kinds and sizes than servers give quickly."""
 
 import json
+import math
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -17,7 +18,10 @@ __all__ = ["NASTY", "big", "clean", "drifting", "lag", "unjudged"]
 
 START_US = 1_795_246_726_423_512
 HOUR_US = 3_600_000_000
-NASTY = """</style><script>alert("1")</script><img src='http://evil.example/x'>&amp;" onload=1 \u202edrawkcab\u2066 \x00\x1b[2J\n"""
+NASTY = (
+    '</style><script>alert("1")</script><img src=\'http://evil.example/x\'>&amp;" onload=1 '
+    "\u202edrawkcab\u2066 \x00\x1b[2J\n"
+)
 
 _LARGEST = {"leader to Kafka": 60_000, "Kafka to follower": 900_000, "follower to Kafka": 25_000, WHOLE: 950_000}
 
@@ -45,11 +49,7 @@ def lag(*, tables: int = 3, skew_us: int = 0, hours: int = 6, transactions: int 
     stages = {}
     for at, name in enumerate(STAGES):
         median = _LARGEST[name] / 12
-        bars = [
-            (round(median * 2 ** (k / 2)), round(median * 2 ** ((k + 1) / 2)), 1 + round(40_000 * 0.55 ** abs(k)))
-            for k in range(-6, 7)
-        ]
-        bars = sorted((low + skews[name], high + skews[name], count) for low, high, count in bars)
+        lengths = [median * random.lognormvariate(0, 0.9) + skews[name] for _ in range(4_000)]
         over_time = [
             Stretch(
                 START_US + k * stretch_us, _skewed(quantiles(2_600, median * random.uniform(0.6, 1.8)), skews[name])
@@ -58,12 +58,23 @@ def lag(*, tables: int = 3, skew_us: int = 0, hours: int = 6, transactions: int 
             if k % 17 != 5
         ]
         known = transactions if name == WHOLE else transactions - 20_000 * at
-        stages[name] = Stage(_skewed(quantiles(known, median), skews[name]), bars, over_time)
+        stages[name] = Stage(_skewed(quantiles(known, median), skews[name]), _bars(lengths), over_time)
     by_table = [
         TableLag(f"shop.table_{at}", {name: quantiles(9, _LARGEST[name] / (12 + at)) for name in STAGES})
         for at in range(tables)
     ]
     return Lag(transactions, START_US, START_US + hours * HOUR_US, stretch_us, stages, tables, by_table[:1_000])
+
+
+def _bars(lengths: list[float]) -> list[tuple[int, int, int]]:
+    """As ``Stage`` has them: from 64 µs on, each √2 times as long as the one before."""
+    counts: dict[tuple[int, int], int] = {}
+    for us in lengths:
+        octave = math.floor(math.log2(max(abs(us), 64) / 64) * 2)
+        near, far = round(64 * 2 ** (octave / 2)), round(64 * 2 ** ((octave + 1) / 2))
+        edges = (-64, 64) if abs(us) < 64 else (near, far) if us > 0 else (-far, -near)
+        counts[edges] = counts.get(edges, 0) + 1
+    return [(*edges, counts[edges]) for edges in sorted(counts)]
 
 
 def _skewed(told: Quantiles, us: int) -> Quantiles:
@@ -96,7 +107,7 @@ def clean() -> Audit:
 def unjudged() -> Audit:
     """A stream that is broken."""
     reasons = [
-        "topic rust-mysql-cdc is broken (gap, 2 in all): sequence 812 comes, but 811 does not (partition rust-mysql-cdc/0, offset 930)",
+        "topic rust-mysql-cdc is broken (gap, 2 in all): sequence 812 comes, but 811 does not (offset 930)",
         "topic rust-mysql-cdc begins at sequence 17: retention cut it, what came before is not known",
     ]
     breaks = [

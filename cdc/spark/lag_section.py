@@ -65,16 +65,12 @@ def _plots(lag: Lag, name: str) -> Html:
 
 
 def _tables(lag: Lag) -> Html:
-    head = (
-        "table",
-        "transactions",
-        *(f"{name}, {WHOLE}" for name in QUANTILES),
-        *(f"p95, {name}" for name in STAGES if name != WHOLE),
-    )
+    others = [name for name in STAGES if name != WHOLE]
+    head = ("table", "transactions", *QUANTILES, *(f"p95 {name}" for name in others))
     lines = []
     for each in lag.tables[:_TABLES_SHOWN]:
-        others = [each.stages.get(name) for name in STAGES if name != WHOLE]
-        others_p95 = (Figure(duration(other.p95_us) if other else "") for other in others)
-        lines.append((code(each.table), *_figures(each.stages[WHOLE]), *others_p95))
-    title = element("h3", f"By table, the slowest of {lag.tables_seen:,} first")
+        known = (each.stages.get(name) for name in others)
+        p95 = (Figure(duration(stage.p95_us) if stage else "") for stage in known)
+        lines.append((code(each.table), *_figures(each.stages[WHOLE]), *p95))
+    title = element("h3", f"By table, {WHOLE}: the slowest of {lag.tables_seen:,} first")
     return fragment(title, partly(head, lines, _TABLES_OPEN))

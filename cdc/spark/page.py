@@ -20,7 +20,7 @@ def page(audit: Audit) -> str:
     """The whole report as HTML. The order of its parts is that of the terminal."""
     parts = (
         _verdict(audit),
-        section("What was compared", compared(audit)),
+        section("What was read" if audit.reasons else "What was compared", compared(audit)),
         section("Tables", tables(audit.tables)),
         section(f"Not defined as on the leader: {audit.schema_drift:,}", schema(audit)),
         section(f"Drifted rows: {audit.drifted_rows:,}", drifted(audit)),

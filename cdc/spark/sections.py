@@ -1,6 +1,6 @@
 """The parts of the page that are tables of facts: what was compared, table by table, and what else was found."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from cdc.excerpt import excerpt
 from cdc.spark.axis import clock
@@ -13,9 +13,8 @@ from cdc.spark.words import audited, committed, counted, drifted_first, drifted_
 
 __all__ = ["breaks", "compared", "discontinued", "foreign", "partly", "schema", "section", "skipped", "tables"]
 
-_DRIFTED_SHOWN = 200
-_EQUAL_OPEN = 30
-_EQUAL_SHOWN = 10_000
+_TABLES_OPEN = 20
+_TABLES_SHOWN = 10_000
 _WRITES_OPEN = 20
 _SHORT = 48  # characters that stay on one line
 
@@ -67,32 +66,25 @@ def compared(audit: Audit) -> Html:
 
 def tables(found: Sequence[Table]) -> Html:
     """Drifted tables first; of the others a few, and the rest folded away."""
-    ordered = drifted_first(list(found))
-    drifted = [each for each in ordered if drifted_in(each)]
-    equal = [each for each in ordered if not drifted_in(each)]
-    if len(equal) <= _EQUAL_OPEN:
-        return fragment(_tables(drifted[:_DRIFTED_SHOWN] + equal), _more(len(drifted), _DRIFTED_SHOWN))
-    rest = folded(
-        f"{counted(len(equal), 'table')} without drift", _tables(equal[:_EQUAL_SHOWN]), _more(len(equal), _EQUAL_SHOWN)
-    )
-    return fragment(_tables(drifted[:_DRIFTED_SHOWN]), _more(len(drifted), _DRIFTED_SHOWN), rest)
+    ordered = drifted_first(list(found))[:_TABLES_SHOWN]
+    drifted = sum(map(drifted_in, ordered))
+    lines = [_table(each) for each in ordered]
+    head = ("", "table", "rows leader", "rows follower", "missing", "extra", "different", "checksum")
+    shown = partly(head, lines, _TABLES_OPEN + min(drifted, _TABLES_OPEN))
+    return fragment(shown, _more(len(found), len(lines)))
 
 
 def _more(count: int, shown: int) -> Html:
     return element("p", f"The first {shown:,} of {count:,}; report.json has all.") if count > shown else Html("")
 
 
-def _tables(found: Iterable[Table]) -> Html:
-    head = ("", "table", "rows leader", "rows follower", "missing", "extra", "different", "checksum")
-    lines: list[Sequence[Content | Figure]] = []
-    for each in found:
-        same = each.leader_checksum == each.follower_checksum
-        checksum = each.leader_checksum if same else f"{each.leader_checksum} ≠ {each.follower_checksum}"
-        sign = element("span", "✗ drift", class_="bad") if drifted_in(each) else element("span", "✓", class_="good")
-        drift = [Figure(f"{count:,}", count > 0) for count in (each.missing, each.extra, each.different)]
-        name = code(f"{each.database}.{each.table}")
-        lines.append((sign, name, each.leader_rows, each.follower_rows, *drift, code(checksum)))
-    return table(head, lines)
+def _table(each: Table) -> Sequence[Content | Figure]:
+    same = each.leader_checksum == each.follower_checksum
+    checksum = each.leader_checksum if same else f"{each.leader_checksum} ≠ {each.follower_checksum}"
+    sign = element("span", "✗ drift", class_="bad") if drifted_in(each) else element("span", "✓", class_="good")
+    drift = [Figure(f"{count:,}", count > 0) for count in (each.missing, each.extra, each.different)]
+    name = code(f"{each.database}.{each.table}")
+    return (sign, name, each.leader_rows, each.follower_rows, *drift, code(checksum))
 
 
 def schema(audit: Audit) -> Html:
@@ -109,7 +101,7 @@ def foreign(audit: Audit) -> Html:
     head = ("committed (UTC)", "transaction", "binlog position", "rows", "tables", "statement")
     lines = [
         (element("time", clock(each.ts_us)), code(each.transaction), code(f"{each.file}:{each.position}"), each.rows,
-         code(", ".join(each.tables)), code(each.statement or ""))
+         code(", ".join(each.tables)), element("code", cut(each.statement or "")))
         for each in audit.foreign
     ]  # fmt: skip
     more = _more(audit.foreign_writes, len(lines))

@@ -75,7 +75,9 @@ def drifted_first(tables: list[Table]) -> list[Table]:
 
 
 def none_of(audit: Audit) -> str:
-    """What was looked for and not found, as a sentence; empty where all of it was found."""
+    """What was looked for and not found, as a sentence; empty where nothing is to be said."""
+    if audit.reasons:
+        return ""
     looked_for = {
         "foreign writes": audit.foreign_writes,
         "records skipped by an operator": audit.skipped,
