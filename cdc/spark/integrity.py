@@ -35,18 +35,18 @@ def integrity(
     transactions: DataFrame,
     *,
     next_ones: Mapping[str, int] | None = None,
-    before: DataFrame | None = None,
+    earlier: DataFrame | None = None,
 ) -> Integrity:
     """The breaks in both streams; none in sound ones.
 
     A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges. Where what
-    came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``before`` the
+    came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``earlier`` the
     transactions.
     """
     next_ones = next_ones or {}
     found = _torn(transactions).unionByName(_broken(records))
-    if before is not None:
-        found = found.unionByName(_come_again(transactions, before))
+    if earlier is not None:
+        found = found.unionByName(_come_again(transactions, earlier))
     if not _run_on(records, next_ones):
         found = found.unionByName(_sequence_breaks(records, next_ones))
     counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
@@ -91,10 +91,10 @@ def _torn(transactions: DataFrame) -> DataFrame:
     )
 
 
-def _come_again(transactions: DataFrame, before: DataFrame) -> DataFrame:
+def _come_again(transactions: DataFrame, earlier: DataFrame) -> DataFrame:
     """Transactions that were there before: each comes once, as a whole."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
-    again = transactions.join(before.select("side", "transaction"), ["side", "transaction"], "left_semi")
+    again = transactions.join(earlier.select("side", "transaction"), ["side", "transaction"], "left_semi")
     return again.where("state != 'torn'").select(
         "side",
         F.lit("torn").alias("kind"),

@@ -25,16 +25,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from cdc import __version__
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
+from cdc.profile import Profile
+from cdc.spark.renamed import renames
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.topic_tail import Partition, partition_name
 
-__all__ = ["Covered", "Held", "State"]
+__all__ = ["Covered", "Held", "State", "can_be_resumed", "identity"]
 
-FORMAT = 1  # of the folder; another one is refused
-
+_FORMAT = 1  # of the folder; another one is refused
 _POINTER, _LOCK = "state.json", "lock"
 _SIDES = (LEADER, FOLLOWER)
 _MOST_GENERATIONS = 16  # then their transactions and records are put together into one
@@ -122,6 +124,8 @@ class State:
 
     def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, str]) -> None:
         """Let the next audit go on from what this one ``covered`` beyond ``held``."""
+        if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
+            return
         before = self._pointer["generations"] if self._pointer else []
         number = max(before, default=0) + 1
         together = held if held is not None and len(before) >= _MOST_GENERATIONS else None
@@ -196,6 +200,32 @@ class State:
                     shutil.rmtree(folder / side, ignore_errors=True)
 
 
+def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
+    """What a state must be of to serve an audit with these profiles."""
+    found: dict[str, Any] = {"format": _FORMAT, "version": __version__}
+    for side, profile in profiles.items():
+        names = profile.kafka.topics()
+        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
+        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
+    found["renames"] = dict(renames(profiles, consumer).databases)
+    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
+    return found
+
+
+def can_be_resumed(transactions: DataFrame, contents: Mapping[str, Contents], *, after: int, upto: int) -> bool:
+    """Whether the next audit may take what came up to sequence ``upto`` of the leader as settled.
+
+    ``transactions`` are those read by this audit, all beyond sequence ``after``. While the follower is between the
+    statement of a CREATE TABLE … SELECT and its rows, and where later records tell which rows of the follower were its
+    foreign keys' work (``cdc.spark.cascades``), it may not.
+    """
+    leader = contents.get(LEADER)
+    if leader is not None and leader.silent_keys and contents[FOLLOWER].unchecked:
+        return False
+    ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
+    return upto == after or not ends_there.isEmpty()
+
+
 def _locked(folder: Path) -> IO[str]:
     lock = (folder / _LOCK).open("w")
     try:
@@ -242,14 +272,21 @@ def _cut(covered: Covered) -> dict[str, dict[str, Any]]:
             # The stream is whole, so its sequences count its records.
             cut = replace(contents, records=end + 1 - contents.first, last=end)
             bodies[side] = {
-                name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(cut).items()
+                **asdict(cut),
+                "resources": sorted(cut.resources),
+                "tables": sorted(cut.tables),
+                "unchecked": [(*name, at) for name, at in cut.unchecked.items()],
             }
     return bodies
 
 
 def _contents(body: Mapping[str, Any]) -> Contents:
-    sets = {"resources": frozenset(body["resources"]), "tables": frozenset(map(tuple, body["tables"]))}
-    return Contents(**{**body, **sets})
+    return Contents(**{
+        **body,
+        "resources": frozenset(body["resources"]),
+        "tables": frozenset(map(tuple, body["tables"])),
+        "unchecked": {(database, table): at for database, table, at in body["unchecked"]},
+    })  # fmt: skip
 
 
 def _place(item: tuple[str, int]) -> tuple[Partition, int]:

@@ -8,11 +8,13 @@ from datetime import UTC, datetime
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from cdc.endpoint import Endpoint
 from cdc.errors import CdcError
 from cdc.health import Check
+from cdc.service import stop_on_signals
 from cdc.spark.report import Audit
 
-__all__ = ["Verdicts", "watch"]
+__all__ = ["Verdicts", "watch", "watched"]
 
 _LATE = 3  # intervals without an audit's end after which the watch is not well
 
@@ -27,6 +29,11 @@ class Verdicts:
     failure: str = ""
     ended_at: float = field(default_factory=time.time)
     seconds: float = 0.0
+
+    @property
+    def any(self) -> bool:
+        """Whether an audit has ended."""
+        return sum(self.counts.values()) > 0
 
     @property
     def exit_status(self) -> int:
@@ -66,7 +73,7 @@ class Verdicts:
         for status, count in self.counts.items():
             told.add_metric([str(status)], count)
         yield told
-        if not sum(self.counts.values()):
+        if not self.any:
             return
         yield _gauge("exit_status", "Of the last audit: 0 no drift, 1 drift, 2 could not judge.", self.exit_status)
         yield _gauge("age_seconds", "Since the last audit ended.", time.time() - self.ended_at)
@@ -95,22 +102,41 @@ def _gauge(name: str, says: str, value: float) -> Metric:
     return GaugeMetricFamily(f"cdc_audit_{name}", says, value=value)
 
 
+def watched(
+    audit: Callable[[], Audit], *, interval: float, listen: tuple[str, int] | None, cancel: Callable[[], None]
+) -> int:
+    """``watch`` until SIGTERM or SIGINT, heard at ``listen``; ``cancel`` makes an ``audit`` fail that is under way."""
+    verdicts, stop = Verdicts(interval), stop_on_signals()
+    endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks) if listen else None
+
+    def cancelled() -> None:
+        stop.wait()
+        cancel()
+
+    threading.Thread(target=cancelled, name="stop", daemon=True).start()
+    try:
+        return watch(audit, verdicts, stop=stop)
+    finally:
+        if endpoint is not None:
+            endpoint.close()
+
+
 def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Event) -> int:
     """Run ``audit`` every ``verdicts.interval`` seconds until ``stop`` is set; the last one's exit status.
 
-    An audit that fails is no verdict: it is told as one that could not judge, and the next one may do. The first one's
-    failure ends the watch, since it is most likely the user's to mend. Raises CdcError for that one.
+    An audit that fails is no verdict: it is told as one that could not judge, and the next one may do. But the first
+    one's failure is raised, since it is most likely the user's to mend.
     """
     while not stop.is_set():
         begun, failure, found = time.monotonic(), "", None
         try:
             found = audit()
-        except CdcError as error:
+        except Exception as error:
+            if stop.is_set():
+                break
             if verdicts.newest is None:
                 raise
-            failure = str(error)
-        if stop.is_set() and found is None:
-            break
+            failure = str(error).partition("\n")[0] if isinstance(error, CdcError) else f"Spark failed: {error!r:.200}"
         verdicts.take(found, failure, seconds=time.monotonic() - begun)
         print(verdicts.line(), flush=True)
         stop.wait(max(0.0, verdicts.interval - (time.monotonic() - begun)))
