@@ -68,7 +68,12 @@ class RandomStreams:
 
     def _part(self) -> Part:
         name = self._random.choice(sorted(self._shapes))
-        shape, rows, key, value = self._shapes[name], self._rows[name], self._random.randrange(9), self._random.choice("xyz")
+        shape, rows, key, value = (
+            self._shapes[name],
+            self._rows[name],
+            self._random.randrange(9),
+            self._random.choice("xyz"),
+        )
         if key not in rows:
             rows[key] = value
             return shape.add(_row(shape, key, value))
@@ -98,7 +103,9 @@ class RandomStreams:
             self._swap(name, self._random.choice(sorted(self._shapes)))
 
     def _swap(self, one: str, two: str) -> None:
-        moves = [("RenameTable", f"db/{old}", f"db/{new}") for old, new in ((one, "between"), (two, one), ("between", two))]
+        moves = [
+            ("RenameTable", f"db/{old}", f"db/{new}") for old, new in ((one, "between"), (two, one), ("between", two))
+        ]
         if one != two:
             self.leader.transaction(query("RENAME TABLE", "db", *moves))
             for _, old, new in moves:
