@@ -107,7 +107,8 @@ def judge(
     contents, scope = survey(records), Scope(consumer.filters if consumer else None)
     resource, last = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
     whole = transactions(records, resource=resource, ends=last).persist(StorageLevel.MEMORY_AND_DISK)
-    mark, sound, acts = watermark(whole), integrity(records, whole), statements(records)
+    resources = {side: profile.mysql_resource_name for side, profile in profiles.items()}
+    mark, sound, acts = watermark(whole), integrity(records, whole, resources), statements(records)
     audit = Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], spans[LEADER], contents.get(LEADER)),

@@ -30,12 +30,12 @@ class Integrity:
     examples: list[Break]
 
 
-def integrity(records: DataFrame, transactions: DataFrame) -> Integrity:
-    """The breaks in both streams; none in sound ones.
+def integrity(records: DataFrame, transactions: DataFrame, resources: Mapping[str, str]) -> Integrity:
+    """The breaks in both streams; none in sound ones. ``resources`` says whose records each side's topic holds.
 
     A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges.
     """
-    found = _sequence_breaks(records).unionByName(_torn(transactions)).unionByName(_broken(records))
+    found = _sequence_breaks(records).unionByName(_torn(transactions)).unionByName(_broken(records, resources))
     counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
     if not counts:
         return Integrity({}, [])
@@ -55,9 +55,11 @@ def _torn(transactions: DataFrame) -> DataFrame:
     )
 
 
-def _broken(records: DataFrame) -> DataFrame:
-    kind, detail = F.lit("broken").alias("kind"), F.lit("not a record").alias("detail")
-    return records.where("NOT valid").select("side", kind, "partition", "offset", detail)
+def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
+    ours = F.concat_ws("/", "side", "resource").isin([f"{side}/{resource}" for side, resource in resources.items()])
+    strange = F.when(F.col("valid"), F.concat(F.lit("a record of "), "resource")).otherwise("not a record")
+    found = records.where(~F.col("valid") | ~ours)
+    return found.select("side", F.lit("broken").alias("kind"), "partition", "offset", strange.alias("detail"))
 
 
 def _sequence_breaks(records: DataFrame) -> DataFrame:

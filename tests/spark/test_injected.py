@@ -1,6 +1,7 @@
 """What can go wrong between two real servers, done to them on purpose: the audit must see it and name the cause."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +124,58 @@ def test_every_cause(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
         "wide": "only the follower has: ALTER TABLE wide ADD COLUMN more INT DEFAULT 7",
     }
     assert "CREATE TABLE passing (id INT)" in {write.statement for write in audit.foreign}
+
+
+# Each is run on one side only, on tables whose names begin with @.
+STATEMENTS = {
+    "made": ("CREATE TABLE @made (id INT)",),
+    "gone": ("DROP TABLE @gone",),
+    "moved": ("RENAME TABLE @moved TO @elsewhere",),
+    "swapped": ("RENAME TABLE @swapped TO @between, @swop TO @swapped, @between TO @swop",),
+    "added": ("ALTER TABLE @added ADD COLUMN more INT",),
+    "fewer": ("ALTER TABLE @fewer DROP COLUMN name",),
+    "recalled": ("ALTER TABLE @recalled RENAME COLUMN name TO title",),
+    "retyped": ("ALTER TABLE @retyped MODIFY name VARCHAR(99)",),
+    "reordered": ("ALTER TABLE @reordered MODIFY name VARCHAR(20) FIRST",),
+    "rekeyed": ("ALTER TABLE @rekeyed DROP PRIMARY KEY",),
+    "anew": ("DROP TABLE @anew", "CREATE TABLE @anew (id INT PRIMARY KEY, name VARCHAR(20))"),
+    "parted": ("ALTER TABLE @parted DROP PARTITION p0",),
+    "exchanged": ("ALTER TABLE @exchanged EXCHANGE PARTITION p0 WITH TABLE @partner",),
+    "indexed": ("CREATE INDEX i ON @indexed (name)",),
+}
+
+
+def test_every_statement_on_one_side_only(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    name = "every_statement_on_one_side_only"
+    pair.on_leader(*tables_for("f"), *tables_for("l"), database=name)
+    pair.replicate()
+    statements = [sql for sqls in STATEMENTS.values() for sql in sqls]
+    assert pair.audit(spark, tmp_path).verdict == "no drift"
+    pair.on_follower(*(sql.replace("@", "f_") for sql in statements), database=name)
+    pair.pass_over(*(sql.replace("@", "l_") for sql in statements), database=name)
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.reasons) == ("drift", [])
+    shapes = {*STATEMENTS, "elsewhere", "swop", "partner"}
+    assert {each.name for each in audit.schema} == {f"{side}_{table}" for side in "fl" for table in shapes}
+    assert {each.cause for each in audit.schema} == {causes.SCHEMA}
+    assert {row.table.partition("_")[2] for row in audit.drifted} == {
+        "gone",
+        "moved",
+        "elsewhere",
+        "swapped",
+        "swop",
+        "anew",
+    }
+    assert {row.cause for row in audit.drifted} == {causes.SCHEMA}
+
+
+def tables_for(side: str) -> Iterator[str]:
+    """A table with rows for each of the statements, so that each can be run on it alone."""
+    halves = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (99))"
+    for table in {*STATEMENTS, "swop", "partner"} - {"made"}:
+        parts = halves if table in ("parted", "exchanged") else ""
+        yield f"CREATE TABLE {side}_{table} (id INT PRIMARY KEY, name VARCHAR(20)) {parts}"
+        yield f"INSERT INTO {side}_{table} VALUES ({3 if table == 'swop' else 1}, 'one')"
 
 
 def told(identity: dict[str, str]) -> object:
