@@ -24,7 +24,7 @@ from cdc.spark.brokers import Span, kafka_options, span
 from cdc.spark.cascades import without_cascades
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
-from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
+from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
 from cdc.spark.fold import changes, fold, segments
 from cdc.spark.folder import HTML, PARQUET, clear
 from cdc.spark.integrity import integrity
@@ -154,7 +154,8 @@ def judge(
     known = names[FOLLOWER] | named(acts[FOLLOWER])
     if silent := scope.silent([line for line in audit.tables if line.missing and line.name not in known]):
         return replace(audit, reasons=[silent])
-    return _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
+    audit = _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
+    return replace(audit, discontinued=placed(records, audit.discontinued))
 
 
 def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:

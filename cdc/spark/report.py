@@ -22,7 +22,7 @@ report.json holds the fields of ``Audit``, those of the dataclasses in them, and
     skipped          [{sequence, statement, note}]: the first 100 records that an operator let the follower do without
     breaks           [{side, kind, partition, offset, detail}], the first 20 of each kind and side; topic/partition
     discontinuities  {leader, follower}: before images that do not continue their row; discontinued holds some of them
-    discontinued     [{side, database, table, identity, times, last}]
+    discontinued     [{side, database, table, identity, times, last, partition, offset}]
     lag              null, or {transactions, p50_us, p95_us, p99_us, max_us, histogram: [[upper bound in µs, count]]}
 
 Each audit removes what an earlier one left in the folder; drift.parquet is there only when there is drift, in a folder

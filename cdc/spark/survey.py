@@ -1,6 +1,6 @@
 """What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Act
 
-__all__ = ["Contents", "statements", "survey"]
+__all__ = ["Contents", "offsets", "statements", "survey"]
 
 _TEXT = 500  # characters of a statement
 
@@ -69,6 +69,12 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         )
     return contents
+
+
+def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
+    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
+    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:
