@@ -151,7 +151,7 @@ def judge(
         schema_drift=len(defined.drift),
         schema=defined.drift[:_LISTED],
     )
-    known = names[FOLLOWER] | named(acts[FOLLOWER])
+    known = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent([line for line in audit.tables if line.missing and line.name not in known]):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
