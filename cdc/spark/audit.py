@@ -135,7 +135,9 @@ def judge(
     settled = statements_settled(records, resource) if contents[FOLLOWER].noted else {}
     if unclear := list(scope.contradictions(acts[LEADER], settled)):
         return replace(audit, reasons=unclear)
-    noted = marks(records, whole, resource=resource, noted=contents[FOLLOWER].noted, foreign=bool(mark.foreign))
+    # Most audits have none of them, and then nothing needs to be joined.
+    told = contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    noted = marks(records, whole, resource=resource, noted=told, foreign=bool(mark.foreign))
     names = {side: _wanted(contents.get(side), scope) for side in ends}
     held = {side: _held(records, side, end) for side, end in ends.items()}
     held[FOLLOWER] = without_cascades(held[FOLLOWER], whole, contents, noted[FOLLOWER])

@@ -18,7 +18,7 @@ _TEXT = 500  # characters of a statement
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``noted``: the consumer has noted conflicts or statements in its own tables. ``silent_keys``: the server does not
+    ``noted``: the consumer's ledger is in it, ``conflicts``: it has settled some. ``silent_keys``: the server does not
     log what its foreign keys do; ``unchecked`` has the last sequence of each table's rows with their checks off.
     """
 
@@ -29,6 +29,7 @@ class Contents:
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
     noted: bool = False
+    conflicts: bool = False
     silent_keys: bool = False
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
@@ -64,7 +65,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             last=max((row["last"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
             tables=frozenset(tables),
-            noted=any((CHECKPOINT_DATABASE, table) in of_tables for table in ("conflicts", "ledger")),
+            noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
+            conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
             silent_keys=any(of_tables[name]["silent"] for name in tables),
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         )
