@@ -26,7 +26,7 @@ from cdc.spark.brokers import Span, kafka_options, span, topic_ids
 from cdc.spark.cascades import without_cascades
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
-from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
+from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
 from cdc.spark.fold import carried, changes, fold, segments, with_era_told_from_the_end
 from cdc.spark.folder import HTML, PARQUET, clear, staged
 from cdc.spark.foreign_times import foreign_times
@@ -150,9 +150,10 @@ def judge(
     if before:
         contents, told = joined(before.contents, contents), records.unionByName(before.records)
     resource, last = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
+    resources = {side: profile.mysql_resource_name for side, profile in profiles.items()}
     new = transactions(records, resource=resource, ends=last).persist(StorageLevel.MEMORY_AND_DISK)
     whole = new.unionByName(before.transactions) if before else new
-    sound = integrity(records, new, next_ones=next_ones, earlier=before.transactions if before else None)
+    sound = integrity(records, new, resources, next_ones=next_ones, earlier=before.transactions if before else None)
     mark, acts = watermark(whole), statements(told)
     audit = Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -181,7 +182,9 @@ def judge(
     settled = statements_settled(told, resource) if contents[FOLLOWER].noted else {}
     if unclear := list(scope.contradictions(acts[LEADER], settled)):
         return replace(audit, reasons=unclear)
-    noted = marks(told, whole, resource=resource, noted=contents[FOLLOWER].noted, foreign=bool(mark.foreign))
+    # Most audits have none of them, and then nothing needs to be joined.
+    noted_any = contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    noted = marks(told, whole, resource=resource, noted=noted_any, foreign=bool(mark.foreign))
     names = {side: _wanted(contents.get(side), scope) for side in ends}
     held = {side: _held(records, side, end) for side, end in ends.items()}
     held[FOLLOWER] = without_cascades(held[FOLLOWER], whole, contents, noted[FOLLOWER])
@@ -203,14 +206,15 @@ def judge(
         schema_drift=len(defined.drift),
         schema=defined.drift[:_LISTED],
     )
-    known = names[FOLLOWER] | named(acts[FOLLOWER])
+    known = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent([line for line in audit.tables if line.missing and line.name not in known]):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
+    audit = replace(audit, discontinued=placed(told, audit.discontinued))
     if keep and can_be_resumed(new, contents, after=next_ones.get(LEADER, 0) - 1, upto=mark.sequence):
         last = {side: contents[side].end if end is None else end for side, end in ends.items()}
         eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(last, contents, eras, new, records))
+        keep(Covered(last, contents, eras, new, records, discontinued=any(audit.discontinuities.values())))
     return audit
 
 

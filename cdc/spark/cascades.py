@@ -1,9 +1,9 @@
 """The rows that the follower's own foreign keys changed, where the leader changed its own without a word in its log.
 
-Since MySQL 9.6 a server logs what its foreign keys do, and says so in the flags of each rows event. With an older leader
-the consumer leaves cascades to the follower, and a newer one then has changes in its log that the leader's lacks. They
-are left out of the fold, so that neither side shows them. In the follower's log they are the rows with foreign key
-checks off, where the leader had them on.
+Since MySQL 9.6 a server logs what its foreign keys do, and says so in the flags of each rows event. With an older
+leader the consumer leaves cascades to the follower, and a newer one then has changes in its log that the leader's
+lacks. They are left out of the fold, so that neither side shows them. In the follower's log they are the rows with
+foreign key checks off, where the leader had them on.
 """
 
 from collections.abc import Mapping

@@ -11,9 +11,12 @@ image), puts one (the after image), or both. Per identity the fold keeps:
     image    the image put last; NULL when the last change took it away
     last     the sequence and binlog position of the last change
 
-Both servers' streams saw the same statements between the same rows, so the same rows give the same folds, whatever
-ALTER did to the rows it rewrote without logging them. What that can't see: a row rewritten by ALTER … DEFAULT alone,
-as long as nothing changes it; its statement is in both streams.
+ALTER TABLE changes rows without logging them, and the fold does not know how. After one, until something logged touches
+the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
+DEFAULT; values as they were before a new type, character set or generated column; rows of partitions that were dropped,
+truncated or exchanged, where they were; rows under their old key. Both servers' streams have the same statements
+between the same rows, so that the same histories give the same folds; a statement of one side alone is told by
+``cdc.spark.definitions``. Only without ALTER the law holds: the fold is what the tables hold, row by row.
 
 Rows logged for a table that was dropped, emptied or renamed since are dropped, or moved, by its lifelines.
 """

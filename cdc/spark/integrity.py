@@ -33,18 +33,19 @@ class Integrity:
 def integrity(
     records: DataFrame,
     transactions: DataFrame,
+    resources: Mapping[str, str],
     *,
     next_ones: Mapping[str, int] | None = None,
     earlier: DataFrame | None = None,
 ) -> Integrity:
-    """The breaks in both streams; none in sound ones.
+    """The breaks in both streams; none in sound ones. ``resources`` says whose records each side's topic holds.
 
     A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges. Where what
     came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``earlier`` the
     transactions.
     """
     next_ones = next_ones or {}
-    found = _torn(transactions).unionByName(_broken(records))
+    found = _torn(transactions).unionByName(_broken(records, resources))
     if earlier is not None:
         found = found.unionByName(_come_again(transactions, earlier))
     if not _run_on(records, next_ones):
@@ -104,9 +105,11 @@ def _come_again(transactions: DataFrame, earlier: DataFrame) -> DataFrame:
     )
 
 
-def _broken(records: DataFrame) -> DataFrame:
-    kind, detail = F.lit("broken").alias("kind"), F.lit("not a record").alias("detail")
-    return records.where("NOT valid").select("side", kind, "partition", "offset", detail)
+def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
+    ours = F.concat_ws("/", "side", "resource").isin([f"{side}/{resource}" for side, resource in resources.items()])
+    strange = F.when(F.col("valid"), F.concat(F.lit("a record of "), "resource")).otherwise("not a record")
+    found = records.where(~F.col("valid") | ~ours)
+    return found.select("side", F.lit("broken").alias("kind"), "partition", "offset", strange.alias("detail"))
 
 
 def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFrame:

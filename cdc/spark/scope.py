@@ -55,7 +55,7 @@ class Scope:
             )
 
     def silent(self, tables: Sequence[Table]) -> str | None:
-        """What to say of ``tables`` with rows that the follower has no trace of; None where they are drift."""
+        """What to say of ``tables`` that no statement and no row of the follower's names; None where they are drift."""
         if self.filters is not None or not tables:
             return None
         names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_LISTED])

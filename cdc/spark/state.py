@@ -5,7 +5,8 @@ follower its whole transactions. What of them a later audit can still need is ke
 
     1/leader, 1/follower   the fold of each side, a row for each identity; of the newest generation only
     1/transactions         the transactions (``cdc.spark.watermark``) that this generation covered first
-    1/records              statements, and what the consumer noted in tables of its own, of those transactions
+    1/records              of its records statements, what the consumer noted in tables of its own, and those of which
+                           the report tells where in Kafka they are
     state.json             which generations count, what they are of, where to read on, and what the topics hold
 
 A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
@@ -61,7 +62,8 @@ class Covered:
     """What an audit covered that the state does not hold yet.
 
     ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
-    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit.
+    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit. ``discontinued``:
+    the folds have before images that did not continue their row.
     """
 
     ends: Mapping[str, int]
@@ -69,6 +71,7 @@ class Covered:
     folds: Mapping[str, DataFrame]
     transactions: DataFrame
     records: DataFrame
+    discontinued: bool = False
 
 
 class State:
@@ -132,7 +135,7 @@ class State:
         frames = {
             **covered.folds,
             "transactions": _upto(covered.transactions, "final", covered.ends),
-            "records": _upto(covered.records.where(_NEEDED_LATER), "sequence", covered.ends),
+            "records": _upto(_needed_later(covered), "sequence", covered.ends),
         }
         if together is not None:
             frames["transactions"] = frames["transactions"].unionByName(together.transactions)
@@ -249,6 +252,16 @@ def _upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
     for side, end in ends.items():
         within = within | ((F.col("side") == side) & (F.col(column) <= end))
     return rows.where(within)
+
+
+def _needed_later(covered: Covered) -> DataFrame:
+    needed = covered.records.where(_NEEDED_LATER)
+    if not covered.discontinued:
+        return needed
+    places = [fold.select(F.lit(side).alias("side"), "broken.sequence") for side, fold in covered.folds.items()]
+    told = places[0].union(places[1]).where("sequence IS NOT NULL").distinct()
+    others = covered.records.where(f"NOT ({_NEEDED_LATER})")
+    return needed.unionByName(others.join(told, ["side", "sequence"], "left_semi"))
 
 
 def _offsets(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Act
 
-__all__ = ["Contents", "joined", "statements", "survey"]
+__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
 
 _TEXT = 500  # characters of a statement
 
@@ -18,9 +18,9 @@ _TEXT = 500  # characters of a statement
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer has noted
-    conflicts or statements in its own tables. ``silent_keys``: the server does not log what its foreign keys do;
-    ``unchecked`` has the last sequence of each table's rows with their checks off.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
+    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
+    has the last sequence of each table's rows with their checks off.
     """
 
     records: int
@@ -32,6 +32,7 @@ class Contents:
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
     noted: bool = False
+    conflicts: bool = False
     silent_keys: bool = False
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
@@ -71,7 +72,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
             tables=frozenset(tables),
-            noted=any((CHECKPOINT_DATABASE, table) in of_tables for table in ("conflicts", "ledger")),
+            noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
+            conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
             silent_keys=any(of_tables[name]["silent"] for name in tables),
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         )
@@ -98,9 +100,16 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         resources=one.resources | two.resources,
         tables=one.tables | two.tables,
         noted=one.noted or two.noted,
+        conflicts=one.conflicts or two.conflicts,
         silent_keys=one.silent_keys or two.silent_keys,
         unchecked={**one.unchecked, **two.unchecked},
     )
+
+
+def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
+    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
+    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:

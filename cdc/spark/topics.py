@@ -47,6 +47,7 @@ _SCHEMA = """
 """
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
+_ACTION = "^(Create|Alter|Drop|Rename|Truncate)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
 _ROWS = """
     CASE
         WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
@@ -74,7 +75,7 @@ _VALID = f"""
         + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
-        coalesce(a.action IS NOT NULL AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
+        coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
 """
 
 

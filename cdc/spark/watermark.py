@@ -115,9 +115,7 @@ def _checkpoint(resource: str) -> str:
 
 
 def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> DataFrame:
-    at_end = F.lit(False)
-    for side, end in ends.items():
-        at_end = at_end | ((F.col("side") == side) & (F.col("final") == end))
+    at_end = F.concat_ws("/", "side", "final").isin([f"{side}/{end}" for side, end in ends.items()])
     state = (
         F.when(F.expr("contiguous AND lasts = 1 AND ends_in_last"), "whole")
         .when(F.expr("contiguous AND lasts = 0") & at_end, "open")

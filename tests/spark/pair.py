@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from cdc.profile import Profile, load
+from cdc.profile import load
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.spark.audit import judge
 from cdc.spark.brokers import Span
+from cdc.spark.renamed import renames, under_leaders_names
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
 from tests.programs import json_lines, run_well, write_profile
@@ -56,26 +57,39 @@ class Pair:
         run_well("cdc-producer", self.source, "--until-current")
         return run_well("cdc-consumer", self.target, "--until-current", *options)
 
-    def pass_over(self, *statements: str) -> None:
-        """The leader runs statements that become one record, and the follower's checkpoint passes over it."""
+    def pass_over(self, *statements: str, database: str | None = None) -> None:
+        """The leader runs statements of one record each, and the follower's checkpoint passes over them."""
         self.replicate()
-        self.on_leader(*statements)
+        self.on_leader(*statements, database=database)
         run_well("cdc-producer", self.source, "--until-current")
         resource = load(self.target).mysql_resource_name
-        self.on_follower(f"UPDATE cdc.checkpoint SET sequence = sequence + 1 WHERE resource = '{resource}'")
+        moved = f"UPDATE cdc.checkpoint SET sequence = sequence + {len(statements)} WHERE resource = '{resource}'"
+        self.on_follower(moved)
 
-    def audit(self, spark: SparkSession, folder: Path) -> Audit:
-        """Capture what the follower has logged, and judge."""
+    def records(self, spark: SparkSession) -> DataFrame:
+        """What both have logged so far, as the audit reads it."""
+        run_well("cdc-producer", self.source, "--until-current")
         run_well("cdc-producer", self.capture, "--until-current")
-        paths = {LEADER: self.source, FOLLOWER: self.capture}
-        profiles: dict[str, Profile] = {side: load(path) for side, path in paths.items()}
-        streams = {side: Stream(messages=json_lines(path)) for side, path in paths.items()}
-        spans = {side: Span({(side, 0): (0, len(stream.messages))}) for side, stream in streams.items()}
-        records = parse(messages(spark, streams)).persist()
+        return parse(messages(spark, {LEADER: _stream(self.source), FOLLOWER: _stream(self.capture)})).persist()
+
+    def audit(self, spark: SparkSession, folder: Path, *, consumer: bool = False) -> Audit:
+        """Judge what both have logged so far; told of the consumer's profile, or not."""
         try:
-            return judge(spark, records, profiles, spans, folder)
+            return self.judged(spark, self.records(spark), folder, consumer=consumer)
         finally:
             spark.catalog.clearCache()
+
+    def judged(self, spark: SparkSession, records: DataFrame, folder: Path, *, consumer: bool = False) -> Audit:
+        """Judge ``records``; told of the consumer's profile, or not."""
+        profiles = {LEADER: load(self.source), FOLLOWER: load(self.capture)}
+        target = load(self.target) if consumer else None
+        records = under_leaders_names(records, renames(profiles, target))
+        # No offset is asked for: the records are there.
+        return judge(spark, records, profiles, dict.fromkeys(profiles, Span({})), folder, consumer=target)
+
+
+def _stream(profile: Path) -> Stream:
+    return Stream(messages=json_lines(profile))
 
 
 def _run(server: MySql, statements: tuple[str, ...], database: str | None) -> None:

@@ -1,4 +1,4 @@
-"""The audit on a cluster: two executors in processes of their own, a skewed table, and more tables than anybody reads."""
+"""The audit on a cluster: executors in processes of their own, a skewed table, and more tables than anybody reads."""
 
 import json
 import os

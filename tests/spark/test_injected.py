@@ -1,7 +1,11 @@
 """What can go wrong between two real servers, done to them on purpose: the audit must see it and name the cause."""
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.spark import causes
 from tests.fix_sandbox import MySqlFactory
-from tests.programs import refused, run_well
+from tests.programs import refused, run_well, write_profile
 from tests.spark.pair import Pair
 
 EVIDENCE = {
@@ -125,6 +129,58 @@ def test_every_cause(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     assert "CREATE TABLE passing (id INT)" in {write.statement for write in audit.foreign}
 
 
+# Each is run on one side only, on tables whose names begin with @.
+STATEMENTS = {
+    "made": ("CREATE TABLE @made (id INT)",),
+    "gone": ("DROP TABLE @gone",),
+    "moved": ("RENAME TABLE @moved TO @elsewhere",),
+    "swapped": ("RENAME TABLE @swapped TO @between, @swop TO @swapped, @between TO @swop",),
+    "added": ("ALTER TABLE @added ADD COLUMN more INT",),
+    "fewer": ("ALTER TABLE @fewer DROP COLUMN name",),
+    "recalled": ("ALTER TABLE @recalled RENAME COLUMN name TO title",),
+    "retyped": ("ALTER TABLE @retyped MODIFY name VARCHAR(99)",),
+    "reordered": ("ALTER TABLE @reordered MODIFY name VARCHAR(20) FIRST",),
+    "rekeyed": ("ALTER TABLE @rekeyed DROP PRIMARY KEY",),
+    "anew": ("DROP TABLE @anew", "CREATE TABLE @anew (id INT PRIMARY KEY, name VARCHAR(20))"),
+    "parted": ("ALTER TABLE @parted DROP PARTITION p0",),
+    "exchanged": ("ALTER TABLE @exchanged EXCHANGE PARTITION p0 WITH TABLE @partner",),
+    "indexed": ("CREATE INDEX i ON @indexed (name)",),
+}
+
+
+def test_every_statement_on_one_side_only(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    name = "every_statement_on_one_side_only"
+    pair.on_leader(*tables_for("f"), *tables_for("l"), database=name)
+    pair.replicate()
+    statements = [sql for sqls in STATEMENTS.values() for sql in sqls]
+    assert pair.audit(spark, tmp_path).verdict == "no drift"
+    pair.on_follower(*(sql.replace("@", "f_") for sql in statements), database=name)
+    pair.pass_over(*(sql.replace("@", "l_") for sql in statements), database=name)
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.reasons) == ("drift", [])
+    shapes = {*STATEMENTS, "elsewhere", "swop", "partner"}
+    assert {each.name for each in audit.schema} == {f"{side}_{table}" for side in "fl" for table in shapes}
+    assert {each.cause for each in audit.schema} == {causes.SCHEMA}
+    assert {row.table.partition("_")[2] for row in audit.drifted} == {
+        "gone",
+        "moved",
+        "elsewhere",
+        "swapped",
+        "swop",
+        "anew",
+    }
+    assert {row.cause for row in audit.drifted} == {causes.SCHEMA}
+
+
+def tables_for(side: str) -> Iterator[str]:
+    """A table with rows for each of the statements, so that each can be run on it alone."""
+    halves = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (99))"
+    for table in {*STATEMENTS, "swop", "partner"} - {"made"}:
+        parts = halves if table in ("parted", "exchanged") else ""
+        yield f"CREATE TABLE {side}_{table} (id INT PRIMARY KEY, name VARCHAR(20)) {parts}"
+        yield f"INSERT INTO {side}_{table} VALUES ({3 if table == 'swop' else 1}, 'one')"
+
+
 def told(identity: dict[str, str]) -> object:
     """The one value of a row's identity."""
     ((_, value),) = identity.items()
@@ -165,3 +221,100 @@ def test_foreign_keys_that_only_the_follower_logs(
     pair.on_follower("DELETE FROM parent WHERE id = 20", database="older")
     audit = pair.audit(spark, tmp_path)
     assert {(row.table, row.cause) for row in audit.drifted} == {("parent", causes.FOREIGN), ("child", causes.FOREIGN)}
+
+
+def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    name = "what_the_consumer_leaves_out"
+    made = Pair.make(
+        tmp_path, pair.leader, pair.follower, kafka, name=f"{name}_",
+        source={"filters": {"include_dbs": [name]}},
+        target={"filters": {"exclude_tables": [f"{name}.out"]}, "renames": {name: "theirs"}},
+        capture={"filters": {"include_dbs": ["theirs", "cdc"]}},
+    )  # fmt: skip
+    for table in ("kept", "out"):
+        made.on_leader(f"CREATE TABLE {table} (id INT)", f"INSERT INTO {table} VALUES (1)", database=name)
+    made.replicate()
+    audit = made.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    audit = made.audit(spark, tmp_path, consumer=True)
+    assert (audit.verdict, audit.reasons) == ("no drift", [])
+    assert [table.table for table in audit.tables] == ["kept"]
+    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE `out` (id INT)", database="theirs")
+    audit = made.audit(spark, tmp_path, consumer=True)
+    assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", causes.FOREIGN)]
+    assert audit.schema == []
+
+
+def test_where_the_follower_is(pair: Pair, spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    name = "where_the_follower_is"
+    pair.on_leader(
+        "CREATE TABLE t (id INT PRIMARY KEY, name CHAR(200))", "INSERT INTO t VALUES (1, 'a')", database=name
+    )
+    pair.replicate()
+    # Behind: the leader has gone on, and changed what the follower has.
+    pair.on_leader("UPDATE t SET name = 'b'", "INSERT INTO t VALUES (2, 'b')", database=name)
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.sequence, audit.leader.last) == ("no drift", 2, 4)
+    # Killed in the midst of a batch, and the follower was restarted since.
+    insert = (
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 3 i UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i, i FROM n"
+    )
+    pair.on_leader(insert, "UPDATE t SET name = CONCAT(name, 'x')", database=name)
+    run_well("cdc-producer", pair.source, "--until-current")
+    killed(pair)
+    pair.follower.stop()
+    pair.follower.start()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.reasons) == ("no drift", [])
+    assert audit.sequence < audit.leader.last
+    # Exactly at the end.
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.sequence) == ("no drift", audit.leader.last)
+    # A capture that begins when the first binlogs are purged has not seen what was applied by then.
+    pair.on_follower("FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+    late = replace(pair, capture=write_profile(
+        tmp_path, pair.follower, kafka, name=f"{name}_late", resource="late", producer={"start": "oldest"},
+        filters={"include_dbs": [name, "cdc"]},
+    ))  # fmt: skip
+    pair.on_leader("UPDATE t SET name = 'c' WHERE id = 1", database=name)
+    pair.replicate()
+    audit = late.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    assert "begins when the follower was at sequence" in audit.reasons[0]
+    # A checkpoint that moved while the binlog was off has not shown how.
+    pair.on_leader("DELETE FROM t WHERE id = 2", database=name)
+    run_well("cdc-producer", pair.source, "--until-current")
+    pair.on_follower(
+        "SET sql_log_bin = 0", f"UPDATE cdc.checkpoint SET sequence = sequence + 1 WHERE resource = '{name}'"
+    )
+    pair.on_leader("DELETE FROM t WHERE id = 3", database=name)
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    assert "does not show how the follower came from sequence" in audit.reasons[0]
+
+
+def killed(pair: Pair) -> None:
+    """A consumer that is killed when it has sent rows, and no COMMIT yet."""
+    command = [sys.executable, "-c", _KILLED, str(pair.target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+_KILLED = """
+import os, signal, sys
+from cdc.consumer import __main__ as program, pipeline
+from cdc.consumer.session import Session
+
+class Killed(Session):
+    def send(self, packet):
+        if any(b"INSERT INTO `where" in part for part in packet):
+            super().send([part for part in packet if part != b"COMMIT"])
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().send(packet)
+
+pipeline.Session = Killed
+sys.argv = ["cdc-consumer", sys.argv[1], "--until-current"]
+sys.exit(program.main())
+"""
