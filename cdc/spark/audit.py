@@ -24,6 +24,7 @@ from cdc.service import exit_status
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span, topic_ids
 from cdc.spark.cascades import without_cascades
+from cdc.spark.covered import Covered, Held, can_be_resumed
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
@@ -41,7 +42,7 @@ from cdc.spark.report import Audit, Topic, write
 from cdc.spark.scope import Scope
 from cdc.spark.session import session, set_for
 from cdc.spark.skipped import skipped
-from cdc.spark.state import Covered, Held, State, can_be_resumed, identity
+from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents, joined, statements, survey
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -83,6 +84,8 @@ def _run(options: argparse.Namespace) -> int:
         status = watched(
             audited, interval=options.watch, listen=options.metrics, cancel=spark.sparkContext.cancelAllJobs
         )
+    if state:
+        state.close()
     spark.stop()
     return status
 

@@ -23,6 +23,7 @@ __all__ = [
     "can_be_resumed",
     "contents_from",
     "contents_of",
+    "needed_later",
     "offsets_after",
     "place",
     "upto",
@@ -50,8 +51,8 @@ class Covered:
     """What an audit covered that the state does not hold yet.
 
     ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
-    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit. ``discontinued``:
-    the folds have before images that did not continue their row.
+    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit.
+    ``discontinued``: the folds have before images that did not continue their row.
     """
 
     ends: Mapping[str, int]

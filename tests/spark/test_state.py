@@ -16,8 +16,9 @@ from cdc.profile import Kafka as KafkaProfile
 from cdc.profile import Profile
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.audit import audit_topics
+from cdc.spark.covered import Covered
 from cdc.spark.report import Audit
-from cdc.spark.state import Covered, State, identity
+from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from tests.spark.random_streams import RandomStreams
@@ -114,8 +115,10 @@ def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka
     pair = Pair(spark, kafka, tmp_path, tmp_path.name)
     state, _ = made(spark, tmp_path / "state", identity(pair.profiles, None))
     state.close()
+    state = State.open(spark, tmp_path / "state", identity(pair.profiles, None))
     with pytest.raises(UserError, match="topic any was made anew"):
-        State.open(spark, tmp_path / "state", identity(pair.profiles, None)).held({"any": "another id"})
+        state.held({"any": "another id"})
+    state.close()
 
 
 def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSession, tmp_path: Path) -> None:
