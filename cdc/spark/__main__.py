@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from cdc.errors import UserError
 from cdc.service import exit_status
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
-from cdc.spark.options import SMALL, arguments, consumer_of, profiles_of
+from cdc.spark.options import SMALL, consumer_of, parsed, profiles_of
 
 __all__ = ["command", "main"]
 
@@ -31,7 +32,7 @@ def main() -> int:
 
 
 def _run(options: Sequence[str]) -> int:
-    given = arguments("cdc-audit").parse_args(options)
+    given = parsed("cdc-audit", options)
     kafkas = [profile.kafka for profile in profiles_of(given)]
     consumer_of(given)
     if util.find_spec("pyspark") is None:
@@ -39,7 +40,7 @@ def _run(options: Sequence[str]) -> int:
     _require_java(os.environ)
     # Done here too, because Spark takes seconds to start and a user's mistake is told at once.
     clear(given.report)
-    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL
+    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
     environment = dict(os.environ)
     # spark-submit finds PySpark through the python3 that comes first on PATH.
@@ -47,7 +48,10 @@ def _run(options: Sequence[str]) -> int:
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # All of it runs here, so no name of this host needs to resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    status = _status(command(programs, environment, options, small=small), environment)
+    line = command(programs, environment, options, small=small)
+    if given.watch is not None:
+        line, environment = _without_spark_submit(line, environment)
+    status = _status(line, environment)
     report = given.report / JSON
     if status in (0, 1) and (not report.exists() or json.loads(report.read_text())["exit_status"] != status):
         # spark-submit's own failures end with 1 too, which would read as drift.
@@ -69,6 +73,13 @@ def command(programs: Path, environment: Mapping[str, str], options: Sequence[st
     settings = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.ui.showConsoleProgress={progress}"]
     submit = [str(programs / "spark-submit"), "--master", "local[*]", *connector, *settings]
     return [*submit, "--driver-java-options", " ".join(java), str(here / "audit.py"), *options]
+
+
+def _without_spark_submit(line: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """A command that does what ``line`` does, and hears signals itself: spark-submit's JVM ends at once on them."""
+    script = next(at for at, word in enumerate(line) if word.endswith("audit.py"))
+    settings = shlex.join([*line[1:script], "pyspark-shell"])
+    return [sys.executable, *line[script:]], {**environment, "PYSPARK_SUBMIT_ARGS": settings}
 
 
 def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from cdc.uri import Uri
 
-__all__ = ["Act", "Segment", "lifelines", "named"]
+__all__ = ["END", "Act", "Segment", "lifelines", "named"]
 
 Name = tuple[str, str]
-_END = 1 << 62
+END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,7 +102,7 @@ def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
     segments = []
     for life in lives.all:
         if life.name:
-            life.close(life.name, _END)
+            life.close(life.name, END)
         segments += [Segment(*name, first, end, era, life.name) for name, first, end, era in life.stretches]
     return segments
 

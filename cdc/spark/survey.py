@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Act
 
-__all__ = ["Contents", "offsets", "statements", "survey"]
+__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
 
 _TEXT = 500  # characters of a statement
 
@@ -18,14 +18,17 @@ _TEXT = 500  # characters of a statement
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``noted``: the consumer's ledger is in it, ``conflicts``: it has settled some. ``silent_keys``: the server does not
-    log what its foreign keys do; ``unchecked`` has the last sequence of each table's rows with their checks off.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
+    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do;
+    ``unchecked`` has the last sequence of each table's rows with their checks off.
     """
 
     records: int
     broken: int
     first: int | None
     last: int | None
+    first_us: int | None
+    last_us: int | None
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
     noted: bool = False
@@ -47,6 +50,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.count("*").alias("records"),
             F.min("sequence").alias("first"),
             F.max("sequence").alias("last"),
+            F.min("ts_us").alias("first_us"),
+            F.max("ts_us").alias("last_us"),
             F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
             F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
         )
@@ -63,6 +68,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             broken=sum(row["records"] for row in rows if not row["valid"]),
             first=min((row["first"] for row in valid), default=None),
             last=max((row["last"] for row in valid), default=None),
+            first_us=min((row["first_us"] for row in valid), default=None),
+            last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
             tables=frozenset(tables),
             noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
@@ -77,6 +84,32 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
     """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
     held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
+
+
+def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
+    """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
+    both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
+    return {**before, **since, **both}
+
+
+def _and_then(one: Contents, two: Contents) -> Contents:
+    def found(values: Iterable[int | None]) -> list[int]:
+        return [value for value in values if value is not None]
+
+    return Contents(
+        records=one.records + two.records,
+        broken=one.broken + two.broken,
+        first=min(found((one.first, two.first)), default=None),
+        last=max(found((one.last, two.last)), default=None),
+        first_us=min(found((one.first_us, two.first_us)), default=None),
+        last_us=max(found((one.last_us, two.last_us)), default=None),
+        resources=one.resources | two.resources,
+        tables=one.tables | two.tables,
+        noted=one.noted or two.noted,
+        conflicts=one.conflicts or two.conflicts,
+        silent_keys=one.silent_keys or two.silent_keys,
+        unchecked={**one.unchecked, **two.unchecked},
+    )
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.spark.brokers import Span
 
-__all__ = ["FOLLOWER", "LEADER", "parse", "read", "within"]
+__all__ = ["FOLLOWER", "LEADER", "messages", "parse", "read", "within"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -86,6 +86,15 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     """
     if not span.partitions:
         return spark.createDataFrame([], "side STRING, partition STRING, offset BIGINT, value BINARY")
+    place = F.concat_ws("/", "topic", "partition").alias("partition")
+    return messages(spark, span, options=options).select(F.lit(side).alias("side"), place, "offset", "value")
+
+
+def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
+    """The committed messages between the offsets of ``span``, which must name some, with Spark's columns for Kafka.
+
+    Raises UserError where Spark has no Kafka connector.
+    """
     first, end = (_offsets(span, which) for which in (0, 1))
     # One partition is one task by default, and a topic has few partitions: read long ones in parts, side by side.
     parts = max(len(span.partitions), span.size // _OFFSETS_A_TASK)
@@ -93,14 +102,12 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))
     try:
-        messages = reader.option("minPartitions", str(parts)).load()
+        return reader.option("minPartitions", str(parts)).load()
     except AnalysisException as error:
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
             hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
         ) from None
-    place = F.concat_ws("/", "topic", "partition").alias("partition")
-    return messages.select(F.lit(side).alias("side"), place, "offset", "value")
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:

@@ -153,7 +153,6 @@ def test_every_statement_on_one_side_only(pair: Pair, spark: SparkSession, tmp_p
     pair.on_leader(*tables_for("f"), *tables_for("l"), database=name)
     pair.replicate()
     statements = [sql for sqls in STATEMENTS.values() for sql in sqls]
-    assert pair.audit(spark, tmp_path).verdict == "no drift"
     pair.on_follower(*(sql.replace("@", "f_") for sql in statements), database=name)
     pair.pass_over(*(sql.replace("@", "l_") for sql in statements), database=name)
     audit = pair.audit(spark, tmp_path)

@@ -143,18 +143,6 @@ def test_before_image_that_does_not_continue_its_row(judged: Judge) -> None:
     assert {(each.side, each.times) for each in audit.discontinued} == {("leader", 1), ("follower", 1)}
 
 
-def test_lag_counts_from_the_first_commit_that_covers_a_transaction(judged: Judge) -> None:
-    leader, follower = Stream(), follower_stream()
-    for at, name in enumerate(["a", "b", "c"]):
-        leader.transaction(KEYED.add((at, name)), ts_us=1_000_000 * at)
-    follower.transaction(KEYED.add((0, "a")), KEYED.add((1, "b")), checkpoint(-1, 1), ts_us=1_500_000)
-    follower.transaction(KEYED.add((2, "c")), checkpoint(1, 2), ts_us=2_010_000)
-    lag = judged(leader, follower).lag
-    assert lag is not None
-    assert (lag.transactions, lag.p50_us, lag.max_us) == (3, 500_000, 1_500_000)
-    assert sum(count for _, count in lag.histogram) == 3
-
-
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     """Break the streams in one way."""
     if damage == "gap":
