@@ -227,10 +227,10 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     made = Pair.make(
         tmp_path, pair.leader, pair.follower, kafka, name=f"{name}_",
         source={"filters": {"include_dbs": [name]}},
-        target={"filters": {"exclude_tables": [f"{name}.out"]}, "renames": {name: "theirs"}},
+        target={"filters": {"exclude_tables": [f"{name}.aside"]}, "renames": {name: "theirs"}},
         capture={"filters": {"include_dbs": ["theirs", "cdc"]}},
     )  # fmt: skip
-    for table in ("kept", "out"):
+    for table in ("kept", "aside"):
         made.on_leader(f"CREATE TABLE {table} (id INT)", f"INSERT INTO {table} VALUES (1)", database=name)
     made.replicate()
     audit = made.audit(spark, tmp_path)
@@ -238,7 +238,7 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     audit = made.audit(spark, tmp_path, consumer=True)
     assert (audit.verdict, audit.reasons) == ("no drift", [])
     assert [table.table for table in audit.tables] == ["kept"]
-    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE `out` (id INT)", database="theirs")
+    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE aside (id INT)", database="theirs")
     audit = made.audit(spark, tmp_path, consumer=True)
     assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", causes.FOREIGN)]
     assert audit.schema == []
