@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from cdc.excerpt import excerpt
 from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
-from cdc.spark.drift import Table
 from cdc.spark.lifelines import Act
 from cdc.uri import Uri
 
@@ -54,9 +53,9 @@ class Scope:
                 "profile let it in: they were changed, and a table that is let in later needs a fresh copy"
             )
 
-    def silent(self, tables: Sequence[Table]) -> str | None:
+    def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
         """What to say of ``tables`` that no statement and no row of the follower's names; None where they are drift."""
         if self.filters is not None or not tables:
             return None
-        names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_LISTED])
+        names = ", ".join(f"{database}.{table}" for database, table in tables[:_LISTED])
         return f"the follower's topic does not know {names}: if the filters of cdc-consumer leave that out, {_HINT}"

@@ -4,18 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from cdc.profile import load
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
-from cdc.spark.audit import judge
-from cdc.spark.brokers import Span
-from cdc.spark.renamed import renames, under_leaders_names
+from cdc.spark.audit import audit_topics
 from cdc.spark.report import Audit
-from cdc.spark.topics import FOLLOWER, LEADER, parse
-from tests.programs import json_lines, run_well, write_profile
-from tests.spark.streams import Stream, messages
+from cdc.spark.topics import FOLLOWER, LEADER
+from tests.programs import run_well, write_profile
 
 __all__ = ["Pair"]
 
@@ -66,30 +63,12 @@ class Pair:
         moved = f"UPDATE cdc.checkpoint SET sequence = sequence + {len(statements)} WHERE resource = '{resource}'"
         self.on_follower(moved)
 
-    def records(self, spark: SparkSession) -> DataFrame:
-        """What both have logged so far, as the audit reads it."""
-        run_well("cdc-producer", self.source, "--until-current")
-        run_well("cdc-producer", self.capture, "--until-current")
-        return parse(messages(spark, {LEADER: _stream(self.source), FOLLOWER: _stream(self.capture)})).persist()
-
     def audit(self, spark: SparkSession, folder: Path, *, consumer: bool = False) -> Audit:
         """Judge what both have logged so far; told of the consumer's profile, or not."""
-        try:
-            return self.judged(spark, self.records(spark), folder, consumer=consumer)
-        finally:
-            spark.catalog.clearCache()
-
-    def judged(self, spark: SparkSession, records: DataFrame, folder: Path, *, consumer: bool = False) -> Audit:
-        """Judge ``records``; told of the consumer's profile, or not."""
+        for profile in (self.source, self.capture):
+            run_well("cdc-producer", profile, "--until-current")
         profiles = {LEADER: load(self.source), FOLLOWER: load(self.capture)}
-        target = load(self.target) if consumer else None
-        records = under_leaders_names(records, renames(profiles, target))
-        # No offset is asked for: the records are there.
-        return judge(spark, records, profiles, dict.fromkeys(profiles, Span({})), folder, consumer=target)
-
-
-def _stream(profile: Path) -> Stream:
-    return Stream(messages=json_lines(profile))
+        return audit_topics(spark, profiles, load(self.target) if consumer else None, folder)
 
 
 def _run(server: MySql, statements: tuple[str, ...], database: str | None) -> None:

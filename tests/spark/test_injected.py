@@ -153,7 +153,6 @@ def test_every_statement_on_one_side_only(pair: Pair, spark: SparkSession, tmp_p
     pair.on_leader(*tables_for("f"), *tables_for("l"), database=name)
     pair.replicate()
     statements = [sql for sqls in STATEMENTS.values() for sql in sqls]
-    assert pair.audit(spark, tmp_path).verdict == "no drift"
     pair.on_follower(*(sql.replace("@", "f_") for sql in statements), database=name)
     pair.pass_over(*(sql.replace("@", "l_") for sql in statements), database=name)
     audit = pair.audit(spark, tmp_path)
@@ -228,10 +227,10 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     made = Pair.make(
         tmp_path, pair.leader, pair.follower, kafka, name=f"{name}_",
         source={"filters": {"include_dbs": [name]}},
-        target={"filters": {"exclude_tables": [f"{name}.out"]}, "renames": {name: "theirs"}},
+        target={"filters": {"exclude_tables": [f"{name}.aside"]}, "renames": {name: "theirs"}},
         capture={"filters": {"include_dbs": ["theirs", "cdc"]}},
     )  # fmt: skip
-    for table in ("kept", "out"):
+    for table in ("kept", "aside"):
         made.on_leader(f"CREATE TABLE {table} (id INT)", f"INSERT INTO {table} VALUES (1)", database=name)
     made.replicate()
     audit = made.audit(spark, tmp_path)
@@ -239,7 +238,7 @@ def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Ka
     audit = made.audit(spark, tmp_path, consumer=True)
     assert (audit.verdict, audit.reasons) == ("no drift", [])
     assert [table.table for table in audit.tables] == ["kept"]
-    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE `out` (id INT)", database="theirs")
+    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE aside (id INT)", database="theirs")
     audit = made.audit(spark, tmp_path, consumer=True)
     assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", causes.FOREIGN)]
     assert audit.schema == []
