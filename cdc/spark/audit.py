@@ -24,6 +24,7 @@ from cdc.service import exit_status
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import Span, kafka_options, span, topic_ids
 from cdc.spark.cascades import without_cascades
+from cdc.spark.covered import Covered, Held, can_be_resumed
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
@@ -41,7 +42,7 @@ from cdc.spark.report import Audit, Topic, write
 from cdc.spark.scope import Scope
 from cdc.spark.session import session, set_for
 from cdc.spark.skipped import skipped
-from cdc.spark.state import Covered, Held, State, can_be_resumed, identity
+from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents, joined, statements, survey
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -83,6 +84,8 @@ def _run(options: argparse.Namespace) -> int:
         status = watched(
             audited, interval=options.watch, listen=options.metrics, cancel=spark.sparkContext.cancelAllJobs
         )
+    if state:
+        state.close()
     spark.stop()
     return status
 
@@ -183,8 +186,8 @@ def judge(
     if unclear := list(scope.contradictions(acts[LEADER], settled)):
         return replace(audit, reasons=unclear)
     # Most audits have none of them, and then nothing needs to be joined.
-    any_noted = contents[FOLLOWER].conflicts or "skipped" in settled.values()
-    noted = marks(told, whole, resource=resource, noted=any_noted, foreign=bool(mark.foreign))
+    noted_any = contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    noted = marks(told, whole, resource=resource, noted=noted_any, foreign=bool(mark.foreign))
     names = {side: _wanted(contents.get(side), scope) for side in ends}
     held = {side: _held(records, side, end) for side, end in ends.items()}
     held[FOLLOWER] = without_cascades(held[FOLLOWER], whole, contents, noted[FOLLOWER])
@@ -210,11 +213,12 @@ def judge(
     if silent := scope.silent([line.name for line in audit.tables if line.missing and line.name not in known]):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, names[LEADER] | names[FOLLOWER], folder)
+    audit = replace(audit, discontinued=placed(told, audit.discontinued))
     if keep and can_be_resumed(new, contents, after=next_ones.get(LEADER, 0) - 1, upto=mark.sequence):
         last = {side: contents[side].end if end is None else end for side, end in ends.items()}
         eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(last, contents, eras, new, records))
-    return replace(audit, discontinued=placed(records, audit.discontinued))
+        keep(Covered(last, contents, eras, new, records, discontinued=any(audit.discontinuities.values())))
+    return audit
 
 
 def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:

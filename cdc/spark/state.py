@@ -1,11 +1,11 @@
 """What an audit keeps in a folder, so that the next one reads only what is new in Kafka.
 
-Of each side all records before a sequence, ``next``, are **covered**: of the leader those up to the watermark, of the
-follower its whole transactions. What of them a later audit can still need is kept as Parquet, by **generation**:
+What of the records covered (``cdc.spark.covered``) a later audit can still need is kept as Parquet, by **generation**:
 
     1/leader, 1/follower   the fold of each side, a row for each identity; of the newest generation only
     1/transactions         the transactions (``cdc.spark.watermark``) that this generation covered first
-    1/records              statements, and what the consumer noted in tables of its own, of those transactions
+    1/records              of its records statements, what the consumer noted in tables of its own, and those of which
+                           the report tells where in Kafka they are
     state.json             which generations count, what they are of, where to read on, and what the topics hold
 
 A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
@@ -17,58 +17,24 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cdc import __version__
 from cdc.errors import UserError
-from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Profile
+from cdc.spark.covered import SIDES, Covered, Held, contents_from, contents_of, needed_later, offsets_after, place, upto
 from cdc.spark.renamed import renames
-from cdc.spark.survey import Contents
-from cdc.spark.topics import FOLLOWER, LEADER
-from cdc.topic_tail import Partition, partition_name
 
-__all__ = ["Covered", "Held", "State", "can_be_resumed", "identity"]
+__all__ = ["State", "identity"]
 
 _FORMAT = 1  # of the folder; another one is refused
 _POINTER, _LOCK = "state.json", "lock"
-_SIDES = (LEADER, FOLLOWER)
 _MOST_GENERATIONS = 16  # then their transactions and records are put together into one
 _START_OVER = "remove the folder to audit from the beginning, or name another"
-_NEEDED_LATER = f"valid AND (query IS NOT NULL OR (database = '{CHECKPOINT_DATABASE}' AND table != 'checkpoint'))"
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was."""
-
-    next: Mapping[str, int]
-    offsets: Mapping[str, Mapping[Partition, int]]
-    contents: Mapping[str, Contents]
-    folds: Mapping[str, DataFrame]
-    transactions: DataFrame
-    records: DataFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Covered:
-    """What an audit covered that the state does not hold yet.
-
-    ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
-    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit.
-    """
-
-    ends: Mapping[str, int]
-    contents: Mapping[str, Contents]
-    folds: Mapping[str, DataFrame]
-    transactions: DataFrame
-    records: DataFrame
 
 
 class State:
@@ -89,8 +55,12 @@ class State:
             state = cls(spark, folder.resolve(), identity, _locked(folder))
         except OSError as error:
             raise UserError(f"cannot keep a state: {error}", where=f"option --state {folder}") from None
-        state._pointer = state._read()
-        state._remove_what_nothing_names()
+        try:
+            state._pointer = state._read()
+            state._remove_what_nothing_names()
+        except BaseException:
+            state.close()
+            raise
         return state
 
     def close(self) -> None:
@@ -115,9 +85,9 @@ class State:
         generations = self._pointer["generations"]
         return Held(
             next=self._pointer["next"],
-            offsets={side: dict(map(_place, offsets.items())) for side, offsets in self._pointer["offsets"].items()},
-            contents={side: _contents(body) for side, body in self._pointer["contents"].items()},
-            folds={side: self._frame(side, generations[-1:]) for side in _SIDES},
+            offsets={side: dict(map(place, offsets.items())) for side, offsets in self._pointer["offsets"].items()},
+            contents={side: contents_from(body) for side, body in self._pointer["contents"].items()},
+            folds={side: self._frame(side, generations[-1:]) for side in SIDES},
             transactions=self._frame("transactions", generations),
             records=self._frame("records", generations),
         )
@@ -126,27 +96,26 @@ class State:
         """Let the next audit go on from what this one ``covered`` beyond ``held``."""
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
-        before = self._pointer["generations"] if self._pointer else []
+        before: list[int] = self._pointer["generations"] if self._pointer else []
         number = max(before, default=0) + 1
-        together = held if held is not None and len(before) >= _MOST_GENERATIONS else None
         frames = {
-            **covered.folds,
-            "transactions": _upto(covered.transactions, "final", covered.ends),
-            "records": _upto(covered.records.where(_NEEDED_LATER), "sequence", covered.ends),
+            "transactions": upto(covered.transactions, "final", covered.ends),
+            "records": upto(needed_later(covered), "sequence", covered.ends),
         }
-        if together is not None:
-            frames["transactions"] = frames["transactions"].unionByName(together.transactions)
-            frames["records"] = frames["records"].unionByName(together.records)
+        if held is not None and len(before) >= _MOST_GENERATIONS:
+            frames["transactions"] = frames["transactions"].unionByName(held.transactions)
+            frames["records"] = frames["records"].unionByName(held.records)
+            before = []
+        frames.update(covered.folds)
         for name, frame in frames.items():
             frame.write.parquet(self._path(number, name).as_uri())
-        offsets = _offsets(covered, held)
         self._point_to({
             **self._identity,
-            "generations": [number] if together is not None else [*before, number],
+            "generations": [*before, number],
             "schemas": {name: frame.schema.jsonValue() for name, frame in frames.items()},
             "next": {side: end + 1 for side, end in covered.ends.items()},
-            "offsets": offsets,
-            "contents": _cut(covered),
+            "offsets": offsets_after(covered, held),
+            "contents": contents_of(covered),
             "topics": topics,
             "rows": sum(fold.count() for fold in covered.folds.values()),
         })  # fmt: skip
@@ -196,34 +165,8 @@ class State:
             if int(folder.name) not in generations:
                 shutil.rmtree(folder)
             elif int(folder.name) != generations[-1]:
-                for side in _SIDES:
+                for side in SIDES:
                     shutil.rmtree(folder / side, ignore_errors=True)
-
-
-def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """What a state must be of to serve an audit with these profiles."""
-    found: dict[str, Any] = {"format": _FORMAT, "version": __version__}
-    for side, profile in profiles.items():
-        names = profile.kafka.topics()
-        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
-        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
-    found["renames"] = dict(renames(profiles, consumer).databases)
-    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
-    return found
-
-
-def can_be_resumed(transactions: DataFrame, contents: Mapping[str, Contents], *, after: int, upto: int) -> bool:
-    """Whether the next audit may take what came up to sequence ``upto`` of the leader as settled.
-
-    ``transactions`` are those read by this audit, all beyond sequence ``after``. While the follower is between the
-    statement of a CREATE TABLE … SELECT and its rows, and where later records tell which rows of the follower were its
-    foreign keys' work (``cdc.spark.cascades``), it may not.
-    """
-    leader = contents.get(LEADER)
-    if leader is not None and leader.silent_keys and contents[FOLLOWER].unchecked:
-        return False
-    ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
-    return upto == after or not ends_there.isEmpty()
 
 
 def _locked(folder: Path) -> IO[str]:
@@ -244,51 +187,13 @@ def _flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def _upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
-    within = F.lit(False)
-    for side, end in ends.items():
-        within = within | ((F.col("side") == side) & (F.col(column) <= end))
-    return rows.where(within)
-
-
-def _offsets(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
-    """Where each partition's first record that is not covered can be: after the last one that is."""
-    found = {side: {partition_name(place): at for place, at in held.offsets[side].items()} if held else {}
-             for side in _SIDES}  # fmt: skip
-    rows = (
-        _upto(covered.records, "sequence", covered.ends).groupBy("side", "partition").agg(F.max("offset").alias("at"))
-    )
-    for row in rows.collect():
-        found[row["side"]][row["partition"]] = row["at"] + 1
+def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
+    """What a state must be of to serve an audit with these profiles."""
+    found: dict[str, Any] = {"format": _FORMAT, "version": __version__}
+    for side, profile in profiles.items():
+        names = profile.kafka.topics()
+        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
+        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
+    found["renames"] = dict(renames(profiles, consumer).databases)
+    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
     return found
-
-
-def _cut(covered: Covered) -> dict[str, dict[str, Any]]:
-    """The contents up to where they are covered; names and times may be of what comes later, which is read again."""
-    bodies = {}
-    for side, contents in covered.contents.items():
-        end = covered.ends[side]
-        if contents.first is not None and contents.first <= end:
-            # The stream is whole, so its sequences count its records.
-            cut = replace(contents, records=end + 1 - contents.first, last=end)
-            bodies[side] = {
-                **asdict(cut),
-                "resources": sorted(cut.resources),
-                "tables": sorted(cut.tables),
-                "unchecked": [(*name, at) for name, at in cut.unchecked.items()],
-            }
-    return bodies
-
-
-def _contents(body: Mapping[str, Any]) -> Contents:
-    return Contents(**{
-        **body,
-        "resources": frozenset(body["resources"]),
-        "tables": frozenset(map(tuple, body["tables"])),
-        "unchecked": {(database, table): at for database, table, at in body["unchecked"]},
-    })  # fmt: skip
-
-
-def _place(item: tuple[str, int]) -> tuple[Partition, int]:
-    topic, _, number = item[0].rpartition("/")
-    return (topic, int(number)), item[1]

@@ -19,8 +19,8 @@ class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
-    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do;
-    ``unchecked`` has the last sequence of each table's rows with their checks off.
+    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
+    has the last sequence of each table's rows with their checks off.
     """
 
     records: int
@@ -80,12 +80,6 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
     return contents
 
 
-def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
-    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
-    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
-    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
-
-
 def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
     """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
     both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
@@ -110,6 +104,12 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         silent_keys=one.silent_keys or two.silent_keys,
         unchecked={**one.unchecked, **two.unchecked},
     )
+
+
+def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
+    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
+    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:

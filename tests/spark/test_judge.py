@@ -6,7 +6,7 @@ import pytest
 
 from cdc.filters import Filters
 from cdc.spark.page import page
-from cdc.spark.report import terminal
+from cdc.spark.terminal import terminal
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, both, checkpoint, follower_stream, query, tutorial
 
