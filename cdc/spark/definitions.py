@@ -201,7 +201,7 @@ def _differ(
     if ours == _NEVER and theirs is None:
         # IF EXISTS is logged for what is not there, too: then it dropped nothing.
         drops = [each for each in unmatched if each.side == "follower" and _touches(each, key)]
-        return key[1:] in rows or not all("EXISTS" in each.evidence.upper() for each in drops)
+        return key[1:] in rows or not all("EXISTS" in each.acts[0].text.upper() for each in drops)
     return ours != theirs
 
 

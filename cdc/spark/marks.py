@@ -21,7 +21,6 @@ from cdc.spark.topics import FOLLOWER, LEADER
 
 __all__ = ["MARK", "ledger_rows", "marked", "marks", "statements_settled"]
 
-_MARK = "sequence, file, position, transaction, ts_us, kind, at, note"
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"

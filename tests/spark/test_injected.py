@@ -47,10 +47,10 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MySql, M
 def pair(tmp_path: Path, servers: tuple[MySql, MySql], kafka: Kafka, request: pytest.FixtureRequest) -> Pair:
     """Both servers with an empty database that is called as the test is."""
     name = request.node.originalname[5:45]
-    filters = {"include_dbs": [name]}
+    filters = {"include_dbs": [f"{name}*"]}
     made = Pair.make(
         tmp_path, *servers, kafka, name=name, source={"filters": filters},
-        capture={"filters": {"include_dbs": [name, "cdc"]}},
+        capture={"filters": {"include_dbs": [f"{name}*", "cdc"]}},
     )  # fmt: skip
     made.on_leader(f"CREATE DATABASE {name}")
     return made
@@ -151,24 +151,28 @@ STATEMENTS = {
 def test_every_statement_on_one_side_only(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     name = "every_statement_on_one_side_only"
     pair.on_leader(*tables_for("f"), *tables_for("l"), database=name)
+    for side in "fl":
+        pair.on_leader(f"CREATE DATABASE {name}_{side}", f"CREATE TABLE {name}_{side}.inside (id INT)")
+        pair.on_leader(f"INSERT INTO {name}_{side}.inside VALUES (1)")
     pair.replicate()
-    statements = [sql for sqls in STATEMENTS.values() for sql in sqls]
-    pair.on_follower(*(sql.replace("@", "f_") for sql in statements), database=name)
-    pair.pass_over(*(sql.replace("@", "l_") for sql in statements), database=name)
+    statements = [*(sql for sqls in STATEMENTS.values() for sql in sqls), f"DROP DATABASE {name}_@"]
+    pair.on_follower(*(on_side("f", sql) for sql in statements), database=name)
+    pair.pass_over(*(on_side("l", sql) for sql in statements), database=name)
     audit = pair.audit(spark, tmp_path)
     assert (audit.verdict, audit.reasons) == ("drift", [])
     shapes = {*STATEMENTS, "elsewhere", "swop", "partner"}
-    assert {each.name for each in audit.schema} == {f"{side}_{table}" for side in "fl" for table in shapes}
-    assert {each.cause for each in audit.schema} == {causes.SCHEMA}
-    assert {row.table.partition("_")[2] for row in audit.drifted} == {
-        "gone",
-        "moved",
-        "elsewhere",
-        "swapped",
-        "swop",
-        "anew",
+    assert {(each.database, each.name) for each in audit.schema} == {
+        *((name, f"{side}_{table}") for side in "fl" for table in shapes),
+        *((f"{name}_{side}", inside) for side in "fl" for inside in (None, "inside")),
     }
-    assert {row.cause for row in audit.drifted} == {causes.SCHEMA}
+    assert {each.cause for each in audit.schema} == {row.cause for row in audit.drifted} == {causes.SCHEMA}
+    lost = {"gone", "moved", "elsewhere", "swapped", "swop", "anew"}
+    assert {row.table for row in audit.drifted} == {"inside", *(f"{side}_{table}" for side in "fl" for table in lost)}
+
+
+def on_side(side: str, sql: str) -> str:
+    """The statement on this side's objects."""
+    return sql.replace("_@", f"_{side}").replace("@", f"{side}_")
 
 
 def tables_for(side: str) -> Iterator[str]:
