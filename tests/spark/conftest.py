@@ -12,8 +12,8 @@ from cdc.filters import Filters
 from cdc.profile import Kafka, Profile
 from cdc.sandbox.jars import spark_connector_jars
 from cdc.spark.arrivals import SCHEMA
-from cdc.spark.audit import judge
 from cdc.spark.brokers import Span
+from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
 from tests.spark.streams import Stream, messages
