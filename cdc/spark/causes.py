@@ -62,31 +62,42 @@ def _foreign() -> str:
 
 def _broken(side: str) -> str:
     change = f"{side}_broken"
-    met = (f"'the {side}''s change at '", _place(change), f"' (sequence ', {change}.sequence, ')'")
-    return _case(MISMATCH, *met, "' met other values than its log had left: something changed it with the binlog off'")
+    return _case(
+        MISMATCH, "'the change at '", _place(change), f"' (sequence ', {change}.sequence, ')'",
+        f"' met other values than the log of the {side} had left: something changed it with the binlog off'",
+    )  # fmt: skip
 
 
 def _cause() -> str:
     """The CASE that gives cause and evidence of a drifted row, with ``statement``, the one that explains it."""
-    sequence = "leader_marked.sequence"
-    skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", "leader_marked.note")
-    removed = "'removed by the consumer at '", _place("follower_marked"), "' for a row of the leader: '"
-    lost = "'the consumer did not find it (leader sequence '", sequence, "': '", "leader_marked.note", "'), '"
-    own = "'changed in the consumer''s transaction at '", _place("follower_last"), "' and not by the leader: '"
-    change = "'the leader''s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence", "') '"
+    sequence, note = "leader_marked.sequence", "leader_marked.note"
+    skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", note)
+    removed = _case(
+        CONFLICT, "'removed by the consumer at '", _place("follower_marked"), "': '", "follower_marked.note"
+    )
+    unfound = _case(
+        MISMATCH, "'the consumer did not find it (leader sequence '", sequence, "': '", note, "'), '",
+        r"'though the follower\'s log has it: its binlog was off when that changed'",
+    )  # fmt: skip
+    itself = _case(
+        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
+        r"' changed it, and the leader did not: a trigger or foreign key of the follower\'s did'",
+    )  # fmt: skip
+    missing = _case(
+        MISSING, r"'the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
+        r"') is not in the follower\'s log, which is past it'",
+    )  # fmt: skip
     return f"""
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
             WHEN follower_marked.kind = 'foreign' AND {_LAST_ON_FOLLOWER} THEN {_foreign()}
-            WHEN follower_marked.kind = 'conflict' AND {_LAST_ON_FOLLOWER}
-                THEN {_case(CONFLICT, *removed, "follower_marked.note")}
-            WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN
-                {_case(MISMATCH, *lost, "'though the follower''s log has it: its binlog was off when that changed'")}
+            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_LAST_ON_FOLLOWER} THEN {removed}
+            WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {unfound}
             WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
             WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
-            WHEN leader_last IS NULL THEN {_case(SCHEMA, *own, "'a trigger or a foreign key of the follower did it'")}
-            ELSE {_case(MISSING, *change, "'is not in the follower''s log, which is past it'")}
+            WHEN leader_last IS NULL THEN {itself}
+            ELSE {missing}
         END
     """
 

@@ -108,14 +108,21 @@ class _Objects:
 
 
 def definitions(
-    leader: Iterable[Act], follower: Iterable[Act], *, resource: str, skipped: Collection[int], rows: Collection[object]
+    leader: Iterable[Act],
+    follower: Iterable[Act],
+    *,
+    resource: str,
+    settled: Mapping[int, str],
+    rows: Collection[object],
 ) -> Definitions:
     """Compare what both sides' statements left.
 
-    ``leader`` are the statements of the leader ``resource`` that were for the follower, up to where it is;
-    ``skipped`` their sequences that it was let do without; ``rows`` the (database, table) that rows were logged for.
+    ``leader`` are the statements of the leader ``resource`` up to where the follower is; ``settled`` says which of them
+    the follower did without, and how its ledger calls that; ``rows`` the (database, table) that rows were logged for.
     """
-    ours = _statements(act for act in leader if not act.action.endswith(_ACTS_ON_LEADER))
+    skipped = {sequence for sequence, state in settled.items() if state == "skipped"}
+    for_them = (act for act in leader if act.sequence not in settled or act.sequence in skipped)
+    ours = _statements(act for act in for_them if not act.action.endswith(_ACTS_ON_LEADER))
     theirs = _statements(follower)
     numbers = {sequence: _number(acts, resource) for sequence, acts in theirs.items()}
     _stand_in(numbers, theirs, {sequence: ours[sequence] for sequence in sorted(skipped) if sequence in ours})
@@ -194,7 +201,7 @@ def _differ(
     if ours == _NEVER and theirs is None:
         # IF EXISTS is logged for what is not there, too: then it dropped nothing.
         drops = [each for each in unmatched if each.side == "follower" and _touches(each, key)]
-        return key[1:] in rows or not all("EXISTS" in each.evidence.upper() for each in drops)
+        return key[1:] in rows or not all("EXISTS" in each.acts[0].text.upper() for each in drops)
     return ours != theirs
 
 

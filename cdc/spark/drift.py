@@ -9,8 +9,8 @@ Keyless rows are a multiset: equal images are counted, and a difference in count
 No drift is a row that the leader deleted, that its topic never showed, and that the consumer found missing.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 from cdc.spark.causes import with_causes
 from cdc.spark.definitions import Unmatched
 from cdc.spark.fold import IDENTITY
+from cdc.spark.survey import offsets
 
-__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "tables"]
+__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "placed", "tables"]
 
 _SIDES = ("leader", "follower")
 _KIND = """
@@ -61,6 +62,11 @@ class Table:
     leader_checksum: str
     follower_checksum: str
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table."""
+        return self.database, self.table
+
 
 @dataclass(frozen=True, slots=True)
 class DriftedRow:
@@ -90,7 +96,10 @@ class DriftedRow:
 
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
-    """A keyed row whose before image was not the image put last, ``times`` times, lastly at ``last``."""
+    """A keyed row whose before image was not the image put last, ``times`` times, lastly at ``last``.
+
+    ``partition`` and ``offset`` are where in Kafka that is, None where it was not read this time.
+    """
 
     side: str
     database: str
@@ -98,6 +107,8 @@ class Discontinuity:
     identity: dict[str, str]
     times: int
     last: dict[str, Any]
+    partition: str | None = None
+    offset: int | None = None
 
 
 def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
@@ -166,3 +177,18 @@ def discontinuities(comparison: DataFrame, *, limit: int) -> tuple[dict[str, int
                 Discontinuity(side, row["database"], row["table"], row["identity"], row[f"{side}_breaks"], last)
             )
     return counts, found
+
+
+def placed(records: DataFrame, found: Iterable[Discontinuity]) -> list[Discontinuity]:
+    """``found`` with the places in Kafka of those that are in ``records``."""
+    listed = list(found)
+    known = {
+        side: offsets(records, side, [each.last["sequence"] for each in listed if each.side == side])
+        for side in {each.side for each in listed}
+    }
+    nowhere = (None, None)
+    return [
+        replace(each, partition=partition, offset=offset)
+        for each in listed
+        for partition, offset in [known[each.side].get(each.last["sequence"], nowhere)]
+    ]

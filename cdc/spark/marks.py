@@ -21,7 +21,6 @@ from cdc.spark.topics import FOLLOWER, LEADER
 
 __all__ = ["MARK", "ledger_rows", "marked", "marks", "statements_settled"]
 
-_MARK = "sequence, file, position, transaction, ts_us, kind, at, note"
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"
@@ -46,7 +45,9 @@ def marks(
         notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
         notes = notes.toDF("sequence", "at", "kind", "note")
         found[LEADER] = notes.groupBy("sequence").agg(F.max(F.struct("at", "kind", "note")).alias("known"))
-        last = conflicts.groupBy("transaction").agg(F.max(F.struct("at", F.expr(_REASON).alias("note"))).alias("of"))
+        # Of several in one transaction, one that removed other rows.
+        chief = F.max(F.struct(F.col("removed") != "", "at", F.expr(_REASON).alias("note"))).alias("of")
+        last = conflicts.groupBy("transaction").agg(chief)
         theirs.append(last.select("transaction", F.struct("of.at", F.lit("conflict").alias("kind"), "of.note")))
     if foreign:
         write = F.struct(

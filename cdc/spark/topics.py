@@ -10,6 +10,7 @@ The columns of ``parse``:
     transaction, index, last    id, place in the transaction, whether it is the last one
     ts_us                       commit time in µs since 1970
     columns, key                names; key is NULL for a keyless table and for a statement
+    flags                       those of the rows event, NULL for none
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, NULL for rows
     affects                     what a statement does: array of (action, uri, to)
@@ -35,7 +36,7 @@ _OFFSETS_A_TASK = 100_000
 _SCHEMA = """
     uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
     transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>,
+    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT,
     operation STRUCT<
         Query: STRING,
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
@@ -46,6 +47,7 @@ _SCHEMA = """
 """
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
+_ACTION = "^(Create|Alter|Drop|Rename|Truncate)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
 _ROWS = """
     CASE
         WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
@@ -73,7 +75,7 @@ _VALID = f"""
         + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
-        coalesce(a.action IS NOT NULL AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
+        coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
 """
 
 
@@ -154,6 +156,7 @@ def parse(messages: DataFrame) -> DataFrame:
         F.col("transaction.ts_us").alias("ts_us"),
         "columns",
         "key",
+        "flags",
         "rows",
         F.col("operation.Query").alias("query"),
         "affects",

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from cdc.filters import Filters
 from cdc.profile import Kafka, Profile
+from cdc.sandbox.jars import spark_connector_jars
 from cdc.spark.arrivals import SCHEMA
-from cdc.spark.audit import judge
 from cdc.spark.brokers import Span
+from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
 from tests.spark.streams import Stream, messages
@@ -41,6 +43,7 @@ def spark() -> Iterator[SparkSession]:
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.ansi.enabled", "true")
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.adaptive.enabled", "false")
+    builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session

@@ -194,6 +194,13 @@ def test_one_topic_for_both(tmp_path: Path) -> None:
     assert "have the same topic: same" in refused("cdc-audit", *options, "--report", tmp_path)
 
 
+def test_consumer_of_another_leader(tmp_path: Path) -> None:
+    options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
+    (tmp_path / "consumer.toml").write_text('mysql_resource_name = "other"\n[kafka]\ntopic = "a"\n')
+    line = refused("cdc-audit", *options, "--consumer", tmp_path / "consumer.toml", "--report", tmp_path)
+    assert "the consumer's mysql_resource_name is other, the leader's mysql-srv1" in line
+
+
 def test_profile_that_is_not_there(tmp_path: Path) -> None:
     options = ["--leader", "none.toml", "--follower", "none.toml", "--report", str(tmp_path)]
     assert "no such file: none.toml" in refused("cdc-audit", *options)

@@ -163,6 +163,13 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         del leader.messages[2:]
     elif damage == "back":
         follower.transaction(checkpoint(3, 1))
+    elif damage == "late":
+        bodies = [json.loads(message) | {"sequence": at} for at, message in enumerate(follower.messages[5:])]
+        follower.messages[:] = map(json.dumps, bodies)
+    elif damage == "hole":
+        leader.transaction(KEYED.add((5, "leash")))
+        leader.transaction(KEYED.add((6, "bowl")))
+        follower.transaction(KEYED.add((6, "bowl")), checkpoint(4, 5))
     elif damage == "no checkpoint":
         follower.messages[:] = follower.messages[:2]
     elif damage == "other leader":
@@ -181,6 +188,8 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         ("retention", "begins at sequence 2"),
         ("ahead", "the follower is at sequence 3, topic rust-mysql-cdc ends at 1"),
         ("back", "went back from sequence 3 to 1"),
+        ("late", "topic follower begins when the follower was at sequence 0 of the leader already"),
+        ("hole", "does not show how the follower came from sequence 3 of the leader to 4"),
         ("no checkpoint", "has no checkpoint of mysql-srv1"),
         ("other leader", "holds records of other"),
     ],
