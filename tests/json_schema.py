@@ -1,11 +1,16 @@
 """As much of JSON Schema as report.schema.json uses; a keyword that is not known here is an error, not a blind spot."""
 
+import json
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any
 
-__all__ = ["faults"]
+__all__ = ["SCHEMA", "faults"]
 
 Schema = dict[str, Any]
+
+SCHEMA: Schema = json.loads(files("cdc.spark").joinpath("report.schema.json").read_text(encoding="utf-8"))
+"""What report.json is like."""
 
 _TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool, "null": type(None)}
 _KEYWORDS = {

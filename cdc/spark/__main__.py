@@ -53,6 +53,8 @@ def _run(options: Sequence[str]) -> int:
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # All of it runs here, so no name of this host needs to resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark stands between the audit and the terminal, and where there is none, lines shall be whole.
+    environment["COLUMNS"] = str(os.get_terminal_size(1).columns) if sys.stdout.isatty() else "0"
     line = command(programs, environment, options, small=small)
     if given.watch is not None:
         line, environment = _without_spark_submit(line, environment)

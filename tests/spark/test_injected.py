@@ -14,7 +14,12 @@ from pyspark.sql import SparkSession
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.spark import causes
+from cdc.spark.lag import STAGES
+from cdc.spark.page import page
+from cdc.spark.report import to_json
 from tests.fix_sandbox import MySqlFactory
+from tests.html_page import Page
+from tests.json_schema import SCHEMA, faults
 from tests.programs import refused, run_well, write_profile
 from tests.spark.pair import Pair
 
@@ -99,6 +104,12 @@ def test_every_cause(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     line = refused_consumer(pair)
     pair.replicate("--skip", line.rpartition(" ")[2])
     audit = pair.audit(spark, tmp_path)
+    assert list(faults(json.loads(to_json(audit)), SCHEMA)) == []
+    assert Page(page(audit)).faults == []
+    # Nothing of the commit logs is compacted yet, so all stages are known; each clock is this machine's.
+    assert audit.lag is not None
+    assert set(audit.lag.stages) == set(STAGES)
+    assert all(stage.total.p50_us > -1_000 for stage in audit.lag.stages.values())
     assert (audit.verdict, audit.reasons) == ("drift", [])
     found = {(row.table, row.kind, told(row.identity)): row for row in audit.drifted}
     assert {place: row.cause for place, row in found.items()} == {

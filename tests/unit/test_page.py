@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from cdc.spark.terminal import terminal
 from cdc.spark.visible import Cut, cut, differing, visible
 from tests import audits
 from tests.html_page import Page
-from tests.json_schema import faults
+from tests.json_schema import SCHEMA, faults
 
-SCHEMA = json.loads(files("cdc.spark").joinpath("report.schema.json").read_text(encoding="utf-8"))
 MADE: dict[str, Callable[[], Audit]] = {
     "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big
 }  # fmt: skip
