@@ -11,20 +11,8 @@ _MS, _S = 1_000, 1_000_000
 _MINUTE, _HOUR, _DAY = 60 * _S, 3_600 * _S, 86_400 * _S
 _UNITS = ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min"), (_S, "s"), (_MS, "ms"))
 _LENGTHS = (
-    100,
-    _MS,
-    10 * _MS,
-    100 * _MS,
-    _S,
-    10 * _S,
-    _MINUTE,
-    10 * _MINUTE,
-    _HOUR,
-    10 * _HOUR,
-    _DAY,
-    10 * _DAY,
-    100 * _DAY,
-)
+    100, _MS, 10 * _MS, 100 * _MS, _S, 10 * _S, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, _DAY, 10 * _DAY, 100 * _DAY
+)  # fmt: skip
 _STEPS = (
     *(unit * count for unit in (1, _MS) for count in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
     *(unit * count for unit in (_S, _MINUTE) for count in (1, 2, 5, 10, 20, 30)),

@@ -54,12 +54,9 @@ def compared(audit: Audit) -> Html:
         for name, (first, end) in topic.offsets.items()
         if end > first
     ]
-    at = (
-        f"Compared at the leader's sequence {audit.sequence:,}, the newest that the follower had applied. "
-        if audit.sequence is not None
-        else ""
-    )
-    note = f"{at}Read at {audited(audit)}, without a query to either server."
+    note = f"Read at {audited(audit)}, without a query to either server."
+    if audit.sequence is not None:
+        note = f"Compared at the leader's sequence {audit.sequence:,}, the newest that the follower had applied. {note}"
     shown = folded(f"Offsets of {counted(len(offsets), 'partition')}", table(("partition", "first", "last"), offsets))
     return fragment(element("p", note), table(head, lines), shown if offsets else Html(""))
 
@@ -71,11 +68,11 @@ def tables(found: Sequence[Table]) -> Html:
     lines = [_table(each) for each in ordered]
     head = ("", "table", "rows leader", "rows follower", "missing", "extra", "different", "checksum")
     shown = partly(head, lines, _TABLES_OPEN + min(drifted, _TABLES_OPEN))
-    return fragment(shown, _more(len(found), len(lines)))
+    return fragment(shown, _more(len(found), len(lines), "; report.json has all"))
 
 
-def _more(count: int, shown: int) -> Html:
-    return element("p", f"The first {shown:,} of {count:,}; report.json has all.") if count > shown else Html("")
+def _more(count: int, shown: int, where: str = "") -> Html:
+    return element("p", f"The first {shown:,} of {count:,}{where}.") if count > shown else Html("")
 
 
 def _table(each: Table) -> Sequence[Content | Figure]:
@@ -131,18 +128,12 @@ def breaks(audit: Audit) -> Html:
 def discontinued(audit: Audit) -> Html:
     """Rows that were changed while a binlog was off, or before the topic began."""
     lines = [
-        (
-            each.side,
-            code(f"{each.database}.{each.table}"),
-            code(identity(each.identity)),
-            each.times,
-            code(place(each.last)),
-        )
+        (each.side, code(f"{each.database}.{each.table}"), code(_identity(each.identity)), each.times,
+         code(place(each.last)), "" if each.partition is None else code(f"{each.partition}, offset {each.offset}"))
         for each in audit.discontinued
-    ]
-    return table(("side", "table", "row", "times", "last at"), lines)
+    ]  # fmt: skip
+    return table(("side", "table", "row", "times", "last at", "in Kafka"), lines)
 
 
-def identity(values: dict[str, str]) -> str:
-    """A row's identity on one line."""
+def _identity(values: dict[str, str]) -> str:
     return ", ".join(f"{name}={value_text(value)}" for name, value in sorted(values.items()))

@@ -1,6 +1,5 @@
 """The report on a terminal: the facts of the page in the same order, shorter, and no wider than the terminal."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
@@ -10,7 +9,7 @@ from cdc.spark.drift import DriftedRow, Table
 from cdc.spark.folder import HTML, PARQUET
 from cdc.spark.lag import Lag
 from cdc.spark.report import Audit
-from cdc.spark.visible import cut, value_text, visible
+from cdc.spark.visible import cut, differing, value_text, visible
 from cdc.spark.words import (
     committed,
     counted,
@@ -33,8 +32,9 @@ _QUANTILES = ("p50", "p95", "p99", "max")
 
 
 def terminal(audit: Audit, *, width: int = 0) -> Iterator[str]:
-    """The lines, the verdict first; of at most ``width`` columns, or as long as they are where that is 0."""
-    for line in _lines(audit, max(width, _NARROWEST) if width else 0):
+    """The lines, the verdict first; of at most ``width`` columns (and 40 at least), or unbroken where that is 0."""
+    width = max(width, _NARROWEST) if width else 0
+    for line in _lines(audit, width):
         yield from _wrapped(visible(line), width)
 
 
@@ -70,7 +70,7 @@ def _tables(tables: Sequence[Table], width: int) -> Iterator[str]:
     ordered = drifted_first(list(tables))
     shown = ordered[:_TABLES_SHOWN]
     rows = [
-        ("✗ " * drifted_in(t) + "  " * (not drifted_in(t)) + f"{t.database}.{t.table}",
+        (f"{'✗' if drifted_in(t) else ' '} {t.database}.{t.table}",
          *(f"{count:,}" for count in (t.leader_rows, t.follower_rows, t.missing, t.extra, t.different)))
         for t in shown
     ]  # fmt: skip
@@ -90,6 +90,8 @@ def _schema(audit: Audit) -> Iterator[str]:
 
 
 def _drifted(audit: Audit) -> Iterator[str]:
+    if causes := sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1]):
+        yield f"drifted rows by cause: {', '.join(f'{cause} {count:,}' for cause, count in causes)}"
     for row in audit.drifted[:_SHOWN]:
         count = f" ({row.rows} times)" if row.rows > 1 else ""
         yield f"{row.kind}{count} in {row.database}.{row.table}: {_image(row.identity)}"
@@ -98,16 +100,22 @@ def _drifted(audit: Audit) -> Iterator[str]:
         if row.kind == "different":
             yield from _both(row)
         yield f"  last change: leader {place(row.leader_last)}, follower {place(row.follower_last)}"
-    if audit.drifted_rows > min(len(audit.drifted), _SHOWN):
+    if audit.drifted_rows > sum(row.rows for row in audit.drifted[:_SHOWN]):
         yield f"… {audit.drifted_rows:,} drifted rows in all, see {PARQUET} in the report"
 
 
 def _both(row: DriftedRow) -> Iterator[str]:
-    for side, image in (("leader  ", row.leader_image), ("follower", row.follower_image)):
-        yield f"  {side} {_image({name: (image or {}).get(name) for name in row.columns})}"
+    """The columns that differ, of long values the part that does."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    for name in row.columns:
+        texts = (value_text((image or {}).get(name)) for image in (row.leader_image, row.follower_image))
+        for side, part in zip(sides, differing(*texts), strict=True):
+            side.append(f"{name}={part.before}{part.middle}{part.after}")
+    yield f"  leader   {', '.join(sides[0])}"
+    yield f"  follower {', '.join(sides[1])}"
 
 
-def _image(values: dict[str, str | None] | dict[str, str]) -> str:
+def _image(values: dict[str, str]) -> str:
     return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in sorted(values.items()))
 
 
@@ -163,8 +171,13 @@ def _shortened(text: str, room: int) -> str:
     return f"{head}…{tail}"
 
 
-def _wrapped(line: str, width: int) -> list[str]:
-    if not width or _columns(line) <= width:
-        return [line]
+def _wrapped(line: str, width: int) -> Iterator[str]:
+    """``line`` in parts that fit, broken at spaces where there are some, those after the first indented."""
     indent = " " * (len(line) - len(line.lstrip()) + 4)
-    return textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=False) or [line]
+    while width and _columns(line) > width:
+        fits = next(end for end in range(len(line), 0, -1) if _columns(line[:end]) <= width)
+        space = line.rfind(" ", len(indent) + 1, fits + 1)
+        end = space if space > 0 else fits
+        yield line[:end]
+        line = indent + line[end:].lstrip()
+    yield line
