@@ -134,7 +134,7 @@ def drifting() -> Audit:
     }
     changed = order | {"total": '{"Decimal": "29.90"}', "note": text(long.replace("left", "right"))}
     changed.pop("customer")
-    nasty = {NASTY: text(NASTY), "العنوان": text("شارع الملك فهد ١٢٣"), "日本": text("寿司 🍣")}
+    nasty = {NASTY: text(NASTY), "العنوان": text("شارع الملك فهد ١٢٣"), "日本": text("寿司🍣" * 40)}
     keys = {"id": number(4711)}
     rows = [
         _row("order", "different", keys, order, changed, "foreign write", columns=["customer", "note", "total"]),
