@@ -128,12 +128,13 @@ def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> N
     options = published(kafka, tmp_path, leader, follower)
     (tmp_path / "report/drift.parquet").mkdir(parents=True)
     (tmp_path / "report/report.json").write_text("an earlier audit's")
-    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", COLUMNS="60")
     line = command(BIN, settings, options, small=True)
     done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stdout.startswith("could not judge\n")
-    assert "sequence 5 comes, but 4 does not" in done.stdout
+    assert "sequence 5 comes, but 4 does not" in " ".join(done.stdout.split())
+    assert all(len(line) <= 60 for line in done.stdout.splitlines() if not line.startswith("report: "))
     assert reported(tmp_path)["exit_status"] == 2
     assert not (tmp_path / "report/drift.parquet").exists()
 

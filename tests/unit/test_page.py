@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from unicodedata import east_asian_width
@@ -28,9 +29,16 @@ MADE: dict[str, Callable[[], Audit]] = {
 }  # fmt: skip
 
 
+@cache
+def made(name: str) -> tuple[str, Page]:
+    """The page of an audit, and what a parser says of it."""
+    html = page(MADE[name]())
+    return html, Page(html)
+
+
 @pytest.mark.parametrize("name", MADE)
 def test_the_page_is_whole_and_loads_nothing(name: str) -> None:
-    read = Page(page(MADE[name]()))
+    _, read = made(name)
     assert read.faults == []
     assert "script" not in read.elements
     levels = [level for level, _ in read.headings]
@@ -51,20 +59,19 @@ def test_a_page_with_anything_outside_is_noticed() -> None:
 
 
 def test_verdict_and_reasons_come_first() -> None:
-    read = Page(page(audits.unjudged()))
+    _, read = made("unjudged")
     assert read.headings[0] == (1, "? could not judge")
     assert "could not be judged, for 2 reasons" in read.text
     assert read.text.index("begins at sequence 17") < read.text.index("What was read")
-    clean = Page(page(audits.clean()))
+    _, clean = made("clean")
     assert "mysql-srv1-follower is a true copy of mysql-srv1 at the leader's sequence 1,204,331" in clean.text
     assert "Looked for and not found: foreign writes, records skipped" in clean.text
 
 
 def test_data_is_text_and_nothing_else() -> None:
-    html = page(audits.drifting())
+    html, read = made("drifting")
     assert "<script" not in html
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", html)
-    read = Page(html)
     assert "alert(" in read.text
     assert "\\u202edrawkcab" in read.text
     assert "شارع الملك فهد" in read.text
@@ -72,7 +79,7 @@ def test_data_is_text_and_nothing_else() -> None:
 
 
 def test_what_differs_is_marked_and_equal_columns_are_counted() -> None:
-    html = page(audits.drifting())
+    html, _ = made("drifting")
     assert '<code class="short">shop.order</code>' in html
     assert "<mark>lef</mark>t" in html and "<mark>righ</mark>t" in html
     assert "<mark>NULL</mark>" in html
@@ -82,9 +89,8 @@ def test_what_differs_is_marked_and_equal_columns_are_counted() -> None:
 
 
 def test_drifted_tables_come_first_and_the_rest_is_folded_away() -> None:
-    html = page(audits.big())
+    html, read = made("big")
     assert html.index("t09750") < html.index("t00001")  # the last table that drifted, the first that did not
-    read = Page(html)
     assert read.elements["details"] == 3
     assert "The first 100 of 13,000" in read.text
     assert len(html) < 4_000_000
@@ -177,7 +183,7 @@ def browsed(html: str, folder: Path) -> tuple[str, str, set[str]]:
 @in_browser
 @pytest.mark.parametrize("name", MADE)
 def test_a_browser_shows_it_without_an_error(name: str, tmp_path: Path) -> None:
-    shown, said, asked = browsed(page(MADE[name]()), tmp_path)
+    shown, said, asked = browsed(made(name)[0], tmp_path)
     assert "</footer>" in shown
     assert (said, asked) == ("", set())
 
