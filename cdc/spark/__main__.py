@@ -23,7 +23,12 @@ __all__ = ["command", "main"]
 _JAVA = 17
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _RESOLVED = b" artifacts copied, "  # in the last line of Ivy's report
-_NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+# What the JVM says of itself, and Spark where it takes our program for a person at a prompt.
+_NOISE = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector\n",
+    b'Setting default log level to "WARN".\n',
+    b"To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).\n",
+)
 
 
 def main() -> int:
@@ -83,7 +88,7 @@ def _without_spark_submit(line: Sequence[str], environment: Mapping[str, str]) -
 
 
 def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of spark-submit, its errors passed on but for the one line the JVM always writes.
+    """The exit status of spark-submit, its errors passed on but for the lines that are always written.
 
     What Ivy says while it resolves the connector is held back, and shown only where it does not come to its end.
     """
@@ -99,7 +104,9 @@ def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
                 if not resolved:
                     continue
                 held, chunk = None, chunk.partition(b"\n")[2]
-            sys.stderr.buffer.write(chunk.replace(_NOISE, b""))
+            for noise in _NOISE:
+                chunk = chunk.replace(noise, b"")
+            sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
         sys.stderr.buffer.write(held or b"")
     return process.returncode

@@ -14,8 +14,8 @@ from cdc.sandbox.jars import spark_connector_jars
 from cdc.sandbox.kafka import Kafka as Broker
 from cdc.sandbox.mysql import MySql
 from cdc.spark.arrivals import SCHEMA
-from cdc.spark.audit import judge
 from cdc.spark.brokers import Span
+from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
 from tests.spark.pair import Pair
