@@ -138,8 +138,8 @@ def relevant(messages: list[bytes]) -> object:
     """
     try:
         bodies = sorted((json.loads(message) for message in messages), key=lambda body: body["sequence"])
-        first = {body["transaction"]["id"]: body["sequence"] for body in reversed(bodies)}
-        return [(first[body["transaction"]["id"]], *essence(body)) for body in bodies]
+        first = {repr(body["transaction"]["id"]): body["sequence"] for body in reversed(bodies)}
+        return [(first[repr(body["transaction"]["id"])], *essence(body)) for body in bodies]
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -153,7 +153,9 @@ def essence(body: Any) -> tuple[object, ...]:
         {kind: {c: v for c, v in zip(columns, image, strict=True) if v != "Null"} for kind, image in row.items()}
         for row in (content["rows"] if operation != "Query" else [])
     ]
-    return body["sequence"], part["index"], part["last"], body["uri"], body.get("key"), operation, rows, acts
+    # Statements go by what they affect.
+    uri = body["uri"] if operation != "Query" else None
+    return body["sequence"], part["index"], part["last"], uri, body.get("key"), operation, rows, acts
 
 
 def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
