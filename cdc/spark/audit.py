@@ -92,20 +92,22 @@ def audit_topics(
         read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
         for side, profile in profiles.items()
     ]
-    with staged(folder) as aside:
-        audit = judge(
-            spark,
-            records.persist(StorageLevel.MEMORY_AND_DISK),
-            profiles,
-            spans,
-            aside,
-            arrivals=logs[0].unionByName(logs[1]),
-            consumer=consumer,
-            before=before,
-            keep=(lambda covered: state.keep(before, covered, ids)) if state else None,
-        )
-        write(audit, page(audit), aside)
-    spark.catalog.clearCache()
+    try:
+        with staged(folder) as aside:
+            audit = judge(
+                spark,
+                records.persist(StorageLevel.MEMORY_AND_DISK),
+                profiles,
+                spans,
+                aside,
+                arrivals=logs[0].unionByName(logs[1]),
+                consumer=consumer,
+                before=before,
+                keep=(lambda covered: state.keep(before, covered, ids)) if state else None,
+            )
+            write(audit, page(audit), aside)
+    finally:
+        spark.catalog.clearCache()
     return audit
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 from cdc.commits import newest_commits
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
-from cdc.topic_tail import Partition, begin_offsets, end_offsets
+from cdc.topic_tail import Partition, begin_offsets, end_offsets, partition_name
 from cdc.topics import PER_TABLE
 
 __all__ = ["Span", "kafka_options", "span", "topic_ids"]
@@ -43,7 +43,17 @@ class Span:
         return sum(end - start for start, end in self.partitions.values())
 
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
-        """What is left of it when each partition is read from its offset in ``offsets`` on."""
+        """What is left of it when each partition is read from its offset in ``offsets`` on.
+
+        Raises UserError where a partition ends before that.
+        """
+        for place, (_, end) in self.partitions.items():
+            if offsets.get(place, 0) > end:
+                raise UserError(
+                    f"the topic ends at offset {end}, the state was kept at {offsets[place]}",
+                    where=f"partition {partition_name(place)}",
+                    hint="brokers lost records; remove the state to audit what is left",
+                )
         left = {place: (max(start, offsets.get(place, start)), end) for place, (start, end) in self.partitions.items()}
         return Span(left, self.limit)
 

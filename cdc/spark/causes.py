@@ -4,7 +4,7 @@
                             its table
     skipped sequence        an operator let the follower do without the leader's last change of it (--skip)
     conflict converged      the consumer removed it, since it shared a unique key with a row of the leader's
-    before-image mismatch   a log and what was found do not go together: it was changed while a binlog was off
+    before-image mismatch   a log and what was found do not go together: it was changed with the binlog off
     schema drift            a statement that one side alone has: its table is another one, or the follower changed it
                             by itself (a trigger, a foreign key)
     missing apply           none of these: the leader's change is not in the follower's log, which is past it

@@ -21,7 +21,9 @@ between the same rows, so that the same histories give the same folds; a stateme
 Rows logged for a table that was dropped, emptied or renamed since are dropped, or moved, by its lifelines.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -44,15 +46,21 @@ _BROKE = """
 """
 _PLACE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_PLACE}>"
-_SEGMENTS = (
-    "database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>"
-)
+_SEGMENTS = """
+    ARRAY<STRUCT<database: STRING, table: STRING, first: BIGINT, end: BIGINT, era: INT,
+        owner: STRUCT<database: STRING, table: STRING>>>
+"""
 
 
-def segments(spark: SparkSession, lives: Iterable[Segment]) -> DataFrame:
+def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
     """Lifelines as a small DataFrame, to be joined with changes."""
-    rows = [(each.database, each.table, each.first, each.end, each.era, each.owner) for each in lives]
-    return spark.createDataFrame(rows, _SEGMENTS)
+    owners = [
+        None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lives
+    ]
+    text = json.dumps([asdict(each) | {"owner": owner} for each, owner in zip(lives, owners, strict=True)])
+    # As JSON they need no Python on the executors, which would take a second to start there.
+    rows = F.from_json(F.lit(text), _SEGMENTS, {"mode": "FAILFAST"})
+    return spark.range(1).select(F.explode(rows).alias("row")).select("row.*")
 
 
 def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:

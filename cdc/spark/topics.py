@@ -68,7 +68,8 @@ _VALID_ROWS = f"""
         AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
 """
 _VALID = f"""
-    broken IS NULL AND uri_matches AND sequence >= 0 AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
+    is_text AND broken IS NULL AND uri_matches AND sequence >= 0
+    AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
     AND transaction.id IS NOT NULL AND transaction.index >= 0 AND transaction.last IS NOT NULL
     AND transaction.ts_us IS NOT NULL
     AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
@@ -132,9 +133,14 @@ def parse(messages: DataFrame) -> DataFrame:
 
     The binlog's other events in ``mysql_binlog_events`` are no records, and left out.
     """
-    body = F.from_json(F.col("value").cast("string"), _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
-    fields = messages.select("side", "partition", F.col("offset").alias("at"), body.alias("body"))
-    fields = fields.select("side", "partition", "at", "body.*").where("event IS NULL OR sequence IS NOT NULL")
+    text = F.col("value").cast("string")
+    body = F.from_json(text, _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
+    # JSON text is UTF-8; the parser would read on over what is not.
+    sound = F.is_valid_utf8(text).alias("is_text")
+    fields = messages.select("side", "partition", F.col("offset").alias("at"), sound, body.alias("body"))
+    fields = fields.select("side", "partition", "at", "is_text", "body.*").where(
+        "event IS NULL OR sequence IS NOT NULL"
+    )
     fields = fields.withColumn("uri_matches", F.col("uri").rlike(_URI))
     names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
     fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))

@@ -31,7 +31,7 @@ class Verdicts:
     seconds: float = 0.0
 
     @property
-    def any(self) -> bool:
+    def ended(self) -> bool:
         """Whether an audit has ended."""
         return sum(self.counts.values()) > 0
 
@@ -73,7 +73,7 @@ class Verdicts:
         for status, count in self.counts.items():
             told.add_metric([str(status)], count)
         yield told
-        if not self.any:
+        if not self.ended:
             return
         yield _gauge("exit_status", "Of the last audit: 0 no drift, 1 drift, 2 could not judge.", self.exit_status)
         yield _gauge("age_seconds", "Since the last audit ended.", time.time() - self.ended_at)

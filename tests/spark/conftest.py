@@ -11,11 +11,14 @@ from pyspark.sql import SparkSession
 from cdc.filters import Filters
 from cdc.profile import Kafka, Profile
 from cdc.sandbox.jars import spark_connector_jars
+from cdc.sandbox.kafka import Kafka as Broker
+from cdc.sandbox.mysql import MySql
 from cdc.spark.arrivals import SCHEMA
 from cdc.spark.brokers import Span
 from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
+from tests.spark.pair import Pair
 from tests.spark.streams import Stream, messages
 
 Judge = Callable[..., Audit]
@@ -80,3 +83,27 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
             spark.catalog.clearCache()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MySql, MySql]]:
+    """A leader and a follower whose binlogs hold only what the tests of this folder did, from their beginning."""
+    pair = tuple(MySql(tmp_path_factory.mktemp(name), server_id=at) for at, name in ((1, "leader"), (2, "follower")))
+    try:
+        yield pair[0].start(), pair[1].start()
+    finally:
+        for server in pair:
+            server.kill()
+
+
+@pytest.fixture
+def pair(tmp_path: Path, servers: tuple[MySql, MySql], kafka: Broker, request: pytest.FixtureRequest) -> Pair:
+    """Both servers with an empty database that is called as the test is."""
+    name = request.node.originalname[5:45]
+    filters = {"include_dbs": [f"{name}*"]}
+    made = Pair.make(
+        tmp_path, *servers, kafka, name=name, source={"filters": filters},
+        capture={"filters": {"include_dbs": [f"{name}*", "cdc"]}},
+    )  # fmt: skip
+    made.on_leader(f"CREATE DATABASE {name}")
+    return made

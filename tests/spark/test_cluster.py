@@ -14,9 +14,9 @@ from tests.spark.test_cdc_audit import environment, published
 
 pytestmark = pytest.mark.spark
 
-TABLES = 10_000
+TABLES = int(os.environ.get("CDC_TABLES", "1000"))
 TABLES_A_TRANSACTION = 50
-HOT = 10_000  # changes of one row; those of the same table's other rows come on top
+HOT = 4_000  # changes of one row; those of the same table's other rows come on top
 
 
 def skewed() -> tuple[Stream, Stream]:
