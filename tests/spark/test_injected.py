@@ -81,7 +81,7 @@ def test_every_cause(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
 
 
 def require_report(audit: Audit) -> None:
-    """The reports are as they are documented, and the lag is known of all stages: no commit log is compacted so soon."""
+    """The reports are as documented, and all stages of the lag are known: no commit log is compacted so soon."""
     assert list(json_schema.faults(json.loads(to_json(audit)), json_schema.SCHEMA)) == []
     assert Page(page(audit)).faults == []
     assert audit.lag is not None
