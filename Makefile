@@ -29,6 +29,7 @@ integration: $(READY)
 bench: $(READY)
 	$(BIN)/python bench/producer.py
 	$(BIN)/python bench/consumer.py
+	$(BIN)/python bench/audit.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,14 +16,19 @@ from cdc.errors import UserError
 from cdc.service import exit_status
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
-from cdc.spark.options import SMALL, arguments, profiles_of
+from cdc.spark.options import SMALL, consumer_of, parsed, profiles_of
 
 __all__ = ["command", "main"]
 
 _JAVA = 17
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _RESOLVED = b" artifacts copied, "  # in the last line of Ivy's report
-_NOISE = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
+# What the JVM says of itself, and Spark where it takes our program for a person at a prompt.
+_NOISE = (
+    b"WARNING: Using incubator modules: jdk.incubator.vector\n",
+    b'Setting default log level to "WARN".\n',
+    b"To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).\n",
+)
 
 
 def main() -> int:
@@ -31,14 +37,15 @@ def main() -> int:
 
 
 def _run(options: Sequence[str]) -> int:
-    given = arguments("cdc-audit").parse_args(options)
+    given = parsed("cdc-audit", options)
     kafkas = [profile.kafka for profile in profiles_of(given)]
+    consumer_of(given)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
     _require_java(os.environ)
     # Done here too, because Spark takes seconds to start and a user's mistake is told at once.
     clear(given.report)
-    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL
+    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
     environment = dict(os.environ)
     # spark-submit finds PySpark through the python3 that comes first on PATH.
@@ -46,7 +53,12 @@ def _run(options: Sequence[str]) -> int:
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
     # All of it runs here, so no name of this host needs to resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    status = _status(command(programs, environment, options, small=small), environment)
+    # Spark stands between the audit and the terminal, and where there is none, lines shall be whole.
+    environment["COLUMNS"] = str(os.get_terminal_size(1).columns) if sys.stdout.isatty() else "0"
+    line = command(programs, environment, options, small=small)
+    if given.watch is not None:
+        line, environment = _without_spark_submit(line, environment)
+    status = _status(line, environment)
     report = given.report / JSON
     if status in (0, 1) and (not report.exists() or json.loads(report.read_text())["exit_status"] != status):
         # spark-submit's own failures end with 1 too, which would read as drift.
@@ -70,8 +82,15 @@ def command(programs: Path, environment: Mapping[str, str], options: Sequence[st
     return [*submit, "--driver-java-options", " ".join(java), str(here / "audit.py"), *options]
 
 
+def _without_spark_submit(line: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """A command that does what ``line`` does, and hears signals itself: spark-submit's JVM ends at once on them."""
+    script = next(at for at, word in enumerate(line) if word.endswith("audit.py"))
+    settings = shlex.join([*line[1:script], "pyspark-shell"])
+    return [sys.executable, *line[script:]], {**environment, "PYSPARK_SUBMIT_ARGS": settings}
+
+
 def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of spark-submit, its errors passed on but for the one line the JVM always writes.
+    """The exit status of spark-submit, its errors passed on but for the lines that are always written.
 
     What Ivy says while it resolves the connector is held back, and shown only where it does not come to its end.
     """
@@ -87,7 +106,9 @@ def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
                 if not resolved:
                     continue
                 held, chunk = None, chunk.partition(b"\n")[2]
-            sys.stderr.buffer.write(chunk.replace(_NOISE, b""))
+            for noise in _NOISE:
+                chunk = chunk.replace(noise, b"")
+            sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
         sys.stderr.buffer.write(held or b"")
     return process.returncode

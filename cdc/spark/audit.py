@@ -10,45 +10,34 @@ writes that left no drift are told, and leave it 0.
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from cdc.profile import Profile
-from cdc.renames import Renames
 from cdc.service import exit_status
-from cdc.spark.brokers import Span, kafka_options, span
-from cdc.spark.doubts import doubts
-from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, tables
-from cdc.spark.fold import changes, fold, segments
-from cdc.spark.folder import HTML, PARQUET, clear
-from cdc.spark.integrity import integrity
-from cdc.spark.lag import apply_lag
-from cdc.spark.lifelines import lifelines
-from cdc.spark.options import SMALL, arguments, profiles_of
+from cdc.spark.arrivals import read_arrivals
+from cdc.spark.brokers import kafka_options, span, topic_ids
+from cdc.spark.folder import HTML, clear, staged
+from cdc.spark.judge import judge
+from cdc.spark.options import consumer_of, parsed, profiles_of
 from cdc.spark.page import page
-from cdc.spark.renamed import under_leaders_names
-from cdc.spark.report import Audit, Topic, terminal, write
-from cdc.spark.skipped import skipped
-from cdc.spark.survey import Contents, statements, survey
+from cdc.spark.renamed import renames, under_leaders_names
+from cdc.spark.report import Audit, write
+from cdc.spark.session import session, set_for
+from cdc.spark.state import State, identity
+from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
-from cdc.spark.watermark import Watermark, foreign_writes, transactions, watermark
-from cdc.topic_tail import partition_name
+from cdc.spark.watch import watched
 
-__all__ = ["judge", "main"]
-
-_LISTED = 100
-_RECORDS_A_TASK = 50_000
-_ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
+__all__ = ["audit_topics", "main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the audit and give its exit status."""
-    options = arguments("audit.py").parse_args(argv)
+    options = parsed("audit.py", argv)
     try:
         return exit_status(lambda: _run(options), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - whatever fails here is no verdict, and 1 would read as drift
@@ -57,119 +46,69 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    profiles = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True))
+    profiles, consumer = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True)), consumer_of(options)
     clear(options.report)
+    spark = session()
+    state = State.open(spark, options.state, identity(profiles, consumer)) if options.state else None
+
+    def audited() -> Audit:
+        return audit_topics(spark, profiles, consumer, options.report, state)
+
+    if options.watch is None:
+        audit = audited()
+        print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
+        print(f"report: {(options.report / HTML).resolve()}")
+        status = audit.exit_status
+    else:
+        status = watched(
+            audited, interval=options.watch, listen=options.metrics, cancel=spark.sparkContext.cancelAllJobs
+        )
+    if state:
+        state.close()
+    spark.stop()
+    return status
+
+
+def audit_topics(
+    spark: SparkSession,
+    profiles: Mapping[str, Profile],
+    consumer: Profile | None,
+    folder: Path,
+    state: State | None = None,
+) -> Audit:
+    """Judge both topics as they are now, on from ``state`` where there is one, and write the report to ``folder``."""
     # The follower's end first: all it has by then came from the leader's topic, so the end taken later covers it.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
-    spark = _session(sum(each.size for each in spans.values()))
+    ids = {name: id_ for side in spans for name, id_ in topic_ids(profiles[side].kafka, spans[side]).items()}
+    before = state.held(ids) if state else None
+    new = {side: each.after(before.offsets[side]) if before else each for side, each in spans.items()}
+    set_for(spark, sum(each.size for each in new.values()) + (state.rows if state else 0))
     messages = [
-        read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
+        read(spark, new[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
     records = parse(messages[0].unionByName(messages[1]))
-    records = within(under_leaders_names(records, Renames(profiles[FOLLOWER].renames)), spans)
-    records = records.persist(StorageLevel.MEMORY_AND_DISK)
-    audit = judge(spark, records, profiles, spans, options.report)
-    write(audit, page(audit), options.report)
-    print("\n".join(terminal(audit)))
-    print(f"report: {(options.report / HTML).resolve()}")
-    spark.stop()
-    return audit.exit_status
-
-
-def _session(size: int) -> SparkSession:
-    """Spark, set for ``size`` records: what serves large audits costs small ones seconds, and the other way round."""
-    builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.session.timeZone", "UTC")
-    builder = builder.config("spark.sql.shuffle.partitions", 1 + size // _RECORDS_A_TASK)
-    builder = builder.config("spark.sql.adaptive.enabled", str(size > SMALL).lower())
-    # A cast that fails is an error, not a NULL that drops out of a comparison.
-    spark = builder.config("spark.sql.ansi.enabled", "true").getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
-
-
-def judge(
-    spark: SparkSession,
-    records: DataFrame,
-    profiles: Mapping[str, Profile],
-    spans: Mapping[str, Span],
-    folder: Path,
-) -> Audit:
-    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``."""
-    contents = survey(records)
-    resource, ends = profiles[LEADER].mysql_resource_name, {side: held.end for side, held in contents.items()}
-    whole = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
-    mark, sound = watermark(whole), integrity(records, whole)
-    audit = Audit(
-        audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        leader=_topic(profiles[LEADER], spans[LEADER], contents.get(LEADER)),
-        follower=_topic(profiles[FOLLOWER], spans[FOLLOWER], contents.get(FOLLOWER)),
-        reasons=doubts(profiles, contents, mark, sound),
-        foreign_writes=mark.foreign,
-        foreign=foreign_writes(whole, limit=_LISTED) if mark.foreign else [],
-        skipped=skipped(records, resource=resource, limit=_LISTED),
-        breaks=sound.examples,
-    )
-    if audit.reasons or mark.sequence is None:
-        return audit
-    comparison = _compared(spark, records, whole, contents, mark).persist(StorageLevel.MEMORY_AND_DISK)
-    audit = replace(audit, sequence=mark.sequence, lag=apply_lag(whole, upto=mark.sequence))
-    return _with_drift(audit, comparison, folder)
-
-
-def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
-    return Topic(
-        resource=profile.mysql_resource_name,
-        topic=profile.kafka.topic,
-        records=contents.records if contents else 0,
-        first=contents.first if contents else None,
-        last=contents.last if contents else None,
-        offsets={partition_name(place): ends for place, ends in span.partitions.items()},
-    )
-
-
-def _compared(
-    spark: SparkSession,
-    records: DataFrame,
-    transactions: DataFrame,
-    contents: Mapping[str, Contents],
-    mark: Watermark,
-) -> DataFrame:
-    """Both sides' folds compared: the leader's up to the watermark, the follower's up to its last whole transaction.
-
-    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
-    """
-    ends = {LEADER: mark.sequence, FOLLOWER: None if mark.open_from is None else mark.open_from - 1}
-    acts = statements(records)
-    foreign = {LEADER: None, FOLLOWER: transactions.where("kind = 'foreign'") if mark.foreign else None}
-    folds = []
-    for side, end in ends.items():
-        held = records.where(F.col("side") == side)
-        if end is not None:
-            held = held.where(F.col("sequence") <= end)
-        seen = [act for act in acts.get(side, []) if end is None or act.sequence <= end]
-        names = contents[side].tables if side in contents else frozenset()
-        lives = segments(spark, lifelines(names, seen))
-        folds.append(fold(changes(held, lives, foreign[side])))
-    return compare(*folds)
-
-
-def _with_drift(audit: Audit, comparison: DataFrame, folder: Path) -> Audit:
-    lines = tables(comparison)
-    total = sum(line.missing + line.extra + line.different for line in lines)
-    first = []
-    if total:
-        drifted = drifted_rows(comparison)
-        drifted.write.parquet((folder / PARQUET).resolve().as_uri())
-        first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
-    counts, discontinued = discontinuities(comparison, limit=_LISTED)
-    return replace(
-        audit,
-        tables=lines,
-        drifted_rows=total,
-        drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
-        discontinuities=counts,
-        discontinued=discontinued,
-    )
+    records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
+    logs = [
+        read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
+        for side, profile in profiles.items()
+    ]
+    try:
+        with staged(folder) as aside:
+            audit = judge(
+                spark,
+                records.persist(StorageLevel.MEMORY_AND_DISK),
+                profiles,
+                spans,
+                aside,
+                arrivals=logs[0].unionByName(logs[1]),
+                consumer=consumer,
+                before=before,
+                keep=(lambda covered: state.keep(before, covered, ids)) if state else None,
+            )
+            write(audit, page(audit), aside)
+    finally:
+        spark.catalog.clearCache()
+    return audit
 
 
 if __name__ == "__main__":

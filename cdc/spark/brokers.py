@@ -5,16 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
 from cdc.commits import newest_commits
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
-from cdc.topic_tail import Partition, begin_offsets, end_offsets
+from cdc.topic_tail import Partition, begin_offsets, end_offsets, partition_name
 from cdc.topics import PER_TABLE
 
-__all__ = ["Span", "kafka_options", "span"]
+__all__ = ["Span", "kafka_options", "span", "topic_ids"]
 
 _TIMEOUT_SECONDS = 10.0
 _ENDED_SECONDS = 70.0  # a transaction that is left open is ended by the brokers after 60 s
@@ -42,6 +42,21 @@ class Span:
         """Offsets spanned: the records, and the few markers of Kafka transactions between them."""
         return sum(end - start for start, end in self.partitions.values())
 
+    def after(self, offsets: Mapping[Partition, int]) -> "Span":
+        """What is left of it when each partition is read from its offset in ``offsets`` on.
+
+        Raises UserError where a partition ends before that.
+        """
+        for place, (_, end) in self.partitions.items():
+            if offsets.get(place, 0) > end:
+                raise UserError(
+                    f"the topic ends at offset {end}, the state was kept at {offsets[place]}",
+                    where=f"partition {partition_name(place)}",
+                    hint="brokers lost records; remove the state to audit what is left",
+                )
+        left = {place: (max(start, offsets.get(place, start)), end) for place, (start, end) in self.partitions.items()}
+        return Span(left, self.limit)
+
 
 def span(kafka: Kafka) -> Span:
     """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
@@ -64,6 +79,23 @@ def span(kafka: Kafka) -> Span:
         ) from None
     except Disconnected as error:
         raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
+
+
+def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
+    """The ids of the topics in ``span``: one that is made anew has another. Raises UserError."""
+    names = sorted({topic for topic, _ in span.partitions})
+    if not names:
+        return {}
+    try:
+        admin = AdminClient({**kafka.properties(), "log_level": 0})
+        asked = admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_SECONDS)
+        return {name: str(answer.result().topic_id) for name, answer in asked.items()}
+    except KafkaException as error:
+        raise UserError(
+            f"cannot ask the brokers: {error.args[0].str()}",
+            where=f"Kafka at {kafka.bootstrap_servers}",
+            hint="check kafka.bootstrap_servers",
+        ) from None
 
 
 def _span_of_many(properties: Mapping[str, Any], commits: str) -> Span:

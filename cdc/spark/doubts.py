@@ -1,28 +1,49 @@
 """Why an audit can't judge: each reason that would make its verdict a guess, in words for the user."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Profile
 from cdc.renames import Renames
+from cdc.spark.definitions import renamed_statement
 from cdc.spark.integrity import Integrity
+from cdc.spark.lifelines import Act, named
+from cdc.spark.scope import Scope
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.watermark import Watermark
 
 __all__ = ["doubts"]
 
+_LISTED = 10
+_OF_TABLES = ("CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable")
+
 
 def doubts(
-    profiles: Mapping[str, Profile], contents: Mapping[str, Contents], mark: Watermark, sound: Integrity
+    profiles: Mapping[str, Profile],
+    contents: Mapping[str, Contents],
+    mark: Watermark,
+    sound: Integrity,
+    *,
+    scope: Scope,
+    renames: Renames,
+    acts: Mapping[str, Sequence[Act]],
+    lost: tuple[int, int] | None,
 ) -> list[str]:
-    """The reasons, none when the audit can judge. ``profiles`` and ``contents`` are per side."""
+    """The reasons, none when the audit can judge. ``profiles``, ``contents`` and ``acts`` are per side.
+
+    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``.
+    """
     found = [*_breaks(profiles, sound)]
     for side, profile in profiles.items():
         found += _contents(profile, contents.get(side))
-    found += _capture(profiles[FOLLOWER], contents.get(LEADER))
+    found += _capture(profiles[FOLLOWER], contents.get(LEADER), acts.get(LEADER, ()), scope, renames)
     if not any(found):
         found += _watermark(profiles, contents.get(LEADER), mark)
+    if not any(found):
+        found += _log(profiles[FOLLOWER].kafka.topic, mark, lost)
+    if not any(found) and not renames:
+        found += _names(acts, profiles[LEADER].mysql_resource_name)
     return found
 
 
@@ -46,14 +67,43 @@ def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
         yield f"topic {topic} begins at sequence {contents.first}: retention cut what came before; set retention.ms=-1"
 
 
-def _capture(follower: Profile, leader: Contents | None) -> Iterator[str]:
+def _capture(
+    follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
+) -> Iterator[str]:
     if not follower.filters.wants_database(CHECKPOINT_DATABASE):
         yield f"the follower profile's filters leave out database {CHECKPOINT_DATABASE}, where the checkpoint is"
-    renames = Renames(follower.renames)
-    names = [(renames.new(database), table) for database, table in sorted(leader.tables if leader else [])]
-    left_out = [".".join(name) for name in names if not follower.filters.wants_table(*name)]
+    tables = leader.tables if leader else frozenset()
+    shaped = named(act for act in acts if act.action in _OF_TABLES and scope.wants(act))
+    names = sorted({name for name in tables if scope.wants_table(*name)} | shaped)
+    left_out = [
+        f"{database}.{table}"
+        for database, table in names
+        if not follower.filters.wants_table(renames.new(database), table)
+    ]
     if left_out:
-        yield f"the follower profile's filters leave out what the leader topic has: {', '.join(left_out)}"
+        yield f"the follower profile's filters leave out what the leader topic has: {', '.join(left_out[:_LISTED])}"
+
+
+def _log(topic: str, mark: Watermark, lost: tuple[int, int] | None) -> Iterator[str]:
+    if mark.begins is not None and mark.begins > -1:
+        yield (
+            f"topic {topic} begins when the follower was at sequence {mark.begins} of the leader already: "
+            "what it had applied by then is in no topic"
+        )
+    elif lost:
+        yield (
+            f"topic {topic} does not show how the follower came from sequence {lost[0]} of the leader to {lost[1]}: "
+            "its binlog was off, or somebody moved its checkpoint"
+        )
+
+
+def _names(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
+    sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), resource=resource)
+    if sequence is not None:
+        yield (
+            f"the follower ran the leader's sequence {sequence} under other names: name the profile of cdc-consumer, "
+            "whose [renames] count, with --consumer"
+        )
 
 
 def _watermark(profiles: Mapping[str, Profile], leader: Contents | None, mark: Watermark) -> Iterator[str]:

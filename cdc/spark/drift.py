@@ -5,17 +5,23 @@ column that one image lacks counts as NULL there. A row that neither has drifted
 other never did: it was there before the topic began, so the topic does not show it, yet one side still has it.
 
 Keyless rows are a multiset: equal images are counted, and a difference in count is so many rows missing or extra.
+
+No drift is a row that the leader deleted, that its topic never showed, and that the consumer found missing.
 """
 
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.causes import with_causes
+from cdc.spark.definitions import Unmatched
 from cdc.spark.fold import IDENTITY
+from cdc.spark.survey import offsets
 
-__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "tables"]
+__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "placed", "tables"]
 
 _SIDES = ("leader", "follower")
 _KIND = """
@@ -24,6 +30,8 @@ _KIND = """
         WHEN leader_image IS NOT NULL AND follower_image IS NOT NULL AND keyed THEN 'different'
         WHEN leader_image IS NOT NULL AND keyed THEN 'missing'
         WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
+        WHEN keyed AND follower_last IS NULL AND leader_marked.kind = 'conflict'
+            AND leader_marked.sequence = leader_last.sequence THEN NULL
         WHEN leader_net > follower_net THEN 'missing'
         WHEN leader_net < follower_net THEN 'extra'
     END
@@ -32,6 +40,11 @@ _DIFFERING = """
     IF(kind = 'different', array_sort(array_distinct(transform(
         array_union(array_except(leader_image, follower_image), array_except(follower_image, leader_image)),
         p -> p.column))), array())
+"""
+_FOREIGN = """
+    IF(follower_marked.kind = 'foreign', struct(
+        follower_marked.sequence, follower_marked.file, follower_marked.position,
+        follower_marked.transaction, follower_marked.ts_us), NULL)
 """
 
 
@@ -49,14 +62,20 @@ class Table:
     leader_checksum: str
     follower_checksum: str
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table."""
+        return self.database, self.table
+
 
 @dataclass(frozen=True, slots=True)
 class DriftedRow:
     """One drifted identity; images and identity map columns to their values as JSON text, NULLs left out.
 
     ``rows`` is 1 in a keyed table, the difference in count in a keyless one. ``leader_last`` and ``follower_last`` are
-    the last changes on each side (sequence, file, position), None where it never had any; ``foreign`` is the last
-    foreign write that touched the row, with its transaction.
+    the last changes on each side (sequence, file, position), None where it never had any; ``foreign`` is the foreign
+    write that touched the row last (the place, transaction and ts_us). ``cause`` is one of ``cdc.spark.causes``, and
+    ``evidence`` says in a line what shows it.
     """
 
     database: str
@@ -71,11 +90,16 @@ class DriftedRow:
     leader_last: dict[str, Any] | None
     follower_last: dict[str, Any] | None
     foreign: dict[str, Any] | None
+    cause: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
 class Discontinuity:
-    """A keyed row whose before image was not the image put last, ``times`` times, lastly at ``last``."""
+    """A keyed row whose before image was not the image put last, ``times`` times, lastly at ``last``.
+
+    ``partition`` and ``offset`` are where in Kafka that is, None where it was not read this time.
+    """
 
     side: str
     database: str
@@ -83,6 +107,8 @@ class Discontinuity:
     identity: dict[str, str]
     times: int
     last: dict[str, Any]
+    partition: str | None = None
+    offset: int | None = None
 
 
 def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
@@ -100,15 +126,18 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
         content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
         present = f"IF(keyed, {side}_image IS NOT NULL, {side}_net != 0)"
         joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({present}, {content}, 0L)"))
-    heavy = ["identity", "leader_image", "follower_image", "leader_last", "follower_last", "follower_foreign"]
     told = F.expr("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
-    return joined.withColumns({name: F.when(told, F.col(name)) for name in heavy})
+    return joined.withColumns({name: F.when(told, F.col(name)) for name in ("identity", *_heavy())})
+
+
+def _heavy() -> list[str]:
+    return [f"{side}_{name}" for side in _SIDES for name in ("image", "last", "marked")]
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
     """One side's fold with its name before every column; a keyless row that is there shows its image."""
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
-    fields = {name: F.col(name) for name in ("net", "last", "foreign", "breaks", "broken")} | {"image": image}
+    fields = {name: F.col(name) for name in ("net", "last", "marked", "breaks", "broken")} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
 
 
@@ -124,9 +153,12 @@ def tables(comparison: DataFrame) -> list[Table]:
     return [Table(**row.asDict()) for row in lines.orderBy("database", "table").collect()]
 
 
-def drifted_rows(comparison: DataFrame) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow."""
-    rows = comparison.where("kind IS NOT NULL").withColumn("foreign", F.col("follower_foreign"))
+def drifted_rows(
+    comparison: DataFrame, statements: Sequence[Unmatched] = (), names: Collection[tuple[str, str]] = ()
+) -> DataFrame:
+    """The drifted rows with the fields of DriftedRow; for ``statements`` and ``names`` see ``with_causes``."""
+    rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names)
+    rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
         rows = rows.withColumn(name, F.map_from_entries(name))
     return rows.select(*DriftedRow.__dataclass_fields__)
@@ -145,3 +177,18 @@ def discontinuities(comparison: DataFrame, *, limit: int) -> tuple[dict[str, int
                 Discontinuity(side, row["database"], row["table"], row["identity"], row[f"{side}_breaks"], last)
             )
     return counts, found
+
+
+def placed(records: DataFrame, found: Iterable[Discontinuity]) -> list[Discontinuity]:
+    """``found`` with the places in Kafka of those that are in ``records``."""
+    listed = list(found)
+    known = {
+        side: offsets(records, side, [each.last["sequence"] for each in listed if each.side == side])
+        for side in {each.side for each in listed}
+    }
+    nowhere = (None, None)
+    return [
+        replace(each, partition=partition, offset=offset)
+        for each in listed
+        for partition, offset in [known[each.side].get(each.last["sequence"], nowhere)]
+    ]

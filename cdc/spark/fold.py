@@ -11,69 +11,114 @@ image), puts one (the after image), or both. Per identity the fold keeps:
     image    the image put last; NULL when the last change took it away
     last     the sequence and binlog position of the last change
 
-Both servers' streams saw the same statements between the same rows, so the same rows give the same folds, whatever
-ALTER did to the rows it rewrote without logging them. What that can't see: a row rewritten by ALTER … DEFAULT alone,
-as long as nothing changes it; its statement is in both streams.
+ALTER TABLE changes rows without logging them, and the fold does not know how. After one, until something logged touches
+the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
+DEFAULT; values as they were before a new type, character set or generated column; rows of partitions that were dropped,
+truncated or exchanged, where they were; rows under their old key. Both servers' streams have the same statements
+between the same rows, so that the same histories give the same folds; a statement of one side alone is told by
+``cdc.spark.definitions``. Only without ALTER the law holds: the fold is what the tables hold, row by row.
 
 Rows logged for a table that was dropped, emptied or renamed since are dropped, or moved, by its lifelines.
 """
 
-from collections.abc import Iterable
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
-from cdc.spark.lifelines import Segment
+from cdc.spark.lifelines import END, Segment
+from cdc.spark.marks import marked
 
-__all__ = ["IDENTITY", "changes", "fold", "segments"]
+__all__ = ["IDENTITY", "carried", "changes", "fold", "segments", "with_era_told_from_the_end"]
 
-IDENTITY = ["database", "table", "keyed", "identity"]
+# The hash is there to be sorted by: comparing images is what costs most, and it settles nearly all comparisons.
+IDENTITY = ["hash", "database", "table", "keyed", "identity"]
+_HASH = "xxhash64(database, table, keyed, identity)"
 
 _PAIR = "named_struct('column', {0}, 'value', {1})"
 _IMAGE = "array_sort(filter(zip_with(columns, cols, (c, v) -> " + _PAIR.format("c", "v") + "), p -> p.value != 'Null'))"
 _KEY = "transform(key, k -> " + _PAIR.format("k", "get(cols, int(array_position(columns, k)) - 1)") + ")"
-_SEGMENTS = (
-    "database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>"
-)
+_BROKE = """
+    keyed AND previous.era = era AND IF(put, previous.put, NOT (previous.put AND previous.image = image))
+"""
+_PLACE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
+_BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_PLACE}>"
+_SEGMENTS = """
+    ARRAY<STRUCT<database: STRING, table: STRING, first: BIGINT, end: BIGINT, era: INT,
+        owner: STRUCT<database: STRING, table: STRING>>>
+"""
 
 
-def segments(spark: SparkSession, lives: Iterable[Segment]) -> DataFrame:
+def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
     """Lifelines as a small DataFrame, to be joined with changes."""
-    rows = [(each.database, each.table, each.first, each.end, each.era, each.owner) for each in lives]
-    return spark.createDataFrame(rows, _SEGMENTS)
+    owners = [
+        None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lives
+    ]
+    text = json.dumps([asdict(each) | {"owner": owner} for each, owner in zip(lives, owners, strict=True)])
+    # As JSON they need no Python on the executors, which would take a second to start there.
+    rows = F.from_json(F.lit(text), _SEGMENTS, {"mode": "FAILFAST"})
+    return spark.range(1).select(F.explode(rows).alias("row")).select("row.*")
 
 
-def changes(records: DataFrame, lives: DataFrame, foreign: DataFrame | None = None) -> DataFrame:
+def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:
     """One row for each image taken away or put by the valid ``records`` of one side, under its table's last name.
 
-    ``foreign`` holds the transactions whose changes are marked as not the consumer's (a column ``transaction``).
+    ``marks`` says which changes are out of the ordinary, and why (``cdc.spark.marks``).
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     rows = rows.select(
-        "database", "table", "sequence", "file", "position", "transaction", "columns", "key", F.posexplode("rows")
+        *("side", "database", "table", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
+        F.posexplode("rows"),
     ).withColumnsRenamed({"pos": "row", "col": "images"})
     # An UPDATE first takes its before image away, then puts its after image, which may have another key.
     steps = "array(named_struct('put', false, 'cols', images.before), named_struct('put', true, 'cols', images.after))"
     steps = f"filter({steps}, s -> s.cols IS NOT NULL)"
     rows = rows.withColumn("step", F.explode(F.expr(steps))).select("*", "step.put", "step.cols").drop("step", "images")
-    if foreign is None:
-        rows = rows.withColumn("foreign", F.lit(False))
-    else:
-        marks = foreign.select("transaction", F.lit(True).alias("mark"))
-        rows = rows.join(marks, "transaction", "left").withColumn("foreign", F.col("mark").isNotNull())
-    return _owned(rows, lives).select(
-        F.col("owner.database").alias("database"),
-        F.col("owner.table").alias("table"),
-        F.col("key").isNotNull().alias("keyed"),
-        F.expr(f"coalesce({_KEY}, {_IMAGE})").alias("identity"),
-        F.expr(_IMAGE).alias("image"),
-        "put",
-        "era",
-        "foreign",
-        "transaction",
-        F.struct("sequence", "row", "put").alias("order"),
-        F.struct("sequence", "file", "position").alias("place"),
+    return (
+        _owned(marked(rows, marks), lives)
+        .select(
+            F.col("owner.database").alias("database"),
+            F.col("owner.table").alias("table"),
+            F.col("key").isNotNull().alias("keyed"),
+            F.expr(f"coalesce({_KEY}, {_IMAGE})").alias("identity"),
+            F.expr(_IMAGE).alias("image"),
+            "put",
+            "era",
+            "mark",
+            F.struct("sequence", "row", "put").alias("order"),
+            F.struct("sequence", "file", "position").alias("place"),
+            F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far"),
+        )
+        .withColumn("hash", F.expr(_HASH))
+    )
+
+
+def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
+    """An earlier fold's rows in the form of ``changes``, each before all that happened since to its table.
+
+    ``folded`` are the columns of ``fold``, under the names that tables had then; their ``era`` is 0 where no ALTER came
+    after the row's last change, else lower. ``lives`` are of the statements since.
+    """
+    rows = folded.withColumns({"held": F.col("era"), "sequence": F.col("last.sequence")}).drop("era")
+    return (
+        _owned(rows, lives)
+        .select(
+            F.col("owner.database").alias("database"),
+            F.col("owner.table").alias("table"),
+            "keyed",
+            "identity",
+            "image",
+            F.col("image").isNotNull().alias("put"),
+            F.col("held").alias("era"),
+            F.col("marked").alias("mark"),
+            F.expr("named_struct('sequence', sequence, 'row', 0, 'put', false)").alias("order"),
+            F.col("last").alias("place"),
+            F.struct("net", "breaks", "broken").alias("so_far"),
+        )
+        .withColumn("hash", F.expr(_HASH))
     )
 
 
@@ -91,21 +136,31 @@ def _owned(rows: DataFrame, lives: DataFrame) -> DataFrame:
 def fold(changes: DataFrame) -> DataFrame:
     """One row an identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as told above.
 
-    Further columns: ``foreign``, the last of its changes that did not come through the consumer (sequence, file,
-    position, transaction); ``breaks``, how often a keyed row's before image was not the image put last; and
-    ``broken``, the place of the last such break. Across an ALTER images differ rightly and are not held against it.
+    Further columns: ``era``, that of its last change; ``marked``, the last of its changes that is out of the ordinary
+    (``cdc.spark.marks``); ``breaks``, how often a keyed row's before image was not the image put last, or a row was put
+    where one was; and ``broken``, the place of the last such break. Across an ALTER images differ rightly and are not
+    held against it.
     """
-    before = Window.partitionBy(*IDENTITY).orderBy("order")
-    previous = F.lag(F.struct("put", "image", "era")).over(before)
-    continued = changes.withColumn("previous", previous).withColumn(
-        "broke",
-        F.expr("keyed AND NOT put AND previous.era = era AND NOT (previous.put AND previous.image = image)"),
-    )
-    return continued.groupBy(*IDENTITY).agg(
-        F.sum(F.when(F.col("put"), 1).otherwise(-1)).alias("net"),
-        F.max_by(F.when(F.col("put"), F.col("image")), "order").alias("image"),
-        F.max("place").alias("last"),
-        F.max(F.when(F.col("foreign"), F.struct("place.*", "transaction"))).alias("foreign"),
-        F.expr("count_if(broke)").alias("breaks"),
-        F.max(F.when(F.col("broke"), F.col("place"))).alias("broken"),
-    )
+    along = Window.partitionBy(*IDENTITY).orderBy("order")
+    upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    followed = changes.withColumns({
+        "previous": F.lag(F.struct("put", "image", "era")).over(along),
+        "followed": F.lead(F.lit(True), 1, False).over(along),
+    }).withColumn("broke", F.expr(_BROKE))  # fmt: skip
+    # One sort does for all of it: what is counted runs along, and an identity's last change has the sums.
+    counted = followed.withColumns({
+        "net": F.sum(F.coalesce("so_far.net", F.expr("IF(put, 1L, -1L)"))).over(upto),
+        "marked": F.max("mark").over(upto),
+        "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),
+        "broken": F.max(F.expr("IF(broke, place, so_far.broken)")).over(upto),
+    }).where("NOT followed")  # fmt: skip
+    image, last = F.expr("IF(put, image, NULL)").alias("image"), F.col("place").alias("last")
+    return counted.select(*IDENTITY, "net", image, last, "era", "marked", "breaks", "broken")
+
+
+def with_era_told_from_the_end(folded: DataFrame, lives: DataFrame) -> DataFrame:
+    """A fold as ``carried`` wants it: ``era`` is 0 where no ALTER came after the row's last change, else negative."""
+    now = lives.where((F.col("end") == END) & F.col("owner").isNotNull())
+    now = now.select("owner.database", "owner.table", F.col("era").alias("now"))
+    told = folded.join(F.broadcast(now), ["database", "table"])
+    return told.select(*[F.expr("era - now").alias("era") if name == "era" else name for name in folded.columns])

@@ -1,11 +1,13 @@
 """The report folder: the names in it, and how it is made ready."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cdc.errors import UserError
 
-__all__ = ["HTML", "JSON", "PARQUET", "clear"]
+__all__ = ["HTML", "JSON", "PARQUET", "clear", "staged"]
 
 JSON, HTML, PARQUET = "report.json", "report.html", "drift.parquet"
 
@@ -20,3 +22,21 @@ def clear(folder: Path) -> None:
             shutil.rmtree(folder / PARQUET)
     except OSError as error:
         raise UserError(f"cannot write the report: {error}", where=f"option --report {folder}") from None
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write a report to, which then takes the place of the one in ``folder``: readers miss it but a moment.
+
+    Of a report that fails half-way nothing is left.
+    """
+    aside = folder / "next"
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        clear(folder)
+        for made in aside.iterdir():
+            made.replace(folder / made.name)
+    finally:
+        shutil.rmtree(aside)

@@ -30,18 +30,55 @@ class Integrity:
     examples: list[Break]
 
 
-def integrity(records: DataFrame, transactions: DataFrame) -> Integrity:
-    """The breaks in both streams; none in sound ones.
+def integrity(
+    records: DataFrame,
+    transactions: DataFrame,
+    resources: Mapping[str, str],
+    *,
+    next_ones: Mapping[str, int] | None = None,
+    earlier: DataFrame | None = None,
+) -> Integrity:
+    """The breaks in both streams; none in sound ones. ``resources`` says whose records each side's topic holds.
 
-    A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges.
+    A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges. Where what
+    came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``earlier`` the
+    transactions.
     """
-    found = _sequence_breaks(records).unionByName(_torn(transactions)).unionByName(_broken(records))
+    next_ones = next_ones or {}
+    found = _torn(transactions).unionByName(_broken(records, resources))
+    if earlier is not None:
+        found = found.unionByName(_come_again(transactions, earlier))
+    if not _run_on(records, next_ones):
+        found = found.unionByName(_sequence_breaks(records, next_ones))
     counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
     if not counts:
         return Integrity({}, [])
     order = Window.partitionBy("side", "kind").orderBy("partition", "offset")
     first = found.withColumn("place", F.row_number().over(order)).where(F.col("place") <= _EXAMPLES).drop("place")
     return Integrity(counts, sorted(Break(**row.asDict()) for row in first.collect()))
+
+
+def _run_on(records: DataFrame, next_ones: Mapping[str, int]) -> bool:
+    """Whether each side has every sequence from its first to its last exactly once, as nearly all streams do.
+
+    Told by their number and the exclusive or of their 64-bit hashes: a tenth of the work of finding where one does not.
+    """
+    fingerprint = F.bit_xor(F.xxhash64("sequence")).alias("fingerprint")
+    sides = (
+        records.where("valid")
+        .groupBy("side")
+        .agg(
+            F.count("*").alias("count"), F.min("sequence").alias("first"), F.max("sequence").alias("last"), fingerprint
+        )
+    )
+    for side in sides.collect():
+        first, count = next_ones.get(side["side"], side["first"]), side["count"]
+        if side["first"] != first or side["last"] - first + 1 != count:
+            return False
+        all_of_them = records.sparkSession.range(first, first + count).withColumnRenamed("id", "sequence")
+        if all_of_them.agg(fingerprint).collect()[0]["fingerprint"] != side["fingerprint"]:
+            return False
+    return True
 
 
 def _torn(transactions: DataFrame) -> DataFrame:
@@ -55,12 +92,27 @@ def _torn(transactions: DataFrame) -> DataFrame:
     )
 
 
-def _broken(records: DataFrame) -> DataFrame:
-    kind, detail = F.lit("broken").alias("kind"), F.lit("not a record").alias("detail")
-    return records.where("NOT valid").select("side", kind, "partition", "offset", detail)
+def _come_again(transactions: DataFrame, earlier: DataFrame) -> DataFrame:
+    """Transactions that were there before: each comes once, as a whole."""
+    text = "transaction %s: it came before, and comes again with sequence %d to %d"
+    again = transactions.join(earlier.select("side", "transaction"), ["side", "transaction"], "left_semi")
+    return again.where("state != 'torn'").select(
+        "side",
+        F.lit("torn").alias("kind"),
+        F.col("start.partition").alias("partition"),
+        F.col("start.offset").alias("offset"),
+        F.format_string(text, "transaction", "start.sequence", "final").alias("detail"),
+    )
 
 
-def _sequence_breaks(records: DataFrame) -> DataFrame:
+def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
+    ours = F.concat_ws("/", "side", "resource").isin([f"{side}/{resource}" for side, resource in resources.items()])
+    strange = F.when(F.col("valid"), F.concat(F.lit("a record of "), "resource")).otherwise("not a record")
+    found = records.where(~F.col("valid") | ~ours)
+    return found.select("side", F.lit("broken").alias("kind"), "partition", "offset", strange.alias("detail"))
+
+
+def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFrame:
     """Each record says "n is here" and "n+1 comes next"; whoever is here unannounced follows a gap."""
     here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
     next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
@@ -71,7 +123,14 @@ def _sequence_breaks(records: DataFrame) -> DataFrame:
         F.expr("count_if(NOT here)").alias("announced"),
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("place"),
     )
+    # What was judged earlier announced its next one, and had all before it once.
+    resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
+    counted = counted.withColumns({
+        "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),
+        "announced": F.col("announced") + ((F.col("sequence") == resumed) & (resumed > 0)).cast("int"),
+    })  # fmt: skip
     first = counted.where("times > 0").groupBy("side").agg(F.min("sequence").alias("first"))
+    first = first.withColumn("first", F.when(resumed > 0, resumed).otherwise(F.col("first")))
     kind = F.when(F.col("times") > 1, "repeat").when(F.col("announced") == 0, "gap")
     detail = F.when(F.col("times") > 1, F.format_string("sequence %d comes %d times", "sequence", "times")).otherwise(
         F.format_string("sequence %d comes, but %d does not", "sequence", F.col("sequence") - 1)

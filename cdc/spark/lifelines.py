@@ -5,21 +5,29 @@ from dataclasses import dataclass, field
 
 from cdc.uri import Uri
 
-__all__ = ["Act", "Segment", "lifelines"]
+__all__ = ["END", "Act", "Segment", "lifelines", "named"]
 
 Name = tuple[str, str]
-_END = 1 << 62
+END = 1 << 62
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Act:
-    """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs."""
+    """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs.
+
+    What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and beginning.
+    """
 
     sequence: int
     place: int
     action: str
     uri: str
     to: str | None = None
+    transaction: str = field(default="", compare=False)
+    file: str = field(default="", compare=False)
+    position: int = field(default=0, compare=False)
+    ts_us: int = field(default=0, compare=False)
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +96,20 @@ def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
     ``acts`` are the statements of one server up to where its stream is folded.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
-    named = {name for act in ordered for uri in (act.uri, act.to) if uri and (name := _name(uri))}
-    lives = _Lives(sorted({*tables, *named}))
+    lives = _Lives(sorted({*tables, *named(ordered)}))
     for act in ordered:
         _apply(lives, act)
     segments = []
     for life in lives.all:
         if life.name:
-            life.close(life.name, _END)
+            life.close(life.name, END)
         segments += [Segment(*name, first, end, era, life.name) for name, first, end, era in life.stretches]
     return segments
+
+
+def named(acts: Iterable[Act]) -> frozenset[Name]:
+    """The tables, and what else has a name in a database, that statements name."""
+    return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := _name(uri)))
 
 
 def _apply(lives: _Lives, act: Act) -> None:

@@ -1,13 +1,21 @@
 """The follower's records under the leader's names of databases, where the consumer renames them."""
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cdc.profile import Profile
 from cdc.record import Uri
 from cdc.renames import Renames
 from cdc.spark.topics import FOLLOWER
 
-__all__ = ["under_leaders_names"]
+__all__ = ["renames", "under_leaders_names"]
+
+
+def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Renames:
+    """The consumer's, where its profile is given, else those that the follower's profile repeats."""
+    return Renames((consumer or profiles[FOLLOWER]).renames)
 
 
 def under_leaders_names(records: DataFrame, renames: Renames) -> DataFrame:

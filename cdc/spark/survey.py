@@ -1,7 +1,7 @@
 """What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,19 +9,32 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import Act
 
-__all__ = ["Contents", "statements", "survey"]
+__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
+
+_TEXT = 500  # characters of a statement
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named."""
+    """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
+
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
+    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
+    has the last sequence of each table's rows with their checks off.
+    """
 
     records: int
     broken: int
     first: int | None
     last: int | None
+    first_us: int | None
+    last_us: int | None
     resources: frozenset[str]
     tables: frozenset[tuple[str, str]]
+    noted: bool = False
+    conflicts: bool = False
+    silent_keys: bool = False
+    unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -33,34 +46,86 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
     """Each side's contents, the consumer's own tables left out; a side whose topic is empty is absent."""
     groups = (
         records.groupBy("side", "valid", "resource", "database", "table")
-        .agg(F.count("*").alias("records"), F.min("sequence").alias("first"), F.max("sequence").alias("last"))
+        .agg(
+            F.count("*").alias("records"),
+            F.min("sequence").alias("first"),
+            F.max("sequence").alias("last"),
+            F.min("ts_us").alias("first_us"),
+            F.max("ts_us").alias("last_us"),
+            F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
+            F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
+        )
         .collect()
     )
     contents = {}
     for side in sorted({group["side"] for group in groups}):
         rows = [group for group in groups if group["side"] == side]
         valid = [row for row in rows if row["valid"]]
-        tables = [(row["database"], row["table"]) for row in valid if row["table"] is not None]
+        of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
+        tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
         contents[side] = Contents(
             records=sum(row["records"] for row in rows),
             broken=sum(row["records"] for row in rows if not row["valid"]),
             first=min((row["first"] for row in valid), default=None),
             last=max((row["last"] for row in valid), default=None),
+            first_us=min((row["first_us"] for row in valid), default=None),
+            last_us=max((row["last_us"] for row in valid), default=None),
             resources=frozenset(row["resource"] for row in valid),
-            tables=frozenset(name for name in tables if name[0] != CHECKPOINT_DATABASE),
+            tables=frozenset(tables),
+            noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
+            conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
+            silent_keys=any(of_tables[name]["silent"] for name in tables),
+            unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         )
     return contents
+
+
+def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
+    """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
+    both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
+    return {**before, **since, **both}
+
+
+def _and_then(one: Contents, two: Contents) -> Contents:
+    def found(values: Iterable[int | None]) -> list[int]:
+        return [value for value in values if value is not None]
+
+    return Contents(
+        records=one.records + two.records,
+        broken=one.broken + two.broken,
+        first=min(found((one.first, two.first)), default=None),
+        last=max(found((one.last, two.last)), default=None),
+        first_us=min(found((one.first_us, two.first_us)), default=None),
+        last_us=max(found((one.last_us, two.last_us)), default=None),
+        resources=one.resources | two.resources,
+        tables=one.tables | two.tables,
+        noted=one.noted or two.noted,
+        conflicts=one.conflicts or two.conflicts,
+        silent_keys=one.silent_keys or two.silent_keys,
+        unchecked={**one.unchecked, **two.unchecked},
+    )
+
+
+def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
+    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
+    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:
     """Per side what its statements did, in no order. Statements are few beside rows: they fit the driver."""
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
-        .select("side", "sequence", F.posexplode("affects").alias("place", "affect"))
-        .select("side", "sequence", "place", "affect.*")
+        .select(
+            "side",
+            "sequence",
+            F.posexplode("affects").alias("place", "affect"),
+            *("transaction", "file", "position", "ts_us"),
+            F.substring("query", 1, _TEXT).alias("text"),
+        )
+        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text")
     )
     found: dict[str, list[Act]] = {}
-    for row in acts.collect():
-        act = Act(row["sequence"], row["place"], row["action"], row["uri"], row["to"])
-        found.setdefault(row["side"], []).append(act)
+    for side, *fields in acts.collect():
+        found.setdefault(side, []).append(Act(*fields))
     return found

@@ -10,6 +10,7 @@ The columns of ``parse``:
     transaction, index, last    id, place in the transaction, whether it is the last one
     ts_us                       commit time in µs since 1970
     columns, key                names; key is NULL for a keyless table and for a statement
+    flags                       those of the rows event, NULL for none
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, NULL for rows
     affects                     what a statement does: array of (action, uri, to)
@@ -25,7 +26,7 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.spark.brokers import Span
 
-__all__ = ["FOLLOWER", "LEADER", "parse", "read", "within"]
+__all__ = ["FOLLOWER", "LEADER", "messages", "parse", "read", "within"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -35,7 +36,7 @@ _OFFSETS_A_TASK = 100_000
 _SCHEMA = """
     uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
     transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>,
+    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT,
     operation STRUCT<
         Query: STRING,
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
@@ -46,6 +47,7 @@ _SCHEMA = """
 """
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
+_ACTION = "^(Create|Alter|Drop|Rename|Truncate)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
 _ROWS = """
     CASE
         WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
@@ -66,14 +68,15 @@ _VALID_ROWS = f"""
         AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
 """
 _VALID = f"""
-    broken IS NULL AND uri_matches AND sequence >= 0 AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
+    is_text AND broken IS NULL AND uri_matches AND sequence >= 0
+    AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
     AND transaction.id IS NOT NULL AND transaction.index >= 0 AND transaction.last IS NOT NULL
     AND transaction.ts_us IS NOT NULL
     AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
         + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
-        coalesce(a.action IS NOT NULL AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
+        coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
 """
 
 
@@ -84,6 +87,15 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     """
     if not span.partitions:
         return spark.createDataFrame([], "side STRING, partition STRING, offset BIGINT, value BINARY")
+    place = F.concat_ws("/", "topic", "partition").alias("partition")
+    return messages(spark, span, options=options).select(F.lit(side).alias("side"), place, "offset", "value")
+
+
+def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
+    """The committed messages between the offsets of ``span``, which must name some, with Spark's columns for Kafka.
+
+    Raises UserError where Spark has no Kafka connector.
+    """
     first, end = (_offsets(span, which) for which in (0, 1))
     # One partition is one task by default, and a topic has few partitions: read long ones in parts, side by side.
     parts = max(len(span.partitions), span.size // _OFFSETS_A_TASK)
@@ -91,14 +103,12 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))
     try:
-        messages = reader.option("minPartitions", str(parts)).load()
+        return reader.option("minPartitions", str(parts)).load()
     except AnalysisException as error:
         raise UserError(
             f"Spark has no Kafka connector ({str(error).splitlines()[0][:120]})",
             hint=f"spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}",
         ) from None
-    place = F.concat_ws("/", "topic", "partition").alias("partition")
-    return messages.select(F.lit(side).alias("side"), place, "offset", "value")
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
@@ -123,9 +133,14 @@ def parse(messages: DataFrame) -> DataFrame:
 
     The binlog's other events in ``mysql_binlog_events`` are no records, and left out.
     """
-    body = F.from_json(F.col("value").cast("string"), _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
-    fields = messages.select("side", "partition", F.col("offset").alias("at"), body.alias("body"))
-    fields = fields.select("side", "partition", "at", "body.*").where("event IS NULL OR sequence IS NOT NULL")
+    text = F.col("value").cast("string")
+    body = F.from_json(text, _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
+    # JSON text is UTF-8; the parser would read on over what is not.
+    sound = F.is_valid_utf8(text).alias("is_text")
+    fields = messages.select("side", "partition", F.col("offset").alias("at"), sound, body.alias("body"))
+    fields = fields.select("side", "partition", "at", "is_text", "body.*").where(
+        "event IS NULL OR sequence IS NOT NULL"
+    )
     fields = fields.withColumn("uri_matches", F.col("uri").rlike(_URI))
     names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
     fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))
@@ -147,6 +162,7 @@ def parse(messages: DataFrame) -> DataFrame:
         F.col("transaction.ts_us").alias("ts_us"),
         "columns",
         "key",
+        "flags",
         "rows",
         F.col("operation.Query").alias("query"),
         "affects",

@@ -19,7 +19,7 @@ from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_uuid
 from cdc.spark.topics import FOLLOWER
 
-__all__ = ["ForeignWrite", "Watermark", "foreign_writes", "transactions", "watermark"]
+__all__ = ["ForeignWrite", "Watermark", "foreign_writes", "hole", "transactions", "watermark"]
 
 _CHECKPOINT = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}' AND table = 'checkpoint'"
 _TABLES_LISTED = 20
@@ -40,12 +40,13 @@ _KIND = f"""
 class Watermark:
     """The leader sequence the follower is at: -1 when nothing is applied yet, None without any checkpoint.
 
-    ``highest`` is the highest it ever was at, ``open_from`` the follower's sequence where an open transaction begins,
-    ``foreign`` the number of foreign transactions.
+    ``highest`` is the highest it ever was at, ``begins`` where it was when its log begins, ``open_from`` the follower's
+    sequence where an open transaction begins, ``foreign`` the number of foreign transactions.
     """
 
     sequence: int | None
     highest: int | None
+    begins: int | None
     open_from: int | None
     foreign: int
 
@@ -114,9 +115,7 @@ def _checkpoint(resource: str) -> str:
 
 
 def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> DataFrame:
-    at_end = F.lit(False)
-    for side, end in ends.items():
-        at_end = at_end | ((F.col("side") == side) & (F.col("final") == end))
+    at_end = F.concat_ws("/", "side", "final").isin([f"{side}/{end}" for side, end in ends.items()])
     state = (
         F.when(F.expr("contiguous AND lasts = 1 AND ends_in_last"), "whole")
         .when(F.expr("contiguous AND lasts = 0") & at_end, "open")
@@ -154,10 +153,28 @@ def watermark(transactions: DataFrame) -> Watermark:
     row = transactions.where(f"side = '{FOLLOWER}'").agg(
         F.max_by("upto", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("sequence"),
         F.max(F.when(F.expr("kind = 'applied'"), F.col("upto"))).alias("highest"),
+        F.min_by("since", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("begins"),
         F.min(F.when(F.expr("state = 'open'"), F.col("start.sequence"))).alias("open_from"),
         F.expr("count_if(kind = 'foreign')").alias("foreign"),
     )
     return Watermark(**row.collect()[0].asDict())
+
+
+def hole(transactions: DataFrame, *, begins: int) -> tuple[int, int] | None:
+    """The first leader sequences that the follower's checkpoint passed over unseen, (after, up to); None where none.
+
+    Each applied transaction starts where another one ended, so one that does not has a part of the log missing before.
+    """
+    applied = transactions.where("kind = 'applied'")
+    said = applied.select(
+        F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
+    )
+    starts = said.select("col.*").groupBy("at").agg(F.expr("bool_or(end)").alias("reached"))
+    lost = starts.where(f"NOT reached AND at > {begins}").agg(F.min("at").alias("upto")).collect()[0]["upto"]
+    if lost is None:
+        return None
+    after = applied.where(f"upto < {lost}").agg(F.max("upto").alias("after")).collect()[0]["after"]
+    return (begins if after is None else after), lost
 
 
 def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]:

@@ -1,7 +1,8 @@
 """One Spark for all tests of this folder, and the judge on streams that a test made by hand."""
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,15 @@ from pyspark.sql import SparkSession
 
 from cdc.filters import Filters
 from cdc.profile import Kafka, Profile
-from cdc.spark.audit import judge
+from cdc.sandbox.jars import spark_connector_jars
+from cdc.sandbox.kafka import Kafka as Broker
+from cdc.sandbox.mysql import MySql
+from cdc.spark.arrivals import SCHEMA
 from cdc.spark.brokers import Span
+from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
+from tests.spark.pair import Pair
 from tests.spark.streams import Stream, messages
 
 Judge = Callable[..., Audit]
@@ -40,6 +46,7 @@ def spark() -> Iterator[SparkSession]:
     builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.ansi.enabled", "true")
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.adaptive.enabled", "false")
+    builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     yield session
@@ -48,9 +55,18 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def judged(spark: SparkSession, tmp_path: Path) -> Judge:
-    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's."""
+    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
 
-    def run(leader: Stream, follower: Stream, *, filters: Filters | None = None) -> Audit:
+    ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us).
+    """
+
+    def run(
+        leader: Stream,
+        follower: Stream,
+        *,
+        filters: Filters | None = None,
+        arrived: Sequence[tuple[str, int, int, int]] = (),
+    ) -> Audit:
         profiles = {
             LEADER: Profile(),
             FOLLOWER: Profile(
@@ -61,8 +77,33 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
         records = parse(messages(spark, sides)).persist()
         try:
-            return judge(spark, records, profiles, spans, tmp_path)
+            arrivals = spark.createDataFrame(list(arrived), SCHEMA)
+            return judge(spark, records, profiles, spans, tmp_path, arrivals=arrivals)
         finally:
             spark.catalog.clearCache()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MySql, MySql]]:
+    """A leader and a follower whose binlogs hold only what the tests of this folder did, from their beginning."""
+    pair = tuple(MySql(tmp_path_factory.mktemp(name), server_id=at) for at, name in ((1, "leader"), (2, "follower")))
+    try:
+        yield pair[0].start(), pair[1].start()
+    finally:
+        for server in pair:
+            server.kill()
+
+
+@pytest.fixture
+def pair(tmp_path: Path, servers: tuple[MySql, MySql], kafka: Broker, request: pytest.FixtureRequest) -> Pair:
+    """Both servers with an empty database that is called as the test is."""
+    name = request.node.originalname[5:45]
+    filters = {"include_dbs": [f"{name}*"]}
+    made = Pair.make(
+        tmp_path, *servers, kafka, name=name, source={"filters": filters},
+        capture={"filters": {"include_dbs": [f"{name}*", "cdc"]}},
+    )  # fmt: skip
+    made.on_leader(f"CREATE DATABASE {name}")
+    return made

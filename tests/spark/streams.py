@@ -194,6 +194,26 @@ def _topic_of(record: dict[str, Any], names: Topics) -> str:
     return names.events if uri.table is None else names.of_table(uri.database, uri.table)
 
 
+class GrowingTopic:
+    """A topic of one partition that a test writes to bit by bit, in Kafka transactions as the producer does."""
+
+    def __init__(self, brokers: str, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": brokers})
+        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+        self._topic, self._sent = topic, 0
+        self._producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
+        self._producer.init_transactions(30)
+
+    def grow(self, messages: Sequence[str], upto: int) -> None:
+        """Write those of ``messages`` that are not there yet, up to the one with the index ``upto``."""
+        while self._sent < upto:
+            self._producer.begin_transaction()
+            for message in messages[self._sent : min(upto, self._sent + 7)]:
+                self._producer.produce(self._topic, message.encode())
+                self._sent += 1
+            self._producer.commit_transaction(30)
+
+
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
     """Make a topic of one partition that holds ``messages``, written in Kafka transactions as the producer does."""
     admin = AdminClient({"bootstrap.servers": brokers})

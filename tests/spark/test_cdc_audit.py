@@ -3,9 +3,9 @@
 import json
 import os
 import subprocess
-from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,7 +14,7 @@ from cdc.profile import load
 from cdc.sandbox.jars import spark_connector_jars
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.__main__ import command
-from cdc.spark.report import Audit
+from tests.json_schema import SCHEMA, faults
 from tests.programs import BIN, refused, run
 from tests.spark.streams import Stream, Table, publish, publish_per_table, tutorial
 
@@ -50,16 +50,22 @@ def published(kafka: Kafka, folder: Path, leader: Stream, follower: Stream) -> l
     return [*options, "--report", str(folder / "report")]
 
 
+def reported(folder: Path) -> dict[str, Any]:
+    """report.json, found to be as its schema says."""
+    told: dict[str, Any] = json.loads((folder / "report/report.json").read_text())
+    assert list(faults(told, SCHEMA)) == []
+    return told
+
+
 def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
     options = published(kafka, tmp_path, *tutorial())
     done = run("cdc-audit", *options, env=environment())
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("no drift at sequence 8\n")
-    told = json.loads((tmp_path / "report/report.json").read_text())
-    assert set(told) == {"verdict", "exit_status", *(field.name for field in fields(Audit))}
+    told = reported(tmp_path)
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
     assert told["leader"]["records"] == 9
-    assert "no drift at sequence 8</h1>" in (tmp_path / "report/report.html").read_text()
+    assert "a true copy of mysql-srv1 at the leader&#x27;s sequence 8" in (tmp_path / "report/report.html").read_text()
 
 
 @pytest.mark.parametrize("drifted", [False, True])
@@ -109,6 +115,8 @@ def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:
     assert done.stdout.startswith("drift at sequence 8\n")
     assert "extra in flvDb.pet: birth='2000-01-01', name='Ghost', owner='Nobody'\n" in done.stdout
     assert f"foreign write at binlog.000001:{position} on the follower: 1 row in flvDb.pet" in done.stdout
+    told = reported(tmp_path)
+    assert (told["drifted_by_cause"], told["foreign_over_time"][0][2]) == ({"foreign write": 1}, 1)
     (row,) = spark.read.parquet((tmp_path / "report/drift.parquet").as_uri()).collect()
     assert (row["kind"], row["follower_image"]["name"]) == ("extra", '{"String":"Ghost"}')
     assert row["foreign"]["position"] == position
@@ -120,13 +128,14 @@ def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> N
     options = published(kafka, tmp_path, leader, follower)
     (tmp_path / "report/drift.parquet").mkdir(parents=True)
     (tmp_path / "report/report.json").write_text("an earlier audit's")
-    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
+    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", COLUMNS="60")
     line = command(BIN, settings, options, small=True)
     done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stdout.startswith("could not judge\n")
-    assert "sequence 5 comes, but 4 does not" in done.stdout
-    assert json.loads((tmp_path / "report/report.json").read_text())["exit_status"] == 2
+    assert "sequence 5 comes, but 4 does not" in " ".join(done.stdout.split())
+    assert all(len(line) <= 60 for line in done.stdout.splitlines() if not line.startswith("report: "))
+    assert reported(tmp_path)["exit_status"] == 2
     assert not (tmp_path / "report/drift.parquet").exists()
 
 
@@ -192,6 +201,13 @@ def test_topic_that_is_not_there(kafka: Kafka, tmp_path: Path) -> None:
 def test_one_topic_for_both(tmp_path: Path) -> None:
     options = profiles(tmp_path, "127.0.0.1:9", leader="same", follower="same")
     assert "have the same topic: same" in refused("cdc-audit", *options, "--report", tmp_path)
+
+
+def test_consumer_of_another_leader(tmp_path: Path) -> None:
+    options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
+    (tmp_path / "consumer.toml").write_text('mysql_resource_name = "other"\n[kafka]\ntopic = "a"\n')
+    line = refused("cdc-audit", *options, "--consumer", tmp_path / "consumer.toml", "--report", tmp_path)
+    assert "the consumer's mysql_resource_name is other, the leader's mysql-srv1" in line
 
 
 def test_profile_that_is_not_there(tmp_path: Path) -> None:

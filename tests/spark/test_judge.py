@@ -6,7 +6,7 @@ import pytest
 
 from cdc.filters import Filters
 from cdc.spark.page import page
-from cdc.spark.report import terminal
+from cdc.spark.terminal import terminal
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, both, checkpoint, follower_stream, query, tutorial
 
@@ -143,18 +143,6 @@ def test_before_image_that_does_not_continue_its_row(judged: Judge) -> None:
     assert {(each.side, each.times) for each in audit.discontinued} == {("leader", 1), ("follower", 1)}
 
 
-def test_lag_counts_from_the_first_commit_that_covers_a_transaction(judged: Judge) -> None:
-    leader, follower = Stream(), follower_stream()
-    for at, name in enumerate(["a", "b", "c"]):
-        leader.transaction(KEYED.add((at, name)), ts_us=1_000_000 * at)
-    follower.transaction(KEYED.add((0, "a")), KEYED.add((1, "b")), checkpoint(-1, 1), ts_us=1_500_000)
-    follower.transaction(KEYED.add((2, "c")), checkpoint(1, 2), ts_us=2_010_000)
-    lag = judged(leader, follower).lag
-    assert lag is not None
-    assert (lag.transactions, lag.p50_us, lag.max_us) == (3, 500_000, 1_500_000)
-    assert sum(count for _, count in lag.histogram) == 3
-
-
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     """Break the streams in one way."""
     if damage == "gap":
@@ -175,6 +163,13 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         del leader.messages[2:]
     elif damage == "back":
         follower.transaction(checkpoint(3, 1))
+    elif damage == "late":
+        bodies = [json.loads(message) | {"sequence": at} for at, message in enumerate(follower.messages[5:])]
+        follower.messages[:] = map(json.dumps, bodies)
+    elif damage == "hole":
+        leader.transaction(KEYED.add((5, "leash")))
+        leader.transaction(KEYED.add((6, "bowl")))
+        follower.transaction(KEYED.add((6, "bowl")), checkpoint(4, 5))
     elif damage == "no checkpoint":
         follower.messages[:] = follower.messages[:2]
     elif damage == "other leader":
@@ -193,6 +188,8 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         ("retention", "begins at sequence 2"),
         ("ahead", "the follower is at sequence 3, topic rust-mysql-cdc ends at 1"),
         ("back", "went back from sequence 3 to 1"),
+        ("late", "topic follower begins when the follower was at sequence 0 of the leader already"),
+        ("hole", "does not show how the follower came from sequence 3 of the leader to 4"),
         ("no checkpoint", "has no checkpoint of mysql-srv1"),
         ("other leader", "holds records of other"),
     ],

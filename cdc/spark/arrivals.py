@@ -1,0 +1,63 @@
+"""When records were in Kafka: the time of each entry of a commit log, which commits in one transaction with them.
+
+A record's own time is its commit on the server. An entry's is the producer's clock, in ms, when it asked Kafka to
+commit. The commit log is compacted: where entries are gone, nobody knows any more when their records arrived, and
+nothing is said of them. Each commit takes two offsets (the entry, the end of its transaction), so a larger step from
+one entry to the next shows that something was between them.
+"""
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from cdc.errors import UserError
+from cdc.profile import Kafka
+from cdc.spark.brokers import Span, kafka_options
+from cdc.spark.topics import messages
+from cdc.topic_tail import begin_offsets, end_offsets
+
+__all__ = ["SCHEMA", "intervals", "read_arrivals"]
+
+SCHEMA = "side STRING, since BIGINT, upto BIGINT, at_us BIGINT"
+
+_TIMEOUT_SECONDS = 10.0
+
+
+def read_arrivals(spark: SparkSession, kafka: Kafka, *, side: str, resource: str) -> DataFrame:
+    """Which sequences of ``resource`` arrived when: after ``since`` up to ``upto``, at ``at_us`` (µs since 1970)."""
+    found = _span_of_log(kafka)
+    if not found.partitions:
+        return spark.createDataFrame([], SCHEMA)
+    read = messages(spark, found, options=kafka_options(kafka)).where(F.col("key") == F.lit(resource).cast("binary"))
+    next_one = F.get_json_object(F.col("value").cast("string"), "$.next_sequence").cast("bigint")
+    entries = read.select(
+        F.lit(side).alias("side"), "offset", next_one.alias("next"), F.unix_micros("timestamp").alias("at_us")
+    )
+    return intervals(entries.where("next IS NOT NULL"))
+
+
+def intervals(entries: DataFrame) -> DataFrame:
+    """``entries`` (side, offset, next, at_us) as the sequences that each alone brought, with the columns of SCHEMA."""
+    before = F.lag(F.struct("offset", "next")).over(Window.partitionBy("side").orderBy("offset"))
+    told = entries.withColumn("before", before)
+    first = F.when(F.col("offset") == 0, 0)
+    adjacent = F.when(F.col("offset") - F.col("before.offset") <= 2, F.col("before.next"))
+    told = told.withColumn("since", F.coalesce(adjacent, first) - 1)
+    return told.select("side", "since", (F.col("next") - 1).alias("upto"), "at_us").where("since < upto")
+
+
+def _span_of_log(kafka: Kafka) -> Span:
+    """The offsets of the commit log; none where it is not there. Raises UserError where the brokers do not answer."""
+    place = (kafka.topics().commits, 0)
+    properties = {**kafka.properties(), "log_level": 0}
+    try:
+        if place[0] not in AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics:
+            return Span({})
+        return Span({place: (begin_offsets(properties, [place])[place], end_offsets(properties, [place])[place])})
+    except KafkaException as error:
+        raise UserError(
+            f"cannot ask the brokers: {error.args[0].str()}",
+            where=f"topic {place[0]}, Kafka at {kafka.bootstrap_servers}",
+            hint="check kafka.bootstrap_servers",
+        ) from None

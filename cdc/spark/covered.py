@@ -1,0 +1,138 @@
+"""What audits have covered of both topics: what of it the next one needs, and where it reads on.
+
+Of each side all records before a sequence, ``next``, are **covered**: of the leader those up to the watermark, of the
+follower its whole transactions.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.filters import CHECKPOINT_DATABASE
+from cdc.spark.survey import Contents
+from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.topic_tail import Partition, partition_name
+
+__all__ = [
+    "SIDES",
+    "Covered",
+    "Held",
+    "can_be_resumed",
+    "contents_from",
+    "contents_of",
+    "needed_later",
+    "offsets_after",
+    "place",
+    "upto",
+]
+
+SIDES = (LEADER, FOLLOWER)
+
+_NEEDED_LATER = f"valid AND (query IS NOT NULL OR (database = '{CHECKPOINT_DATABASE}' AND table != 'checkpoint'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was."""
+
+    next: Mapping[str, int]
+    offsets: Mapping[str, Mapping[Partition, int]]
+    contents: Mapping[str, Contents]
+    folds: Mapping[str, DataFrame]
+    transactions: DataFrame
+    records: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What an audit covered that the state does not hold yet.
+
+    ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
+    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit.
+    ``discontinued``: the folds have before images that did not continue their row.
+    """
+
+    ends: Mapping[str, int]
+    contents: Mapping[str, Contents]
+    folds: Mapping[str, DataFrame]
+    transactions: DataFrame
+    records: DataFrame
+    discontinued: bool = False
+
+
+def can_be_resumed(
+    transactions: DataFrame, contents: Mapping[str, Contents], before: Held | None, *, upto: int
+) -> bool:
+    """Whether the next audit may take what came up to sequence ``upto`` of the leader as settled.
+
+    ``transactions`` are those that ``before`` does not cover. While the follower is between the statement of a CREATE
+    TABLE … SELECT and its rows, and where later records tell which rows of the follower were its foreign keys' work
+    (``cdc.spark.cascades``), it may not.
+    """
+    leader = contents.get(LEADER)
+    if leader is not None and leader.silent_keys and contents[FOLLOWER].unchecked:
+        return False
+    ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
+    covered = before.next[LEADER] - 1 if before else -1
+    return upto == covered or not ends_there.isEmpty()
+
+
+def upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
+    within = F.lit(False)
+    for side, end in ends.items():
+        within = within | ((F.col("side") == side) & (F.col(column) <= end))
+    return rows.where(within)
+
+
+def needed_later(covered: Covered) -> DataFrame:
+    needed = covered.records.where(_NEEDED_LATER)
+    if not covered.discontinued:
+        return needed
+    places = [fold.select(F.lit(side).alias("side"), "broken.sequence") for side, fold in covered.folds.items()]
+    told = places[0].union(places[1]).where("sequence IS NOT NULL").distinct()
+    others = covered.records.where(f"NOT ({_NEEDED_LATER})")
+    return needed.unionByName(others.join(told, ["side", "sequence"], "left_semi"))
+
+
+def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
+    """Where each partition's first record that is not covered can be: after the last one that is."""
+    found = {side: {partition_name(place): at for place, at in held.offsets[side].items()} if held else {}
+             for side in SIDES}  # fmt: skip
+    rows = upto(covered.records, "sequence", covered.ends).groupBy("side", "partition").agg(F.max("offset").alias("at"))
+    for row in rows.collect():
+        found[row["side"]][row["partition"]] = row["at"] + 1
+    return found
+
+
+def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
+    """The contents up to where they are covered; names and times may be of what comes later, which is read again."""
+    bodies = {}
+    for side, contents in covered.contents.items():
+        end = covered.ends[side]
+        if contents.first is not None and contents.first <= end:
+            # The stream is whole, so its sequences count its records.
+            cut = replace(contents, records=end + 1 - contents.first, last=end)
+            bodies[side] = {
+                **asdict(cut),
+                "resources": sorted(cut.resources),
+                "tables": sorted(cut.tables),
+                "unchecked": [(*name, at) for name, at in cut.unchecked.items()],
+            }
+    return bodies
+
+
+def contents_from(body: Mapping[str, Any]) -> Contents:
+    return Contents(**{
+        **body,
+        "resources": frozenset(body["resources"]),
+        "tables": frozenset(map(tuple, body["tables"])),
+        "unchecked": {(database, table): at for database, table, at in body["unchecked"]},
+    })  # fmt: skip
+
+
+def place(item: tuple[str, int]) -> tuple[Partition, int]:
+    topic, _, number = item[0].rpartition("/")
+    return (topic, int(number)), item[1]

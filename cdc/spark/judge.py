@@ -1,0 +1,222 @@
+"""The verdict: both topics' records, judged stage by stage. Only here and in ``audit`` do the stages meet."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from cdc.profile import Profile
+from cdc.renames import Renames
+from cdc.spark.brokers import Span
+from cdc.spark.cascades import without_cascades
+from cdc.spark.covered import Covered, Held, can_be_resumed
+from cdc.spark.definitions import Unmatched, definitions
+from cdc.spark.doubts import doubts
+from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
+from cdc.spark.fold import carried, changes, fold, segments, with_era_told_from_the_end
+from cdc.spark.folder import PARQUET
+from cdc.spark.foreign_times import foreign_times
+from cdc.spark.integrity import integrity
+from cdc.spark.lag import lag
+from cdc.spark.lifelines import Act, lifelines, named
+from cdc.spark.marks import marks, statements_settled
+from cdc.spark.renamed import renames
+from cdc.spark.report import Audit, Topic
+from cdc.spark.scope import Scope
+from cdc.spark.skipped import skipped
+from cdc.spark.survey import Contents, joined, statements, survey
+from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.watermark import Watermark, foreign_writes, hole, transactions, watermark
+from cdc.topic_tail import partition_name
+
+__all__ = ["judge"]
+
+_LISTED = 100
+_ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Both topics: what this audit read (``records``, ``new`` transactions), and that together with what was held."""
+
+    records: DataFrame
+    new: DataFrame
+    told: DataFrame
+    transactions: DataFrame
+    contents: Mapping[str, Contents]
+
+
+def judge(
+    spark: SparkSession,
+    records: DataFrame,
+    profiles: Mapping[str, Profile],
+    spans: Mapping[str, Span],
+    folder: Path,
+    *,
+    arrivals: DataFrame,
+    consumer: Profile | None = None,
+    before: Held | None = None,
+    keep: Callable[[Covered], None] | None = None,
+) -> Audit:
+    """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
+
+    The follower's are under the leader's names. ``arrivals`` says when they were in Kafka (module arrivals).
+    ``consumer`` is the consumer's profile, whose filters count. The records are those that ``before`` does not cover;
+    where it judged, ``keep`` gets what they add.
+    """
+    seen, scope = _seen(records, profiles, before), Scope(consumer.filters if consumer else None)
+    mark, acts = watermark(seen.transactions), statements(seen.told)
+    audit = _of_streams(seen, profiles, spans, mark, acts, scope, renames(profiles, consumer), before)
+    if audit.reasons or mark.sequence is None:
+        return audit
+    resource = profiles[LEADER].mysql_resource_name
+    whole = seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
+    ends = {LEADER: mark.sequence, FOLLOWER: whole}
+    acts = {side: _upto(acts.get(side, []), ends[side], scope) for side in ends}
+    settled = statements_settled(seen.told, resource) if seen.contents[FOLLOWER].noted else {}
+    if unclear := list(scope.contradictions(acts[LEADER], settled)):
+        return replace(audit, reasons=unclear)
+    # Most audits have none of them, and then nothing needs to be joined.
+    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    known = marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
+    names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
+    lives = {side: _lives(spark, names[side], acts[side], before.next[side] if before else 0) for side in ends}
+    folds = {side: _folded(seen, side, ends[side], lives[side], known[side], before) for side in ends}
+    if keep:
+        folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
+    comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = names[LEADER] | names[FOLLOWER]
+    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows)
+    lags = lag(seen.transactions, arrivals, upto=mark.sequence)
+    audit = replace(audit, sequence=mark.sequence, tables=tables(comparison), lag=lags)
+    audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
+    named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
+    if silent := scope.silent([each.name for each in audit.tables if each.missing and each.name not in named_there]):
+        return replace(audit, reasons=[silent])
+    audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
+    audit = replace(audit, discontinued=placed(seen.told, audit.discontinued))
+    if keep and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
+        eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
+        keep(Covered(ends, seen.contents, eras, seen.new, records, discontinued=any(audit.discontinuities.values())))
+    return audit
+
+
+def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
+    contents = joined(before.contents, survey(records)) if before else survey(records)
+    ends = {side: held.end for side, held in contents.items()}
+    new = transactions(records, resource=profiles[LEADER].mysql_resource_name, ends=ends)
+    new = new.persist(StorageLevel.MEMORY_AND_DISK)
+    if before is None:
+        return _Seen(records, new, records, new, contents)
+    told = records.unionByName(before.records)
+    return _Seen(records, new, told, new.unionByName(before.transactions), contents)
+
+
+def _of_streams(
+    seen: _Seen,
+    profiles: Mapping[str, Profile],
+    spans: Mapping[str, Span],
+    mark: Watermark,
+    acts: Mapping[str, list[Act]],
+    scope: Scope,
+    renames: Renames,
+    before: Held | None,
+) -> Audit:
+    """What is to be said of the topics by themselves, and why they can't be compared if they can't."""
+    resources = {side: profile.mysql_resource_name for side, profile in profiles.items()}
+    sound = integrity(
+        seen.records,
+        seen.new,
+        resources,
+        next_ones=before.next if before else None,
+        earlier=before.transactions if before else None,
+    )
+    lost = None if mark.begins is None else hole(seen.transactions, begins=mark.begins)
+    reasons = doubts(profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost)
+    return Audit(
+        audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        leader=_topic(profiles[LEADER], spans[LEADER], seen.contents.get(LEADER)),
+        follower=_topic(profiles[FOLLOWER], spans[FOLLOWER], seen.contents.get(FOLLOWER)),
+        reasons=reasons,
+        foreign_writes=mark.foreign,
+        foreign=foreign_writes(seen.transactions, limit=_LISTED) if mark.foreign else [],
+        foreign_over_time=_foreign_times(seen.transactions, seen.contents) if mark.foreign else [],
+        skipped=skipped(seen.told, resource=resources[LEADER], limit=_LISTED),
+        breaks=sound.examples,
+    )
+
+
+def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:
+    return frozenset(name for name in contents.tables if scope.wants_table(*name)) if contents else frozenset()
+
+
+def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
+    return Topic(
+        resource=profile.mysql_resource_name,
+        topic=profile.kafka.topic,
+        records=contents.records if contents else 0,
+        first=contents.first if contents else None,
+        last=contents.last if contents else None,
+        first_us=contents.first_us if contents else None,
+        last_us=contents.last_us if contents else None,
+        offsets={partition_name(place): ends for place, ends in span.partitions.items()},
+    )
+
+
+def _foreign_times(transactions: DataFrame, contents: Mapping[str, Contents]) -> list[tuple[int, int, int]]:
+    first_us, last_us = contents[FOLLOWER].first_us, contents[FOLLOWER].last_us
+    assert first_us is not None and last_us is not None  # there are foreign writes
+    return foreign_times(transactions, first_us=first_us, last_us=last_us)
+
+
+def _upto(acts: Iterable[Act], end: int, scope: Scope) -> list[Act]:
+    return [act for act in acts if act.sequence <= end and scope.wants(act)]
+
+
+def _lives(spark: SparkSession, names: frozenset[tuple[str, str]], acts: Sequence[Act], since: int) -> DataFrame:
+    """The lifelines from sequence ``since`` on, of all tables that there are or were; others' rows are left out."""
+    return segments(spark, lifelines(names | named(acts), [act for act in acts if act.sequence >= since]))
+
+
+def _folded(
+    seen: _Seen, side: str, end: int, lives: DataFrame, marks: DataFrame | None, before: Held | None
+) -> DataFrame:
+    """One side's rows: the leader's up to the watermark, the follower's up to its last whole transaction.
+
+    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
+    """
+    records = seen.records.where((F.col("side") == side) & (F.col("sequence") <= end))
+    if side == FOLLOWER:
+        records = without_cascades(records, seen.transactions, seen.contents, marks)
+    made = changes(records, lives, marks)
+    return fold(made if before is None else made.unionByName(carried(before.folds[side], lives)))
+
+
+def _with_drift(
+    audit: Audit,
+    comparison: DataFrame,
+    statements: Sequence[Unmatched],
+    names: frozenset[tuple[str, str]],
+    folder: Path,
+) -> Audit:
+    total = sum(line.missing + line.extra + line.different for line in audit.tables)
+    first: list[Row] = []
+    causes: dict[str, int] = {}
+    if total:
+        drifted = drifted_rows(comparison, statements, names)
+        drifted.write.parquet((folder / PARQUET).resolve().as_uri())
+        first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+        causes = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
+    counts, discontinued = discontinuities(comparison, limit=_LISTED)
+    return replace(
+        audit,
+        drifted_rows=total,
+        drifted_by_cause=causes,
+        drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
+        discontinuities=counts,
+        discontinued=discontinued,
+    )

@@ -1,0 +1,199 @@
+"""What an audit keeps in a folder, so that the next one reads only what is new in Kafka.
+
+What of the records covered (``cdc.spark.covered``) a later audit can still need is kept as Parquet, by **generation**:
+
+    1/leader, 1/follower   the fold of each side, a row for each identity; of the newest generation only
+    1/transactions         the transactions (``cdc.spark.watermark``) that this generation covered first
+    1/records              of its records statements, what the consumer noted in tables of its own, and those of which
+                           the report tells where in Kafka they are
+    state.json             which generations count, what they are of, where to read on, and what the topics hold
+
+A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
+old state or the new one. What no ``state.json`` names is removed by the next audit.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from cdc import __version__
+from cdc.errors import UserError
+from cdc.profile import Profile
+from cdc.spark.covered import SIDES, Covered, Held, contents_from, contents_of, needed_later, offsets_after, place, upto
+from cdc.spark.renamed import renames
+
+__all__ = ["State", "identity"]
+
+_FORMAT = 1  # of the folder; another one is refused
+_POINTER, _LOCK = "state.json", "lock"
+_MOST_GENERATIONS = 16  # then their transactions and records are put together into one
+_START_OVER = "remove the folder to audit from the beginning, or name another"
+
+
+class State:
+    """The state in one folder, for one audit after the other; ``close`` lets another process have it."""
+
+    def __init__(self, spark: SparkSession, folder: Path, identity: Mapping[str, Any], lock: IO[str]) -> None:
+        self._spark, self._folder, self._identity, self._lock = spark, folder, identity, lock
+        self._pointer: dict[str, Any] | None = None
+
+    @classmethod
+    def open(cls, spark: SparkSession, folder: Path, identity: Mapping[str, Any]) -> Self:
+        """The state in ``folder``, made where it is not there.
+
+        ``identity`` says what it must be of. Raises UserError where it is of something else, damaged, or in use.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            state = cls(spark, folder.resolve(), identity, _locked(folder))
+        except OSError as error:
+            raise UserError(f"cannot keep a state: {error}", where=f"option --state {folder}") from None
+        try:
+            state._pointer = state._read()
+            state._remove_what_nothing_names()
+        except BaseException:
+            state.close()
+            raise
+        return state
+
+    def close(self) -> None:
+        self._lock.close()
+
+    @property
+    def rows(self) -> int:
+        """Rows of both folds."""
+        return int(self._pointer["rows"]) if self._pointer else 0
+
+    def held(self, topics: Mapping[str, str]) -> Held | None:
+        """What is held, None where nothing is. ``topics`` are the ids that Kafka gives the topics as they are now.
+
+        Raises UserError where one was made anew since.
+        """
+        if self._pointer is None:
+            return None
+        for topic, number in self._pointer["topics"].items():
+            if topics.get(topic) != number:
+                raise UserError(f"topic {topic} was made anew since the state was kept", where=self._where(),
+                                hint=_START_OVER)  # fmt: skip
+        generations = self._pointer["generations"]
+        return Held(
+            next=self._pointer["next"],
+            offsets={side: dict(map(place, offsets.items())) for side, offsets in self._pointer["offsets"].items()},
+            contents={side: contents_from(body) for side, body in self._pointer["contents"].items()},
+            folds={side: self._frame(side, generations[-1:]) for side in SIDES},
+            transactions=self._frame("transactions", generations),
+            records=self._frame("records", generations),
+        )
+
+    def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, str]) -> None:
+        """Let the next audit go on from what this one ``covered`` beyond ``held``."""
+        if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
+            return
+        before: list[int] = self._pointer["generations"] if self._pointer else []
+        number = max(before, default=0) + 1
+        frames = {
+            "transactions": upto(covered.transactions, "final", covered.ends),
+            "records": upto(needed_later(covered), "sequence", covered.ends),
+        }
+        if held is not None and len(before) >= _MOST_GENERATIONS:
+            frames["transactions"] = frames["transactions"].unionByName(held.transactions)
+            frames["records"] = frames["records"].unionByName(held.records)
+            before = []
+        frames.update(covered.folds)
+        for name, frame in frames.items():
+            frame.write.parquet(self._path(number, name).as_uri())
+        self._point_to({
+            **self._identity,
+            "generations": [*before, number],
+            "schemas": {name: frame.schema.jsonValue() for name, frame in frames.items()},
+            "next": {side: end + 1 for side, end in covered.ends.items()},
+            "offsets": offsets_after(covered, held),
+            "contents": contents_of(covered),
+            "topics": topics,
+            "rows": sum(fold.count() for fold in covered.folds.values()),
+        })  # fmt: skip
+        self._remove_what_nothing_names()
+
+    def _frame(self, name: str, generations: Sequence[int]) -> DataFrame:
+        assert self._pointer is not None
+        schema = StructType.fromJson(self._pointer["schemas"][name])
+        paths = [self._path(number, name).as_uri() for number in generations]
+        return self._spark.read.schema(schema).parquet(*paths)
+
+    def _path(self, generation: int, name: str) -> Path:
+        return self._folder / str(generation) / name
+
+    def _where(self) -> str:
+        return f"option --state {self._folder}"
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            pointer: dict[str, Any] = json.loads((self._folder / _POINTER).read_text())
+            wanted = {key: pointer[key] for key in self._identity}
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=_START_OVER) from None
+        for key, value in self._identity.items():
+            if wanted[key] != value:
+                raise UserError(f"the state was kept with {key} {wanted[key]!r}, now it is {value!r}",
+                                where=self._where(), hint=_START_OVER)  # fmt: skip
+        return pointer
+
+    def _point_to(self, pointer: dict[str, Any]) -> None:
+        """The moment at which the new generation counts: all of it is on the disk, then its name is."""
+        for path in sorted((self._folder / str(pointer["generations"][-1])).rglob("*")):
+            _flush(path)
+        _flush(self._folder)
+        aside = self._folder / f"{_POINTER}.new"
+        aside.write_text(json.dumps(pointer, indent=1, sort_keys=True) + "\n")
+        _flush(aside)
+        aside.replace(self._folder / _POINTER)
+        _flush(self._folder)
+        self._pointer = json.loads(json.dumps(pointer))
+
+    def _remove_what_nothing_names(self) -> None:
+        generations = self._pointer["generations"] if self._pointer else []
+        for folder in [each for each in self._folder.iterdir() if each.is_dir() and each.name.isdecimal()]:
+            if int(folder.name) not in generations:
+                shutil.rmtree(folder)
+            elif int(folder.name) != generations[-1]:
+                for side in SIDES:
+                    shutil.rmtree(folder / side, ignore_errors=True)
+
+
+def _locked(folder: Path) -> IO[str]:
+    lock = (folder / _LOCK).open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise UserError("another audit uses the state", where=f"option --state {folder}") from None
+    return lock
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
+    """What a state must be of to serve an audit with these profiles."""
+    found: dict[str, Any] = {"format": _FORMAT, "version": __version__}
+    for side, profile in profiles.items():
+        names = profile.kafka.topics()
+        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
+        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
+    found["renames"] = dict(renames(profiles, consumer).databases)
+    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
+    return found

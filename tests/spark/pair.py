@@ -1,0 +1,77 @@
+"""A leader and a follower with all programs between them, and the audit of what both logged."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from pyspark.sql import SparkSession
+
+from cdc.profile import load
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.spark.audit import audit_topics
+from cdc.spark.report import Audit
+from cdc.spark.topics import FOLLOWER, LEADER
+from tests.programs import run_well, write_profile
+
+__all__ = ["Pair"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The servers and the profiles of producer, consumer and capture; topics are called after ``name``."""
+
+    leader: MySql
+    follower: MySql
+    source: Path
+    target: Path
+    capture: Path
+
+    @classmethod
+    def make(cls, folder: Path, leader: MySql, follower: MySql, kafka: Kafka, *, name: str, **tables: Any) -> Self:
+        """``tables`` are merged over the tables of all profiles, or of the one they are named after."""
+        own = {each: tables.pop(each, {}) for each in ("source", "target", "capture")}
+        theirs = {"resource": f"{name}-follower", "topic": f"{name}-follower"}
+        ours = {"resource": name, "topic": name}
+        return cls(
+            leader,
+            follower,
+            write_profile(folder, leader, kafka, name=f"{name}-source", **ours, **tables, **own["source"]),
+            write_profile(folder, follower, kafka, name=f"{name}-target", **ours, **tables, **own["target"]),
+            write_profile(folder, follower, kafka, name=f"{name}-capture", **theirs, **tables, **own["capture"]),
+        )
+
+    def on_leader(self, *statements: str, database: str | None = None) -> None:
+        """Run statements on the leader, in one session."""
+        _run(self.leader, statements, database)
+
+    def on_follower(self, *statements: str, database: str | None = None) -> None:
+        """Run statements on the follower, in one session, past the consumer."""
+        _run(self.follower, statements, database)
+
+    def replicate(self, *options: str) -> str:
+        """Everything that the leader has so far goes to the follower. Gives the consumer's log."""
+        run_well("cdc-producer", self.source, "--until-current")
+        return run_well("cdc-consumer", self.target, "--until-current", *options)
+
+    def pass_over(self, *statements: str, database: str | None = None) -> None:
+        """The leader runs statements of one record each, and the follower's checkpoint passes over them."""
+        self.replicate()
+        self.on_leader(*statements, database=database)
+        run_well("cdc-producer", self.source, "--until-current")
+        resource = load(self.target).mysql_resource_name
+        moved = f"UPDATE cdc.checkpoint SET sequence = sequence + {len(statements)} WHERE resource = '{resource}'"
+        self.on_follower(moved)
+
+    def audit(self, spark: SparkSession, folder: Path, *, consumer: bool = False) -> Audit:
+        """Judge what both have logged so far; told of the consumer's profile, or not."""
+        for profile in (self.source, self.capture):
+            run_well("cdc-producer", profile, "--until-current")
+        profiles = {LEADER: load(self.source), FOLLOWER: load(self.capture)}
+        return audit_topics(spark, profiles, load(self.target) if consumer else None, folder)
+
+
+def _run(server: MySql, statements: tuple[str, ...], database: str | None) -> None:
+    with server.root(database=database, charset="utf8mb4") as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)

@@ -1,0 +1,140 @@
+"""Random histories of a leader and a follower, told message by message: what an audit may meet at any moment."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.spark.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
+
+_NAMES = ("a", "b", "c")
+
+
+@dataclass
+class _Recorded(Stream):
+    """A stream that remembers the parts of its transactions."""
+
+    parts: list[tuple[Part, ...]] = field(default_factory=list)
+
+    def transaction(self, *parts: Part, **options: Any) -> None:
+        super().transaction(*parts, **options)
+        self.parts.append(parts)
+
+
+class RandomStreams:
+    """Both streams, and at which counts of messages (leader's, follower's) somebody may have looked, in order."""
+
+    def __init__(self, seed: str, *, steps: int) -> None:
+        self._random = random.Random(seed)
+        self.leader, self.follower = _Recorded(), follower_stream()
+        self.moments: list[tuple[int, int]] = []
+        self._shapes: dict[str, Table] = {}
+        self._rows: dict[str, dict[int, str]] = {}
+        self._applied, self._last = 0, -1
+        self.leader.transaction(query("CREATE DATABASE db", "db", ("CreateDatabase", "db")))
+        for name in _NAMES:
+            self._create(name)
+        for _ in range(steps):
+            self._step()
+
+    def cuts(self, count: int) -> list[tuple[int, int]]:
+        """Some of the moments, in order, the last one last; followers' transactions may be cut in two."""
+        chosen = sorted(self._random.sample(range(len(self.moments) - 1), count - 1))
+        cuts = [self.moments[at] for at in chosen]
+        # Part of what came to the follower next may be there too; the leader's part of it is.
+        later = [self.moments[at + 1] for at in chosen]
+        cuts = [(after[0], self._random.randint(cut[1], after[1])) for cut, after in zip(cuts, later, strict=True)]
+        return [*cuts, self.moments[-1]]
+
+    def _step(self) -> None:
+        pick = self._random.random()
+        if pick < 0.5:
+            self._change()
+        elif pick < 0.62:
+            self._define()
+        elif pick < 0.94:
+            self._apply()
+        else:
+            self._intrude()
+        self.moments.append((len(self.leader.messages), len(self.follower.messages)))
+
+    def _create(self, name: str) -> None:
+        self._shapes[name] = Table(f"db/{name}", ["id", "v"], ["id"] if self._random.random() < 0.7 else None)
+        self._rows[name] = {}
+        self.leader.transaction(query("CREATE TABLE", "db", ("CreateTable", f"db/{name}")))
+
+    def _change(self) -> None:
+        self.leader.transaction(*(self._part() for _ in range(self._random.randint(1, 3))))
+
+    def _part(self) -> Part:
+        name = self._random.choice(sorted(self._shapes))
+        shape, rows, key, value = (
+            self._shapes[name],
+            self._rows[name],
+            self._random.randrange(9),
+            self._random.choice("xyz"),
+        )
+        if key not in rows:
+            rows[key] = value
+            return shape.add(_row(shape, key, value))
+        before = _row(shape, key, rows[key])
+        if self._random.random() < 0.4:
+            del rows[key]
+            return shape.delete(before)
+        rows[key] = value
+        return shape.update((before, _row(shape, key, value)))
+
+    def _define(self) -> None:
+        name = self._random.choice(sorted(self._shapes))
+        shape, action = self._shapes[name], self._random.choice(["truncate", "recreate", "rename", "swap", "alter"])
+        if action == "truncate":
+            self._rows[name] = {}
+            self.leader.transaction(query("TRUNCATE", "db", ("TruncateTable", shape.name)))
+        elif action == "recreate":
+            self.leader.transaction(query("DROP TABLE", "db", ("DropTable", shape.name)))
+            self._create(name)
+        elif action == "alter":
+            self._shapes[name] = Table(shape.name, [*shape.columns, f"c{len(shape.columns)}"], shape.key)
+            self.leader.transaction(query("ALTER TABLE", "db", ("AlterTable", shape.name)))
+        elif action == "rename":
+            self.leader.transaction(query("RENAME TABLE", "db", ("RenameTable", shape.name, f"db/{name}r")))
+            self._move(name, f"{name}r")
+        else:
+            self._swap(name, self._random.choice(sorted(self._shapes)))
+
+    def _swap(self, one: str, two: str) -> None:
+        moves = [
+            ("RenameTable", f"db/{old}", f"db/{new}") for old, new in ((one, "between"), (two, one), ("between", two))
+        ]
+        if one != two:
+            self.leader.transaction(query("RENAME TABLE", "db", *moves))
+            for _, old, new in moves:
+                self._move(old.removeprefix("db/"), new.removeprefix("db/"))
+
+    def _move(self, old: str, new: str) -> None:
+        shape = self._shapes.pop(old)
+        self._shapes[new] = Table(f"db/{new}", shape.columns, shape.key)
+        self._rows[new] = self._rows.pop(old)
+
+    def _apply(self) -> None:
+        """The consumer's next few transactions; now and then one is lost."""
+        waiting = self.leader.parts[self._applied :]
+        for parts in waiting[: self._random.randint(1, 6)]:
+            if self._random.random() < 0.03 and "Query" not in parts[0]["operation"]:
+                self.follower.transaction(checkpoint(self._last, self._last + len(parts)))
+                self._last += len(parts)
+            else:
+                self._last = replicate(self.follower, parts, before=self._last)
+            self._applied += 1
+
+    def _intrude(self) -> None:
+        """Somebody writes to the follower: rows, or a statement."""
+        if self._random.random() < 0.25:
+            name = self._random.choice(sorted(self._shapes))
+            self.follower.transaction(query("ALTER TABLE by hand", "db", ("AlterTable", f"db/{name}")))
+        else:
+            self.follower.transaction(Table("db/a", ["id", "v"], ["id"]).add((self._random.randrange(90, 99), "ghost")))
+
+
+def _row(shape: Table, key: int, value: str) -> Sequence[object]:
+    return (key, value, *(None for _ in shape.columns[2:]))

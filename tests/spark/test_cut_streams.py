@@ -1,0 +1,59 @@
+"""cdc-audit on what the programs make of hard streams: a topic a table, Kafka transactions that were aborted, leader
+transactions that were cut, XA."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import run, run_well
+from tests.spark.pair import Pair
+from tests.spark.test_cdc_audit import environment
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+SMALL = {"commit_records": 4, "record_bytes": 1000}  # one large transaction becomes many of Kafka's
+
+
+def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = mysql_server(server_id=1), mysql_server(server_id=2)
+    ours, theirs = ({"layout": "per_table", "prefix": f"hard-{side}.", "partitions": 2} for side in ("l", "f"))
+    pair = Pair.make(
+        tmp_path, leader, follower, kafka, name="hard", producer=SMALL,
+        source={"kafka": ours}, target={"kafka": ours}, capture={"kafka": theirs},
+    )  # fmt: skip
+    pair.on_leader("CREATE DATABASE hard")
+    pair.on_leader(
+        "CREATE TABLE a (id INT PRIMARY KEY, name CHAR(100))",
+        "CREATE TABLE b (name VARCHAR(20))",
+        "XA START 'x'", "INSERT INTO a VALUES (-1, 'xa')", "INSERT INTO b VALUES ('xa')", "XA END 'x'",
+        "XA PREPARE 'x'", "XA COMMIT 'x'",
+        "BEGIN",
+        "INSERT INTO a WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i < 300) SELECT i, i FROM n",
+        "INSERT INTO b SELECT name FROM a",
+        "UPDATE a SET id = id + 1000 WHERE id % 2",
+        "COMMIT",
+        "DELETE FROM a WHERE id = 0",
+        database="hard",
+    )  # fmt: skip
+    for profile in (pair.source, pair.capture):
+        # What was sent by then is in the topics, in a Kafka transaction that nobody commits.
+        command = [sys.executable, "-m", "tests.killed_producer", profile, "after a flush", "30"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        run_well("cdc-producer", profile, "--until-current")
+        run_well("cdc-consumer", pair.target, "--until-current")
+    options = ["--leader", str(pair.source), "--follower", str(pair.capture), "--report", str(tmp_path / "report")]
+    run_well("cdc-producer", pair.capture, "--until-current")
+    done = run("cdc-audit", *options, "--consumer", str(pair.target), env=environment())
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    told = json.loads((tmp_path / "report/report.json").read_text())
+    assert {(table["table"], table["leader_rows"], table["follower_rows"]) for table in told["tables"]} == {
+        ("a", 301, 301),
+        ("b", 303, 303),
+    }

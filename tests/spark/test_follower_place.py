@@ -1,0 +1,115 @@
+"""Where the follower is, what is for it and what its log shows: never a false alarm, never a false "no drift"."""
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.sandbox.kafka import Kafka
+from cdc.spark import causes
+from tests.fix_sandbox import MySqlFactory
+from tests.programs import run_well, write_profile
+from tests.spark.pair import Pair
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+
+def test_what_the_consumer_leaves_out(pair: Pair, spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    name = "what_the_consumer_leaves_out"
+    made = Pair.make(
+        tmp_path, pair.leader, pair.follower, kafka, name=f"{name}_",
+        source={"filters": {"include_dbs": [name]}},
+        target={"filters": {"exclude_tables": [f"{name}.aside"]}, "renames": {name: "theirs"}},
+        capture={"filters": {"include_dbs": ["theirs", "cdc"]}},
+    )  # fmt: skip
+    for table in ("kept", "aside"):
+        made.on_leader(f"CREATE TABLE {table} (id INT)", f"INSERT INTO {table} VALUES (1)", database=name)
+    made.replicate()
+    audit = made.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    audit = made.audit(spark, tmp_path, consumer=True)
+    assert (audit.verdict, audit.reasons) == ("no drift", [])
+    assert [table.table for table in audit.tables] == ["kept"]
+    made.on_follower("INSERT INTO kept VALUES (2)", "CREATE TABLE aside (id INT)", database="theirs")
+    audit = made.audit(spark, tmp_path, consumer=True)
+    assert [(row.database, row.table, row.cause) for row in audit.drifted] == [(name, "kept", causes.FOREIGN)]
+    assert audit.schema == []
+
+
+def test_where_the_follower_is(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    name = "where_the_follower_is"
+    pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY, name CHAR(9))", "INSERT INTO t VALUES (1, 'a')", database=name)
+    pair.replicate()
+    # Behind: the leader has gone on, and changed what the follower has.
+    pair.on_leader("UPDATE t SET name = 'b'", "INSERT INTO t VALUES (2, 'b')", database=name)
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.sequence, audit.leader.last) == ("no drift", 2, 4)
+    # Killed in the midst of a batch, and the follower was restarted since.
+    killed(pair)
+    pair.follower.stop()
+    pair.follower.start()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.sequence) == ("no drift", 2)
+    # Exactly at the end.
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.sequence) == ("no drift", 4)
+
+
+def test_logs_that_do_not_show_all(
+    mysql_server: MySqlFactory, spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    name = "logs"
+    pair = Pair.make(tmp_path, mysql_server(server_id=1), mysql_server(server_id=2), kafka, name=name)
+    pair.on_leader(f"CREATE DATABASE {name}")
+    pair.on_leader("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (3)", database=name)
+    pair.replicate()
+    run_well("cdc-producer", pair.capture, "--until-current")
+    # A capture that begins when the first binlogs are purged has not seen what was applied by then.
+    pair.on_follower("FLUSH BINARY LOGS", "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY")
+    late = replace(pair, capture=write_profile(
+        tmp_path, pair.follower, kafka, name="late", resource="late", producer={"start": "oldest"}
+    ))  # fmt: skip
+    pair.on_leader("UPDATE t SET id = 4 WHERE id = 1", database=name)
+    pair.replicate()
+    audit = late.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    assert "begins when the follower was at sequence 2 of the leader already" in audit.reasons[0]
+    # A checkpoint that moved while the binlog was off does not show how.
+    pair.on_leader("DELETE FROM t WHERE id = 2", "DELETE FROM t WHERE id = 3", database=name)
+    run_well("cdc-producer", pair.source, "--until-current")
+    move = f"UPDATE cdc.checkpoint SET sequence = sequence + 1 WHERE resource = '{name}'"
+    pair.on_follower("SET sql_log_bin = 0", move)
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    assert "does not show how the follower came from sequence 3 of the leader to 4" in audit.reasons[0]
+
+
+def killed(pair: Pair) -> None:
+    """A consumer that is killed when it has sent rows, and no COMMIT yet."""
+    command = [sys.executable, "-c", _KILLED, str(pair.target)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+_KILLED = """
+import os, signal, sys
+from cdc.consumer import __main__ as program, pipeline
+from cdc.consumer.session import Session
+
+class Killed(Session):
+    def send(self, packet):
+        if any(b"`where_the" in part for part in packet):
+            super().send([part for part in packet if part != b"COMMIT"])
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().send(packet)
+
+pipeline.Session = Killed
+sys.argv = ["cdc-consumer", sys.argv[1], "--until-current"]
+sys.exit(program.main())
+"""

@@ -1,0 +1,114 @@
+"""How long transactions took, by stage: against a count by hand, and with what is not known any more left out."""
+
+import statistics
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.position import ddl_gtid
+from cdc.spark.arrivals import intervals
+from cdc.spark.lag import WHOLE, lag
+from tests.spark.conftest import Judge
+from tests.spark.streams import Stream, Table, checkpoint, follower_stream, query
+
+pytestmark = pytest.mark.spark
+
+TOY = Table("flvDb/toy", ["id", "name"], ["id"])
+PET = Table("flvDb/pet", ["id", "name"], ["id"])
+
+
+def history() -> tuple[Stream, Stream]:
+    """Three leader transactions that reach the follower in two: after 1.5 s, 0.5 s and 10 ms."""
+    leader, follower = Stream(), follower_stream()
+    for at, table in enumerate([TOY, TOY, PET]):
+        leader.transaction(table.add((at, "x")), ts_us=1_000_000 * at)
+    follower.transaction(TOY.add((0, "x")), TOY.add((1, "x")), checkpoint(-1, 1), ts_us=1_500_000)
+    follower.transaction(PET.add((2, "x")), checkpoint(1, 2), ts_us=2_010_000)
+    return leader, follower
+
+
+def test_lag_counts_from_the_first_commit_that_covers_a_transaction(judged: Judge) -> None:
+    told = judged(*history()).lag
+    assert told is not None
+    assert (told.transactions, told.first_us, told.last_us) == (3, 0, 2_000_000)
+    assert set(told.stages) == {WHOLE}
+    whole = told.stages[WHOLE]
+    assert (whole.total.transactions, whole.total.p50_us, whole.total.max_us) == (3, 500_000, 1_500_000)
+    assert [count for low, high, count in whole.histogram] == [1, 1, 1]
+    assert all(
+        low <= us < high for (low, high, _), us in zip(whole.histogram, (10_000, 500_000, 1_500_000), strict=True)
+    )
+    assert [stretch.lag.max_us for stretch in whole.over_time] == [1_500_000, 500_000, 10_000]
+    assert [(each.table, each.stages[WHOLE].transactions) for each in told.tables] == [
+        ("flvDb.toy", 2),
+        ("flvDb.pet", 1),
+    ]
+
+
+def test_each_stage_counts_what_is_known_of_it(judged: Judge) -> None:
+    # Of the leader's log what brought 0 is gone; the follower's says of both commits when they were in Kafka.
+    arrived = [("leader", 0, 2, 2_004_000), ("follower", 2, 5, 1_540_000), ("follower", 5, 99, 2_020_000)]
+    told = judged(*history(), arrived=arrived).lag
+    assert told is not None
+    total = {name: stage.total for name, stage in told.stages.items()}
+    assert {name: (each.transactions, each.p50_us, each.max_us) for name, each in total.items()} == {
+        "leader to Kafka": (2, 504_000, 1_004_000),
+        # The leader's entry is younger than the follower's commit: clocks that differ, told as they come out.
+        "Kafka to follower": (2, -249_000, 6_000),
+        "follower to Kafka": (3, 40_000, 40_000),
+        WHOLE: (3, 500_000, 1_500_000),
+    }
+    assert told.stages["Kafka to follower"].histogram[0][:2] == (-524_288, -370_728)
+
+
+def test_statements_count_from_the_follower_s_own_transaction(judged: Judge) -> None:
+    leader, follower = Stream(), follower_stream()
+    leader.transaction(query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")), ts_us=1_000)
+    follower.transaction(
+        query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
+        gtid=ddl_gtid("mysql-srv1", 0),
+        ts_us=3_000,
+    )
+    follower.transaction(checkpoint(-1, 0), ts_us=9_000)
+    told = judged(leader, follower).lag
+    assert told is not None
+    assert told.stages[WHOLE].total.max_us == 2_000
+    assert [each.table for each in told.tables] == ["flvDb"]
+
+
+def test_quantiles_of_many_transactions_are_right_to_five_percent(spark: SparkSession) -> None:
+    random = Random(7)
+    lengths = [round(random.lognormvariate(9, 2)) - 500 for _ in range(20_000)]
+    rows = [("leader", at, 1_000 * at, ["d.even" if at % 2 == 0 else "d.odd"]) for at in range(len(lengths))]
+    leader = spark.createDataFrame(rows, "side STRING, final BIGINT, ts_us BIGINT, tables ARRAY<STRING>")
+    # No order of time: what each transaction took is by chance.
+    applied = [("follower", at, 1_000 * at + us, at - 1, at) for at, us in enumerate(lengths)]
+    follower = spark.createDataFrame(applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
+    transactions = leader.unionByName(follower, allowMissingColumns=True).selectExpr(
+        "*", "'whole' AS state", "IF(side = 'follower', 'applied', NULL) AS kind"
+    )
+    none = spark.createDataFrame([], "side STRING, since BIGINT, upto BIGINT, at_us BIGINT")
+    told = lag(transactions, none, upto=len(lengths) - 1)
+    assert told is not None
+    stage = told.stages[WHOLE]
+    for found, wanted in ((stage.total, lengths), (told.tables[0].stages[WHOLE], None)):
+        wanted = wanted or lengths[0 if told.tables[0].table == "d.even" else 1 :: 2]
+        exact = statistics.quantiles(wanted, n=100, method="inclusive")
+        for us, at in ((found.p50_us, 49), (found.p95_us, 94), (found.p99_us, 98)):
+            assert us == pytest.approx(exact[at], rel=0.05, abs=128)
+        assert found.max_us == max(wanted)
+    assert sum(count for *_, count in stage.histogram) == len(lengths)
+    assert len(stage.over_time) == 48
+    assert sum(stretch.lag.transactions for stretch in stage.over_time) == len(lengths)
+
+
+def test_a_commit_log_that_was_compacted_says_nothing_of_what_is_gone(spark: SparkSession) -> None:
+    entries = [(0, 3), (2, 3), (4, 8), (16, 30), (18, 31)]  # offset, next sequence; an entry and its end take two
+    rows = [("leader", offset, after, 1_000 * offset) for offset, after in entries]
+    found = intervals(spark.createDataFrame(rows, "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"))
+    assert sorted(map(tuple, found.collect())) == [
+        ("leader", -1, 2, 0),
+        ("leader", 2, 7, 4_000),
+        ("leader", 29, 30, 18_000),
+    ]

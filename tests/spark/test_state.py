@@ -1,0 +1,221 @@
+"""The law of the state: audits one after the other, each from what the last one kept, tell what one over all tells."""
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.errors import UserError
+from cdc.profile import Kafka as KafkaProfile
+from cdc.profile import Profile
+from cdc.sandbox.kafka import Kafka
+from cdc.spark.audit import audit_topics
+from cdc.spark.covered import Covered
+from cdc.spark.report import Audit
+from cdc.spark.state import State, identity
+from cdc.spark.survey import Contents
+from cdc.spark.topics import FOLLOWER, LEADER
+from tests.spark.random_streams import RandomStreams
+from tests.spark.streams import GrowingTopic, Stream, Table, both, query
+
+pytestmark = pytest.mark.spark
+
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
+CUTS = 4
+TOY = Table("db/toy", ["id", "name"], ["id"])
+
+
+def profiles(kafka: Kafka, name: str) -> dict[str, Profile]:
+    resources = {LEADER: "mysql-srv1", FOLLOWER: "mysql-srv1-follower"}
+    return {
+        side: Profile(
+            mysql_resource_name=resource,
+            kafka=KafkaProfile(bootstrap_servers=kafka.bootstrap_servers, topic=f"{name}-{side}"),
+        )
+        for side, resource in resources.items()
+    }
+
+
+class Pair:
+    """Two growing topics, audited from their beginning and on from a state."""
+
+    def __init__(self, spark: SparkSession, kafka: Kafka, folder: Path, name: str) -> None:
+        self.spark, self.folder = spark, folder
+        self.profiles = profiles(kafka, name)
+        self.topics = {
+            side: GrowingTopic(kafka.bootstrap_servers, each.kafka.topic) for side, each in self.profiles.items()
+        }
+
+    def grow(self, leader: Stream, follower: Stream, upto: tuple[int, int] | None = None) -> None:
+        ends = upto or (len(leader.messages), len(follower.messages))
+        for side, stream, end in zip((LEADER, FOLLOWER), (leader, follower), ends, strict=True):
+            self.topics[side].grow(stream.messages, end)
+
+    def from_the_start(self) -> Audit:
+        return audit_topics(self.spark, self.profiles, None, self.folder / "whole")
+
+    def on_from(self, state: Path) -> Audit:
+        opened = State.open(self.spark, state, identity(self.profiles, None))
+        try:
+            return audit_topics(self.spark, self.profiles, None, self.folder / "stepwise", opened)
+        finally:
+            opened.close()
+
+
+def told(audit: Audit) -> dict[str, Any]:
+    """All that the report has of it, lists of equals in any order."""
+    body = asdict(replace(audit, audited_at=""))
+    return {name: sorted(map(repr, each)) if isinstance(each, list) else each for name, each in body.items()}
+
+
+@pytest.mark.parametrize("number", range(STREAMS))
+def test_audits_over_cuts_tell_what_one_audit_tells(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, number: int
+) -> None:
+    streams = RandomStreams(f"{SEED} {number}", steps=160)
+    pair, which = Pair(spark, kafka, tmp_path, f"{tmp_path.name}"), f"CDC_SEED={SEED}, stream {number}"
+    judged = 0
+    for cut in streams.cuts(CUTS):
+        pair.grow(streams.leader, streams.follower, cut)
+        stepwise, whole = pair.on_from(tmp_path / "state"), pair.from_the_start()
+        assert told(stepwise) == told(whole), f"{which}, cut at {cut}"
+        judged += whole.sequence is not None
+    assert judged, which
+    assert whole.foreign_writes, which
+
+
+def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    leader, follower = both(
+        [query("CREATE TABLE", "db", ("CreateTable", "db/toy"))],
+        [TOY.add((1, "ball"), (2, "bone"))],
+    )
+    held = len(leader.messages), len(follower.messages)
+    leader.transaction(TOY.add((3, "rope")))
+    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair.grow(leader, follower)
+    assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
+    # The follower loses the table with the rows that the state holds; the leader has them yet.
+    follower.transaction(query("DROP TABLE toy", "db", ("DropTable", "db/toy")))
+    pair.grow(leader, follower)
+    audit = pair.on_from(tmp_path / "state")
+    assert (audit.sequence, audit.drifted_rows, {row.kind for row in audit.drifted}) == (1, 2, {"missing"})
+    assert audit.leader.records == 3
+
+
+def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    state, _ = made(spark, tmp_path / "state", identity(pair.profiles, None))
+    state.close()
+    state = State.open(spark, tmp_path / "state", identity(pair.profiles, None))
+    with pytest.raises(UserError, match="topic any was made anew"):
+        state.held({"any": "another id"})
+    state.close()
+
+
+def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    ours = {"leader topic": "a", "format": 1}
+    state, _ = made(spark, tmp_path, ours)
+    with pytest.raises(UserError, match="another audit uses the state"):
+        State.open(spark, tmp_path, ours)
+    state.close()
+    with pytest.raises(UserError, match="kept with leader topic 'a', now it is 'b'"):
+        State.open(spark, tmp_path, {**ours, "leader topic": "b"})
+    (tmp_path / "state.json").write_text("{")
+    with pytest.raises(UserError, match="cannot read the state"):
+        State.open(spark, tmp_path, ours)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot keep a state"):
+        State.open(spark, tmp_path / "file", ours)
+
+
+def frames(spark: SparkSession, upto: int) -> Covered:
+    """What an audit up to a sequence of both sides might cover, as small as it can be."""
+    rows = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
+    transactions = spark.createDataFrame(rows, "side STRING, final BIGINT")
+    records = transactions.selectExpr(
+        "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
+        "concat(side, '/0') AS partition", "final * 2 AS offset",
+    )  # fmt: skip
+    contents = Contents(9, 0, 0, 9, 1, 2, frozenset({"r"}), frozenset({("db", "t")}), unchecked={("db", "t"): 3})
+    folds = {side: spark.createDataFrame([(side, upto)], "name STRING, net BIGINT") for side in (LEADER, FOLLOWER)}
+    sides = {LEADER: contents, FOLLOWER: contents}
+    return Covered({LEADER: upto, FOLLOWER: upto}, sides, folds, transactions, records)
+
+
+def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> tuple[State, dict[str, str]]:
+    state = State.open(spark, folder, ours)
+    topics = {"any": "one id"}
+    state.keep(None, frames(spark, 3), topics)
+    return state, topics
+
+
+def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
+    """What a new process finds in the state."""
+    state = State.open(spark, folder, {"format": 1})
+    held = state.held({"any": "one id"})
+    state.close()
+    assert held is not None
+    listed = [sorted(frame.collect()) for frame in (*held.folds.values(), held.transactions, held.records)]
+    return held.next, held.offsets, held.contents, listed
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+def test_a_crash_at_any_point_leaves_the_old_state_or_the_new_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(spark, tmp_path / "old", {"format": 1})[0].close()
+    old = content(spark, tmp_path / "old")
+    covered = frames(spark, 5)
+    points: list[tuple[object, str]] = [
+        (os, "fsync"),
+        (Path, "replace"),
+        (shutil, "rmtree"),
+        (type(covered.records.write), "parquet"),
+    ]
+    outcomes = []
+    for owner, name in points:
+        real: Callable[..., Any] = getattr(owner, name)
+        for survived in range(99):
+            folder = tmp_path / f"{name}-{survived}"
+            shutil.copytree(tmp_path / "old", folder)
+            calls = 0
+
+            def dying(*arguments: Any, survived: int = survived, real: Any = real, **options: Any) -> Any:
+                nonlocal calls
+                calls += 1
+                if calls > survived:
+                    raise _Killed
+                return real(*arguments, **options)
+
+            state = State.open(spark, folder, {"format": 1})
+            held = state.held({"any": "one id"})
+            monkeypatch.setattr(owner, name, dying)
+            try:
+                state.keep(held, covered, {"any": "one id"})
+            except _Killed:
+                done = False
+            else:
+                done = True
+            monkeypatch.undo()
+            state.close()
+            after = content(spark, folder)
+            assert after == old or (after[0], after[3][0][0][1]) == ({LEADER: 6, FOLLOWER: 6}, 5), (name, survived)
+            outcomes.append(after == old)
+            if done:
+                break
+            if name == "fsync" and survived > 3:
+                break
+    assert True in outcomes
+    assert False in outcomes

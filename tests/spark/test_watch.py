@@ -1,0 +1,128 @@
+"""cdc-audit --watch: a line and metrics for each verdict, while the topics grow and something goes wrong in between."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from cdc.errors import UserError
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.ports import free_port
+from cdc.spark.report import Audit, Topic
+from cdc.spark.watch import Verdicts, watch
+from tests.outside import health, scrape
+from tests.programs import BIN, run
+from tests.spark.streams import GrowingTopic, Table, tutorial
+from tests.spark.test_cdc_audit import environment, profiles
+from tests.wait import until
+
+pytestmark = pytest.mark.spark
+
+PET = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
+
+
+def lines(output: IO[str], wanted: str) -> Iterator[str]:
+    """The lines up to and with the one that has ``wanted`` in it."""
+    for line in output:
+        yield line
+        if wanted in line:
+            return
+    raise AssertionError(f"the program ended without {wanted!r}")
+
+
+def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = tutorial()
+    topics = [GrowingTopic(kafka.bootstrap_servers, f"{tmp_path.name}-{side}") for side in ("leader", "follower")]
+    for topic, stream in zip(topics, (leader, follower), strict=True):
+        topic.grow(stream.messages, len(stream.messages))
+    names = {side: f"{tmp_path.name}-{side}" for side in ("leader", "follower")}
+    port, options = free_port(), profiles(tmp_path, kafka.bootstrap_servers, **names)
+    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state"), "--watch", "0.5"]
+    process = subprocess.Popen(
+        [BIN / "cdc-audit", *options, "--metrics", str(port)],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        assert "no drift at sequence 8 (0 rows drifted" in list(lines(process.stdout, "sequence"))[-1]
+        until(lambda: scrape(port).get("cdc_audit_exit_status") == 0, what="the verdict in /metrics")
+        assert scrape(port)["cdc_audit_sequence"] == 8
+        assert health(port)[0] == 200
+        follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+        topics[1].grow(follower.messages, len(follower.messages))
+        assert "1 rows drifted, 1 foreign writes" in list(lines(process.stdout, " drift at sequence 8 (1"))[-1]
+        until(lambda: scrape(port).get("cdc_audit_exit_status") == 1, what="the drift in /metrics")
+        found = scrape(port)
+        assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
+        assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
+        begun = time.monotonic()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (1, "")
+    assert time.monotonic() - begun < 30
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--watch", "5"],
+        ["--watch", "0", "--state", "s"],
+        ["--metrics", "9464"],
+        ["--watch", "1", "--state", "s", "--metrics", "x"],
+    ],
+)
+def test_options_that_do_not_go_together(options: list[str]) -> None:
+    done = run("cdc-audit", "--leader", "l.toml", "--follower", "f.toml", "--report", "r", *options)
+    assert done.returncode == 2
+    assert "--watch" in done.stderr.splitlines()[-1]
+
+
+def an_audit(**fields: object) -> Audit:
+    topic = Topic("r", "t", 0, None, None, None, None, {})
+    return Audit("2026-01-01T00:00:00+00:00", topic, topic, **fields)  # type: ignore[arg-type]
+
+
+class Stopping:
+    """An event that is set after so many waits."""
+
+    def __init__(self, waits: int) -> None:
+        self._left = waits
+
+    def is_set(self) -> bool:
+        return self._left <= 0
+
+    def wait(self, timeout: float) -> bool:
+        self._left -= 1
+        return self.is_set()
+
+
+def test_an_audit_that_fails_later_is_no_verdict_and_the_next_one_may_judge(capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes: list[Audit | Exception] = [an_audit(sequence=3), UserError("no broker"), ValueError("no such job")]
+
+    def audit() -> Audit:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    verdicts = Verdicts(1.0)
+    assert watch(audit, verdicts, stop=Stopping(3)) == 2  # type: ignore[arg-type]
+    told = capsys.readouterr().out.splitlines()
+    assert "no drift at sequence 3" in told[0]
+    assert told[1].endswith("could not judge: no broker")
+    assert "could not judge: Spark failed: ValueError('no such job')" in told[2]
+    assert verdicts.counts == {0: 1, 1: 0, 2: 2}
+    assert not all(check.ok for check in verdicts.checks())
+
+
+def test_the_first_failure_is_the_users_to_mend() -> None:
+    def audit() -> Audit:
+        raise UserError("no such topic")
+
+    with pytest.raises(UserError, match="no such topic"):
+        watch(audit, Verdicts(1.0), stop=Stopping(3))  # type: ignore[arg-type]

@@ -1,0 +1,126 @@
+"""Whether both sides' statements left objects that are defined alike."""
+
+import pytest
+
+from cdc.position import ddl_gtid
+from cdc.spark.definitions import definitions, renamed_statement
+from cdc.spark.lifelines import Act
+
+LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
+
+
+def act(action: str, path: str, to: str | None = None, *, text: str = "") -> tuple[str, str, str | None, str]:
+    return action, path, to, text or f"{action} {path}"
+
+
+CREATE, DROP, ALTER = act("CreateTable", "db/t"), act("DropTable", "db/t"), act("AlterTable", "db/t")
+TRUNCATE, RENAME = act("TruncateTable", "db/t"), act("RenameTable", "db/t", "db/u")
+
+
+def leaders(*acts: tuple[str, str, str | None, str]) -> list[Act]:
+    """Statements of the leader, with sequences from 0."""
+    return [made(at, *each, transaction=LEADER) for at, each in enumerate(acts)]
+
+
+def followers(*ran: int | tuple[str, str, str | None, str], of: list[Act] | None = None) -> list[Act]:
+    """What the follower ran: the leader's statement of a sequence, or one of its own."""
+    acts = []
+    for at, each in enumerate(ran):
+        if isinstance(each, int):
+            one = (of or [])[each]
+            acts.append(
+                made(
+                    at + 100,
+                    one.action,
+                    one.uri[11:],
+                    one.to and one.to[11:],
+                    one.text,
+                    transaction=ddl_gtid("srv", each),
+                )
+            )
+        else:
+            acts.append(made(at + 100, *each, transaction=OWN))
+    return acts
+
+
+def made(sequence: int, action: str, path: str, to: str | None, text: str, *, transaction: str) -> Act:
+    named = to and f"flv://srvr/{to}"
+    return Act(sequence, 0, action, f"flv://srvr/{path}", named, transaction=transaction, file="b.1", text=text)
+
+
+def drift(leader: list[Act], follower: list[Act], *, rows: tuple[str, ...] = (), **settled: str) -> dict[str, str]:
+    """Each object that differs, and why; ``settled`` as ``_3="skipped"``."""
+    states = {int(number[1:]): state for number, state in settled.items()}
+    names = {("db", name) for name in rows}
+    found = definitions(leader, follower, resource="srv", settled=states, rows=names).drift
+    return {f"{each.kind} {each.database}.{each.name}": each.cause for each in found}
+
+
+T, U = {"Table db.t": "schema drift"}, {"Table db.u": "schema drift"}
+
+
+@pytest.mark.parametrize(
+    ("statements", "ran", "expected"),
+    [
+        ((CREATE, ALTER), (0, 1), {}),
+        ((CREATE, ALTER), (0,), T),
+        ((CREATE, DROP), (), {}),
+        ((CREATE, ALTER, DROP), (0, ALTER, 2), {}),
+        ((CREATE, DROP, CREATE), (0, ALTER, 1, 2), {}),
+        ((CREATE,), (), T),
+        ((CREATE,), (0, DROP), T),
+        ((CREATE,), (0, DROP, CREATE), T),
+        ((CREATE,), (0, TRUNCATE), {}),
+        ((CREATE, TRUNCATE), (0,), {}),
+        ((), (CREATE,), T),
+        ((), (CREATE, DROP), {}),
+        ((), (CREATE, RENAME, act("DropTable", "db/u")), {}),
+        ((), (ALTER,), T),
+        ((ALTER,), (0,), {}),
+        ((CREATE, RENAME), (0, 1), {}),
+        ((CREATE, RENAME), (0,), T | U),
+        ((CREATE, RENAME, ALTER), (0, 1, 2), {}),
+        ((CREATE,), (0, act("CreateTable", "db/t", text="CREATE TABLE IF NOT EXISTS t (i INT)")), {}),
+        ((), (act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"),), {}),
+        ((), (act("DropTable", "db/x", text="DROP TABLE x"),), {"Table db.x": "schema drift"}),
+        ((CREATE,), (0, act("CreateIndex", "db/t")), T),
+        ((CREATE, act("DropDatabase", "db")), (0,), T | {"Database db.None": "schema drift"}),
+        ((CREATE, act("DropDatabase", "db")), (0, 1), {}),
+        ((act("CreateView", "db/v"),), (0, act("CreateView", "db/v")), {"View db.v": "schema drift"}),
+        ((), (act("CreateTrigger", "db/g"),), {"Trigger db.g": "schema drift"}),
+        ((act("CreateTrigger", "db/g"),), (), {}),
+        ((), (act("CreateTable", "cdc/ledger"),), {}),
+    ],
+)
+def test_drift(statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]) -> None:
+    leader = leaders(*statements)  # type: ignore[arg-type]
+    assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
+
+
+def test_a_dropped_table_that_had_rows_is_missed_whatever_the_statement_says() -> None:
+    dropped = followers(act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"))
+    assert drift([], dropped, rows=("x",)) == {"Table db.x": "schema drift"}
+
+
+def test_what_the_ledger_says() -> None:
+    leader = leaders(CREATE, ALTER)
+    assert drift(leader, followers(0, of=leader), _1="not applied") == {}
+    assert drift(leader, followers(0, of=leader), _1="skipped") == {"Table db.t": "skipped sequence"}
+    # What was skipped and done by hand is done; what comes on top is not.
+    assert drift(leader, followers(0, ALTER, of=leader), _1="skipped") == {}
+    assert drift(leader, followers(0, ALTER, ALTER, of=leader), _1="skipped") == T
+
+
+def test_evidence_names_statement_place_and_time() -> None:
+    (found,) = definitions([], followers(CREATE), resource="srv", settled={}, rows=()).drift
+    assert (
+        found.evidence
+        == f"only the follower has: CreateTable db/t (transaction {OWN} at b.1:0, 1970-01-01 00:00:00 UTC)"
+    )
+
+
+def test_a_statement_under_other_names() -> None:
+    leader = leaders(CREATE)
+    assert renamed_statement(leader, followers(0, of=leader), resource="srv") is None
+    other = [made(100, "CreateTable", "copy/t", None, "", transaction=ddl_gtid("srv", 0))]
+    assert renamed_statement(leader, other, resource="srv") == 0

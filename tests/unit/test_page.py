@@ -1,0 +1,207 @@
+"""report.html and the terminal's report, of audits of any kind: whole, readable, and safe whatever the data says."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from unicodedata import east_asian_width
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.spark.markup import element
+from cdc.spark.page import page
+from cdc.spark.report import Audit, to_json
+from cdc.spark.terminal import terminal
+from cdc.spark.visible import Cut, cut, differing, visible
+from tests import audits
+from tests.html_page import Page
+from tests.json_schema import SCHEMA, faults
+
+MADE: dict[str, Callable[[], Audit]] = {
+    "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big
+}  # fmt: skip
+
+
+@cache
+def made(name: str) -> tuple[str, Page]:
+    """The page of an audit, and what a parser says of it."""
+    html = page(MADE[name]())
+    return html, Page(html)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_page_is_whole_and_loads_nothing(name: str) -> None:
+    _, read = made(name)
+    assert read.faults == []
+    assert "script" not in read.elements
+    levels = [level for level, _ in read.headings]
+    assert (levels[0], levels.count(1)) == (1, 1)
+    assert all(deeper - level <= 1 for level, deeper in pairwise(levels))
+    assert read.elements.get("svg", 0) == {"clean": 8, "drifting": 9, "unjudged": 0, "big": 8}[name]
+
+
+def test_a_page_with_anything_outside_is_noticed() -> None:
+    for bad in (
+        "<script>1</script>",
+        "<img src=x>",
+        "<p onload=x></p>",
+        "<div><p></div></p>",
+        "<style>@import 'x'</style>",
+    ):
+        assert Page(f"<body>{bad}</body>").faults, bad
+
+
+def test_verdict_and_reasons_come_first() -> None:
+    _, read = made("unjudged")
+    assert read.headings[0] == (1, "? could not judge")
+    assert "could not be judged, for 2 reasons" in read.text
+    assert read.text.index("begins at sequence 17") < read.text.index("What was read")
+    _, clean = made("clean")
+    assert "mysql-srv1-follower is a true copy of mysql-srv1 at the leader's sequence 1,204,331" in clean.text
+    assert "Looked for and not found: foreign writes, records skipped" in clean.text
+
+
+def test_data_is_text_and_nothing_else() -> None:
+    html, read = made("drifting")
+    assert "<script" not in html
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", html)
+    assert "alert(" in read.text
+    assert "\\u202edrawkcab" in read.text
+    assert "شارع الملك فهد" in read.text
+    assert len(html) < 300_000  # a value of 100 000 characters is cut
+
+
+def test_what_differs_is_marked_and_equal_columns_are_counted() -> None:
+    html, _ = made("drifting")
+    assert '<code class="short">shop.order</code>' in html
+    assert "<mark>lef</mark>t" in html and "<mark>righ</mark>t" in html
+    assert "<mark>NULL</mark>" in html
+    assert "and 189 other columns, in report.json" in html
+    assert "the leader deleted it, the follower did not" in html
+    assert "No key: the follower has this row 3 times more." in html
+
+
+def test_drifted_tables_come_first_and_the_rest_is_folded_away() -> None:
+    html, read = made("big")
+    assert html.index("t09750") < html.index("t00001")  # the last table that drifted, the first that did not
+    assert read.elements["details"] == 3
+    assert "The first 100 of 13,000" in read.text
+    assert len(html) < 4_000_000
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_json_is_as_its_schema_says(name: str) -> None:
+    body = json.loads(to_json(MADE[name]()))
+    assert list(faults(body, SCHEMA)) == []
+    for change in ({"version": 2}, {"exit_status": 7}, {"new": 1}, {"tables": [{}]}, {"sequence": True}):
+        assert list(faults(body | change, SCHEMA)), change
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+@pytest.mark.parametrize("name", MADE)
+def test_the_terminal_s_lines_fit(name: str, width: int) -> None:
+    lines = list(terminal(MADE[name](), width=width))
+    wide = [sum(1 + (east_asian_width(each) == "W") for each in line) for line in lines]
+    assert max(wide) <= width
+    whole = "".join(terminal(MADE[name]()))
+    assert width < 200 or "".join("".join(lines).split()) == "".join(whole.split())
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", "".join(lines))
+
+
+def test_the_terminal_tells_the_same_in_the_same_order() -> None:
+    lines = list(terminal(audits.drifting()))
+    assert lines[0] == "drift at sequence 1204331"
+    order = ["not a true copy", "topic rust-mysql-cdc,", "shop.order_line", "table shop.stock is not defined",
+             "different in shop.order: id=4711", "foreign write at", "skipped on the follower", "before images",
+             "lag of 125,000 transactions", "leader to follower"]  # fmt: skip
+    places = [next(at for at, line in enumerate(lines) if text in line) for text in order]
+    assert places == sorted(places)
+    assert any(line.startswith("  foreign write: transaction") for line in lines)
+    assert any("left yyyy" in line and line.startswith("  leader ") for line in lines)
+
+
+def test_the_terminal_of_an_audit_without_a_topic() -> None:
+    empty = replace(audits.clean(), tables=[], lag=None, leader=replace(audits.clean().leader, records=0, last=None))
+    assert any("no records" in line for line in terminal(replace(empty, leader=replace(empty.leader, first_us=None))))
+
+
+@given(st.text(max_size=300), st.text(max_size=300))
+def test_marking_a_difference_loses_nothing_that_is_short(one: str, other: str) -> None:
+    for text, part in zip((one, other), differing(one, other), strict=True):
+        if len(text) <= 160:
+            assert part.before + part.middle + part.after == text
+            assert part.length is None
+        else:
+            assert part.length == len(text)
+            assert len(part.before) + len(part.middle) + len(part.after) < 300
+    if one == other:
+        assert differing(one, other)[0].middle == ""
+
+
+def test_a_difference_far_inside_is_shown() -> None:
+    one, other = differing("a" * 500 + "X" + "b" * 500, "a" * 500 + "Y" + "b" * 500)
+    assert one == Cut("…" + "a" * 24, "X", "b" * 24 + "…", 1_001)
+    assert other.middle == "Y"
+
+
+@given(st.text())
+def test_nothing_becomes_markup(text: str) -> None:
+    read = Page(element("p", element("bdi", text, title=text)).text)
+    assert read.faults == []
+    assert read.text == visible(text)
+    assert read.elements == {"p": 1, "bdi": 1}
+    assert "\n" not in visible(text)
+
+
+def test_long_text_is_cut_with_its_length() -> None:
+    assert cut("x" * 1_000, 3) == "xxx… (1,000 characters)"
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), "")
+in_browser = pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")
+
+
+def browsed(html: str, folder: Path) -> tuple[str, str, set[str]]:
+    """The page as a browser made it, what it said of it, and what it asked for."""
+    file, log = folder / "report.html", folder / "net.json"
+    file.write_text(html, encoding="utf-8")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'home'}"]
+    options += ["--enable-logging=stderr", f"--log-net-log={log}", "--dump-dom", file.as_uri()]
+    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=60, check=True)
+    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    asked = set(re.findall(r'"url":"([^"]+)"', log.read_text()))
+    return done.stdout, "\n".join(said), {url for url in asked if not url.startswith(("file:", "data:"))}
+
+
+@in_browser
+@pytest.mark.parametrize("name", MADE)
+def test_a_browser_shows_it_without_an_error(name: str, tmp_path: Path) -> None:
+    shown, said, asked = browsed(made(name)[0], tmp_path)
+    assert "</footer>" in shown
+    assert (said, asked) == ("", set())
+
+
+@in_browser
+def test_a_browser_would_notice(tmp_path: Path) -> None:
+    bad = "<!doctype html><img src='http://127.0.0.1:9/x.png'><script>undefined.x</script>"
+    _, said, asked = browsed(bad, tmp_path)
+    assert "TypeError" in said
+    assert "http://127.0.0.1:9/x.png" in asked
+
+
+@in_browser
+def test_a_browser_runs_no_script_on_the_page_even_if_one_got_in(tmp_path: Path) -> None:
+    html = page(audits.clean()).replace(
+        "</main>", "<script>document.title = 'run'</script><img src='http://127.0.0.1:9/x'></main>"
+    )
+    shown, said, asked = browsed(html, tmp_path)
+    assert "<title>run" not in shown
+    assert "Content Security Policy" in said
+    assert asked == set()
