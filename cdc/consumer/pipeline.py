@@ -73,8 +73,7 @@ def run(
             stop=stop,
         )
         start = partial(source.start, topic, until_current=until_current)
-        begins = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
-        activity.begins(applier, ledger, offsets=begins)
+        activity.begins(applier, ledger, offsets=start(checkpoint.offsets, sequence=checkpoint.sequence + 1))
         _stream(profile, source, start, applier, renaming, activity, skips, stop)
 
 
