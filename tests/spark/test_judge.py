@@ -143,6 +143,16 @@ def test_before_image_that_does_not_continue_its_row(judged: Judge) -> None:
     assert {(each.side, each.times) for each in audit.discontinued} == {("leader", 1), ("follower", 1)}
 
 
+def test_a_row_that_came_unlogged_and_that_the_consumer_did_not_find(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.delete((77, "put with the binlog off")))
+    columns = ["resource", "sequence", "reason", "removed"]
+    image = [{"String": "mysql-srv1"}, {"SignedInteger": 4}, {"String": "the row is not there"}, {"String": ""}]
+    note = {"path": "cdc/conflicts", "columns": columns, "operation": {"Add": {"rows": [{"cols": image}]}}}
+    follower.transaction(note, checkpoint(3, 4))
+    assert judged(leader, follower).verdict == "no drift"
+
+
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     """Break the streams in one way."""
     if damage == "gap":
