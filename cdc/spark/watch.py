@@ -56,6 +56,8 @@ class Verdicts:
         if audit.reasons:
             what += f": {audit.reasons[0]}"
         counts = f"{audit.drifted_rows} rows drifted, {audit.foreign_writes} foreign writes"
+        if audit.schema_drift:
+            counts += f", {audit.schema_drift} definitions differ"
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
 
     def checks(self) -> Iterator[Check]:
@@ -89,6 +91,7 @@ def _found(audit: Audit) -> Iterator[Metric]:
         for line in audit.tables:
             rows.add_metric([line.database, line.table], line.missing + line.extra + line.different)
         yield rows
+        yield _gauge("schema_drift", "Tables, views … that are not defined alike on both sides.", audit.schema_drift)
     yield _gauge("foreign_writes", "Follower transactions that did not come from the leader.", audit.foreign_writes)
     if audit.lag is not None:
         lags = GaugeMetricFamily("cdc_audit_lag_seconds", "Of all transactions.", labels=["stage", "quantile"])
