@@ -27,7 +27,13 @@ class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
-        return json.dumps(body | getattr(record, "fields", {}), ensure_ascii=False, default=str)
+        fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
+        return json.dumps(body | fields, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    """Numbers as they are, all else as the text format has it: a position is ``file:offset``."""
+    return value if isinstance(value, str | int | float | None) else str(value)
 
 
 class _TextFormatter(logging.Formatter):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint, Partition
+from cdc.consumer.differences import Differences
 from cdc.consumer.execution import FRONT_BYTES, Execution, Work
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.packets import PACKET_BYTES, Statement, packets
@@ -60,9 +61,14 @@ class Applier:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._compare = compare
+        self._differences = Differences(session, self._tables) if compare else None
         self._replay = Replay(
-            session, self._tables, on_conflict=on_conflict, compare=compare, skips=ledger.skips, note=ledger.skip
+            session,
+            self._tables,
+            on_conflict=on_conflict,
+            differences=self._differences,
+            skips=ledger.skips,
+            note=ledger.skip,
         )
         self._execution = Execution(session, self._replay)
         self._passes = passes
@@ -159,7 +165,7 @@ class Applier:
         rows = statements(
             plan(records, shape=shapes.__getitem__),
             generated=lambda uri: shapes[uri].generated,
-            comparable=(lambda uri: shapes[uri].columns) if self._compare else None,
+            comparable=self._differences.comparable if self._differences else None,
             size=min(limit, PACKET_BYTES),
         )
         self._execution.put(work, packets(chain(rows, work.tail), limit=limit))

@@ -14,17 +14,19 @@ computes itself.
 import base64
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from cdc.consumer.literals import identifier, literal
 from cdc.record import Record
 from cdc.values import NULL, Value
 
-__all__ = ["Comparison", "compared", "comparison"]
+__all__ = ["UNLIKE", "Comparison", "compared", "comparison"]
 
 Image = Sequence[Value]
+UNLIKE = (ValueError, KeyError, TypeError, AttributeError)
 _FLOATS = frozenset({"Float", "Double"})
 
 
@@ -32,8 +34,8 @@ _FLOATS = frozenset({"Float", "Double"})
 class Comparison:
     """``value(image)`` is a literal of what the SQL ``expression`` gives for a row that is as the image.
 
-    ``value`` raises ValueError, KeyError, TypeError or AttributeError for an image with a value of another type than
-    the column has in the samples.
+    ``value`` raises one of ``UNLIKE`` for an image with a value of another type than the column has in the samples, or
+    with one that is none of a record.
     """
 
     expression: str
@@ -45,22 +47,23 @@ def compared(record: Record, columns: frozenset[str]) -> list[int]:
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 
-def comparison(names: Sequence[str], places: Sequence[int], samples: Iterable[Image]) -> Comparison:
+def comparison(names: tuple[str, ...], places: Sequence[int], samples: Sequence[Image]) -> Comparison:
     """How rows are compared by their columns at ``places``, whose types the ``samples`` show.
 
-    As in ``row_text`` a function is made for the table, for the same reason. Raises ValueError for what is not a value
-    of a record.
+    Raises ValueError for what is not a value of a record.
     """
-    samples = list(samples)
-    expressions, fields, floats = [], [], []
-    for place in places:
-        name = identifier(names[place])
-        tag = _tag(next((image[place] for image in samples if image[place] != NULL), NULL))
-        if tag in _FLOATS:
-            floats.append(place)
-            tag = _THERE
-        expression, text = _TEXTS[tag]
-        expressions.append(expression.replace("?", name))
+    tags = (_tag(next((image[place] for image in samples if image[place] != NULL), NULL)) for place in places)
+    return _made(names, tuple(places), tuple(tags))
+
+
+# As in ``row_text`` a function is made for the table, for the same reason; to make it takes as long as to use it often.
+@lru_cache(maxsize=1000)
+def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
+    floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
+    expressions, fields = [], []
+    for place, tag in zip(places, tags, strict=True):
+        expression, text = _TEXTS[_THERE if tag in _FLOATS else tag]
+        expressions.append(expression.replace("?", identifier(names[place])))
         fields.append(f"{{null if v[{place}]==Null else {text.replace('?', f'v[{place}]')}}}")
     expression = f"CAST(CONCAT_WS(',',{','.join(expressions)}) AS BINARY)"
     value = "{quote}" + ",".join(fields) + "{quote}"
@@ -127,9 +130,9 @@ _TEXTS = {
     "Decimal": (_INTEGER_TEXT, "?[Decimal]"),
     "String": (_TEXT_TEXT, "of_text(?[String])"),
     "Enum": (_TEXT_TEXT, "of_text(?[Enum])"),
-    "Enum number": (_INTEGER_TEXT, "int(?[Enum])"),
+    "Enum number": (_INTEGER_TEXT, "+?[Enum]"),
     "Set": (_TEXT_TEXT, "of_text(comma.join(?[Set]))"),
-    "Set number": (_INTEGER_TEXT, "int(?[Set])"),
+    "Set number": ("IFNULL(CAST(? AS UNSIGNED),'NULL')", "+?[Set]"),  # a sum would be a DOUBLE
     "Text": (_BYTES_TEXT, "of_bytes(?[Text][base64])"),
     "Blob": (_BYTES_TEXT, "of_bytes(?[Blob])"),
     "Geometry": (_BYTES_TEXT, "of_bytes(?[Geometry])"),

@@ -92,7 +92,8 @@ class KafkaSource:
             if not self._ahead and not self._raw:
                 self._raw.extend(self._reader.messages(wait))
             found = bool(self._ahead or self._raw)
-            while located := self._next():
+            # While the follower is at work ``ahead`` finds more and more: the end may come before this runs dry.
+            while not stop.is_set() and self._behind != {} and (located := self._next()):
                 yield located
                 # Under a steady load the end of the partition may never be met.
                 self._reached(located.partition.number, located.offset + 1)

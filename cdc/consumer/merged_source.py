@@ -72,9 +72,9 @@ class MergedSource:
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""
         wait = 0.0
-        while not stop.is_set() and (self._until is None or self._merge.next_number < self._until):
+        while not stop.is_set() and not self._at_end():
             before = self._merge.next_number
-            yield from self._merge.ready()
+            yield from self._ready(stop)
             if not self._here:
                 self._here.extend(self._reader.messages(wait if self._merge.next_number == before else 0.0))
             found = bool(self._here)
@@ -84,9 +84,9 @@ class MergedSource:
                     self._here.popleft()
             except CdcError:
                 # What came before the bad one is good.
-                yield from self._merge.ready()
+                yield from self._ready(stop)
                 raise
-            yield from self._merge.ready()
+            yield from self._ready(stop)
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
@@ -94,6 +94,16 @@ class MergedSource:
                     yield None
             self._balance()
             wait = 0.0 if found else POLL_SECONDS
+
+    def _at_end(self) -> bool:
+        return self._until is not None and self._merge.next_number >= self._until
+
+    def _ready(self, stop: threading.Event) -> Iterator[Located]:
+        """The records that are next; while the follower is at work ``ahead`` finds more and more of them."""
+        for located in self._merge.ready():
+            yield located
+            if stop.is_set() or self._at_end():
+                return
 
     def ahead(self) -> bool:
         """See ``Source``."""

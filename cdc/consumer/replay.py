@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from cdc.consumer import conflicts
-from cdc.consumer.before_images import compared, comparison
 from cdc.consumer.conflicts import Conflict
+from cdc.consumer.differences import Differences
 from cdc.consumer.literals import equal, identifier, literal, table_name
 from cdc.consumer.packets import Statement, packets
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
@@ -39,7 +39,7 @@ _ABOUT_LITERALS = frozenset({1300, 1287})
 class Replay:
     """Applies steps row by row in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    With ``compare`` a row that is not as it was on the leader before its change is a conflict, too.
+    With ``differences`` a row that is not as it was on the leader before its change is a conflict, too.
     ``skips`` says which records the follower may do without; ``note(record, error)`` gives the note of one.
     """
 
@@ -49,14 +49,14 @@ class Replay:
         tables: Tables,
         *,
         on_conflict: str,
-        compare: bool,
+        differences: Differences | None,
         skips: Skips,
         note: Callable[[Record, Unapplicable], Statement],
     ) -> None:
         self._session = session
         self._tables = tables
         self._on_conflict = on_conflict
-        self._compare = compare
+        self._differences = differences
         self._skips = skips
         self._note_skip = note
         self.conflicts = 0
@@ -90,14 +90,19 @@ class Replay:
     def _change(self, change: Change) -> None:
         try:
             statement = single(change, generated=self._tables.generated)
+            reason = self._differences.of(change) if self._differences else ""
         except ValueError as error:
             raise unreadable(change.record, error) from None
+        except Refused as error:
+            raise refusal(error, statement) from None
+        if reason and self._on_conflict == "stop":
+            raise _stopped(change, reason)
         try:
-            reason = self._difference(change)
-            if not reason:
-                if self._store(change, statement) == statement.rows:
-                    return
-                reason = "the row is not there"
+            if self._store(change, statement) == statement.rows:
+                if reason:
+                    self._settled(Conflict(change.record, _shown_key(change), reason))
+                return
+            reason = "the row is not there"
         except Refused as error:
             if error.code not in _DUPLICATES:
                 raise refusal(error, statement) from None
@@ -112,20 +117,6 @@ class Replay:
         except Refused as error:
             raise refusal(error, statement) from None
         self._settled(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
-
-    def _difference(self, change: Change) -> str:
-        """What the follower's row has that the leader's had not before the change; nothing where it is not there."""
-        record, before = change.record, change.row.before
-        if not self._compare or record.key is None or before is None:
-            return ""
-        places = compared(record, self._tables.shape(record.uri).columns)
-        names = record.columns
-        found = [comparison(names, [place], [before]) for place in places]
-        same = ",".join([f"{each.expression}={each.value(before)}" for each in found])
-        where = " AND ".join([equal(column, before[names.index(column)]) for column in record.key])
-        rows = self._session.rows(f"SELECT {same} FROM {table_name(record.uri)} WHERE {where}") if places else []
-        others = [names[place] for row in rows for place, is_same in zip(places, row, strict=True) if not is_same]
-        return f"the row has another {', '.join(others)} than the leader's had" if others else ""
 
     def _settled(self, conflict: Conflict) -> None:
         record = conflict.record

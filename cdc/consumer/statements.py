@@ -1,10 +1,9 @@
 """Steps of a plan to SQL statements. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import NamedTuple
 
-from cdc.consumer.before_images import compared, comparison
+from cdc.consumer.before_images import UNLIKE, compared, comparison
 from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
@@ -98,8 +97,11 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     how = comparison(record.columns, places, [_before(change) for change in step.changes])
     values: dict[int, bytes] = {}
     for change in step.changes:
-        with suppress(KeyError, TypeError, ValueError, AttributeError):
+        try:
             values[id(change)] = how.value(_before(change)).encode()
+        except UNLIKE as error:
+            if len(step.changes) == 1:
+                raise ValueError(f"{type(error).__name__}: {error}") from None
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
@@ -172,7 +174,10 @@ def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> 
         condition = where(before)
         if places:
             how = comparison(record.columns, places, [before])
-            condition += f" AND {how.expression}={how.value(before)}"
+            try:
+                condition += f" AND {how.expression}={how.value(before)}"
+            except UNLIKE as error:
+                raise ValueError(f"{type(error).__name__}: {error}") from None
         yield Statement(f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change])
 
 

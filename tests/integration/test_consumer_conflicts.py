@@ -194,6 +194,44 @@ def test_rows_that_were_changed_are_conflicts(tmp_path: Path, follower: MySql, k
     assert left == ([(key, 10 + key, "new", None) for key in keys] if operation == "update" else [])
 
 
+def test_a_column_of_the_followers_own_or_of_another_type_is_no_conflict(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, d DECIMAL(10,1), s SET('', 'x'), own TEXT)")
+    columns = ["id", "d", "s"]
+    stage.apply()
+    stage.execute("ALTER TABLE t MODIFY d DECIMAL(10,3)")
+    old = [[number(key), {"Decimal": f"{key}.5"}, {"Set": 2}] for key in range(1, 9)]
+    new = [[number(key), {"Decimal": f"{key}.7"}, {"Set": 2}] for key in range(1, 9)]
+    stage.topic.send([stage.topic.add(path, columns, *old, key=["id"])])
+    stage.apply()
+    stage.execute("UPDATE t SET own = 'kept'", "UPDATE t SET s = '' WHERE id = 4")
+    stage.topic.send([stage.topic.update(path, columns, *zip(old, new, strict=True), key=["id"])])
+    stage.topic.send([stage.topic.update(path, columns, *zip(new, old, strict=True), key=["id"])])
+    log = stage.apply()
+    (line,) = conflicts(log)
+    assert "key=id=4" in line
+    assert "the row has another s than the leader's had" in line
+    assert log.count("columns of another type than the leader's") == 1
+    found = stage.execute("SELECT id, d, s + 0, own FROM t ORDER BY id")
+    assert [(key, str(d), members, own) for key, d, members, own in found] == [
+        (key, f"{key}.500", 2, "kept") for key in range(1, 9)
+    ]
+
+
+def test_members_of_a_large_set_are_compared(stage: Stage) -> None:
+    members = ",".join(["''", *(f"'m{place}'" for place in range(1, 64))])
+    path = stage.create_table("t", f"(id INT PRIMARY KEY, s SET({members}), n INT)")
+    columns = ["id", "s", "n"]
+    masks = [1, 1 << 50, (1 << 52) + 1, 1 << 63, (1 << 64) - 1]
+    old = [[number(key), {"Set": mask}, number(1)] for key, mask in enumerate(masks)]
+    new = [[number(key), {"Set": mask}, number(2)] for key, mask in enumerate(masks)]
+    stage.topic.send([stage.topic.add(path, columns, *old, key=["id"])])
+    stage.topic.send([stage.topic.update(path, columns, *zip(old, new, strict=True), key=["id"])])
+    log = stage.apply()
+    assert conflicts(log) == []
+    assert "change by change" not in log
+    assert stage.execute("SELECT COUNT(*) FROM t WHERE n = 2") == [(5,)]
+
+
 def test_a_changed_row_stops_or_is_passed_over(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
     stage = Stage.make(tmp_path, follower, kafka, name="changed", consumer={"on_conflict": "stop"})
     path = table(stage, (1, 1, "aaa"), (2, 2, "bbb"))

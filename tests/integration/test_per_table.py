@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from confluent_kafka.admin import NewTopic
 from cdc import topic_tail
 from cdc.consumer import merged_source
 from cdc.consumer.kafka_reader import KafkaReader
+from cdc.consumer.kafka_source import KafkaSource, Source
+from cdc.consumer.merged_source import MergedSource
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.topics import Topics
@@ -375,6 +378,36 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
     assert found == list(range(16_000))
     # Two lists of messages more than the limit, at most, one of each topic: 1001 messages of less than 230 bytes.
     assert 50_000 < most < 50_000 + 2 * 1001 * 230
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_what_is_read_ahead_ends_where_it_is_to_end(kafka: Kafka, layout: str) -> None:
+    """The follower is slow, so that there is always more here than was given out."""
+    names = Topics(f"ends_{layout}", layout="per_table", prefix=f"ends_{layout}.")
+    topic = names.of_table("d", "a")
+    written(kafka, names, {topic: [*range(6000)]})
+
+    def given_out(stop_at: int, end: int | None = None) -> list[int]:
+        with reader(kafka) as connection:
+            source: Source = KafkaSource(connection, topic) if layout == "single" else MergedSource(connection, names)
+            main = source.topic()
+            assert main is not None
+            if end is not None:
+                main = replace(main, ranges={0: (0, end)})
+            source.start(main, {}, sequence=0, until_current=end is not None)
+            found, stop = [], threading.Event()
+            for located in source.records(stop):
+                while source.ahead():
+                    pass
+                if located is not None:
+                    found.append(located.record.sequence)
+                if len(found) == stop_at:
+                    stop.set()
+            return found
+
+    assert given_out(1500) == list(range(1500))
+    if layout == "single":  # of many topics the commit log says where the end is
+        assert given_out(6000, end=3000) == list(range(3000))
 
 
 def reader(kafka: Kafka) -> KafkaReader:

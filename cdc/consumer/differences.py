@@ -1,0 +1,77 @@
+"""What a follower's row has that the leader's had not before it changed there."""
+
+import logging
+
+from cdc.consumer.before_images import UNLIKE, compared, comparison
+from cdc.consumer.literals import equal, exact, identifier, table_name
+from cdc.consumer.planner import Change
+from cdc.consumer.session import Session
+from cdc.consumer.tables import Tables
+from cdc.record import Record, Uri
+from cdc.service import event
+from cdc.values import Value
+
+__all__ = ["Differences"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_DOCUMENTS = frozenset({"Json", "JsonTyped"})
+
+
+class Differences:
+    """Looks at single rows, and learns which columns can't be compared by their texts (module before_images).
+
+    Such a one has another type than the leader's, DECIMAL(10,2) for DECIMAL(10,1), say: its values are equal and their
+    texts are not.
+    """
+
+    def __init__(self, session: Session, tables: Tables) -> None:
+        self._session = session
+        self._tables = tables
+        self._unlike: dict[Uri, frozenset[str]] = {}
+
+    def comparable(self, table: Uri) -> frozenset[str]:
+        """The columns that are to be compared by their texts. Raises as ``Tables.shape``."""
+        return self._tables.shape(table).columns - self._unlike.get(table, frozenset())
+
+    def of(self, change: Change) -> str:
+        """How the row differs from the change's before-image, in words; nothing where it is as it was, or not there.
+
+        Raises ValueError for what is not a value of a record, Interrupted or Refused.
+        """
+        record, before = change.record, change.row.before
+        if record.key is None or before is None:
+            return ""
+        places = compared(record, self._tables.shape(record.uri).columns)
+        names = [record.columns[place] for place in places]
+        alike = [_alike(record, place, before) for place in places]
+        values = [_value(name, before[place]) for name, place in zip(names, places, strict=True)]
+        where = " AND ".join([equal(column, before[record.columns.index(column)]) for column in record.key])
+        select = f"SELECT {','.join([*alike, *values])} FROM {table_name(record.uri)} WHERE {where}"
+        rows = self._session.rows(select) if places else []
+        if not rows:
+            return ""
+        texts, equals = rows[0][: len(places)], rows[0][len(places) :]
+        self._learn(record.uri, [name for name, *same in zip(names, texts, equals, strict=True) if same == [0, 1]])
+        others = [name for name, same in zip(names, equals, strict=True) if not same]
+        return f"the row has another {', '.join(others)} than the leader's had" if others else ""
+
+    def _learn(self, table: Uri, unlike: list[str]) -> None:
+        known = self._unlike.get(table, frozenset())
+        if new := [name for name in unlike if name not in known]:
+            self._unlike[table] = known.union(new)
+            event(_LOG, "columns of another type than the leader's", uri=table, columns=", ".join(new))
+
+
+def _alike(record: Record, place: int, before: list[Value]) -> str:
+    how = comparison(record.columns, [place], [before])
+    try:
+        return f"COALESCE({how.expression}={how.value(before)},0)"
+    except UNLIKE as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+def _value(column: str, value: Value) -> str:
+    """Whether the column has this value, whatever its own type."""
+    if isinstance(value, dict) and not _DOCUMENTS.isdisjoint(value):
+        return f"({identifier(column)} IS NOT NULL)"
+    return f"COALESCE(({exact(column, value)}),0)"
