@@ -14,11 +14,13 @@ has overwritten since is not why a row drifted. A keyless row is known by its co
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.spark.definitions import Unmatched
+from cdc.spark.literal import literal
 from cdc.uri import Uri
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
@@ -115,13 +117,15 @@ def with_causes(drifted: DataFrame, statements: Sequence[Unmatched], tables: Col
 
 
 def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Collection[tuple[str, str]]) -> DataFrame:
-    found: dict[tuple[str, str], list[tuple[str, int, bool, str, str]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in statements:
         for action, database, table in _touched(each, tables):
             alters = action in ("AlterTable", "CreateIndex", "DropIndex")
-            line = (each.side, each.sequence, alters, _cause_of(each, action), each.evidence)
+            line = {"side": each.side, "sequence": each.sequence, "alters": alters}
+            line |= {"cause": _cause_of(each, action), "evidence": each.evidence}
             found.setdefault((database, table), []).append(line)
-    return spark.createDataFrame([(*name, lines) for name, lines in found.items()], _STATEMENTS)
+    rows = [{"database": name[0], "table": name[1], "statements": lines} for name, lines in found.items()]
+    return literal(spark, rows, _STATEMENTS)
 
 
 def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
