@@ -64,45 +64,54 @@ def judge(
 ) -> Audit:
     """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
 
-    The follower's are under the leader's names. ``arrivals`` says when they were in Kafka (module arrivals).
-    ``consumer`` is the consumer's profile, whose filters count. The records are those that ``before`` does not cover;
-    where it judged, ``keep`` gets what they add.
+    The follower's are under the leader's names; ``arrivals`` says when they were in Kafka. Filters of the profile
+    ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what they add.
     """
     seen, scope = _seen(records, profiles, before), Scope(consumer.filters if consumer else None)
     mark, acts = watermark(seen.transactions), statements(seen.told)
     audit = _of_streams(seen, profiles, spans, mark, acts, scope, renames(profiles, consumer), before)
     if audit.reasons or mark.sequence is None:
         return audit
-    resource = profiles[LEADER].mysql_resource_name
-    whole = seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
-    ends = {LEADER: mark.sequence, FOLLOWER: whole}
+    ends = {LEADER: mark.sequence, FOLLOWER: _last_whole(seen, mark)}
     acts = {side: _upto(acts.get(side, []), ends[side], scope) for side in ends}
-    settled = statements_settled(seen.told, resource) if seen.contents[FOLLOWER].noted else {}
+    settled = statements_settled(seen.told, audit.leader.resource) if seen.contents[FOLLOWER].noted else {}
     if unclear := list(scope.contradictions(acts[LEADER], settled)):
         return replace(audit, reasons=unclear)
-    # Most audits have none of them, and then nothing needs to be joined.
-    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
-    known = marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
+    known = _known(seen, mark, settled, resource=audit.leader.resource)
     names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
     lives = {side: _lives(spark, names[side], acts[side], before.next[side] if before else 0) for side in ends}
     folds = {side: _folded(seen, side, ends[side], lives[side], known[side], before) for side in ends}
     if keep:
         folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
+    audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
+    audit = _compared(audit, seen, names, acts, folds, settled, scope, folder)
+    if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
+        folds = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
+        keep(Covered(ends, seen.contents, folds, seen.new, records, discontinued=any(audit.discontinuities.values())))
+    return audit
+
+
+def _compared(
+    audit: Audit,
+    seen: _Seen,
+    names: Mapping[str, frozenset[tuple[str, str]]],
+    acts: Mapping[str, list[Act]],
+    folds: Mapping[str, DataFrame],
+    settled: Mapping[int, str],
+    scope: Scope,
+    folder: Path,
+) -> Audit:
+    """``audit`` with what the folds and the statements of both sides have to say of each other."""
     comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
     rows = names[LEADER] | names[FOLLOWER]
-    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows)
-    lags = lag(seen.transactions, arrivals, upto=mark.sequence)
-    audit = replace(audit, sequence=mark.sequence, tables=tables(comparison), lag=lags)
+    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=audit.leader.resource, settled=settled, rows=rows)
+    audit = replace(audit, tables=tables(comparison))
     audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent([each.name for each in audit.tables if each.missing and each.name not in named_there]):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
-    audit = replace(audit, discontinued=placed(seen.told, audit.discontinued))
-    if keep and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
-        eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(ends, seen.contents, eras, seen.new, records, discontinued=any(audit.discontinuities.values())))
-    return audit
+    return replace(audit, discontinued=placed(seen.told, audit.discontinued))
 
 
 def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
@@ -148,6 +157,18 @@ def _of_streams(
         skipped=skipped(seen.told, resource=resources[LEADER], limit=_LISTED),
         breaks=sound.examples,
     )
+
+
+def _last_whole(seen: _Seen, mark: Watermark) -> int:
+    return seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
+
+
+def _known(
+    seen: _Seen, mark: Watermark, settled: Mapping[int, str], *, resource: str
+) -> Mapping[str, DataFrame | None]:
+    # Most audits have none of them, and then nothing needs to be joined.
+    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    return marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
 
 
 def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:
