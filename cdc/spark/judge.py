@@ -90,7 +90,9 @@ def judge(
         folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
     comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
     rows = names[LEADER] | names[FOLLOWER]
-    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows)
+    defined = definitions(
+        acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows, renames=renames(profiles, consumer)
+    )
     lags = lag(seen.transactions, arrivals, upto=mark.sequence)
     audit = replace(audit, sequence=mark.sequence, tables=tables(comparison), lag=lags)
     audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
