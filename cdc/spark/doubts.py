@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cdc.filters import CHECKPOINT_DATABASE
+from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
 from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.spark.definitions import renamed_statement
 from cdc.spark.integrity import Integrity
-from cdc.spark.lifelines import Act, named
-from cdc.spark.scope import Scope
+from cdc.spark.lifelines import Act
+from cdc.spark.scope import ON_LEADER, Scope
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.watermark import Watermark
+from cdc.uri import Uri
 
 __all__ = ["doubts"]
 
 _LISTED = 10
-_OF_TABLES = ("CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable")
 
 
 def doubts(
@@ -72,16 +72,31 @@ def _capture(
 ) -> Iterator[str]:
     if not follower.filters.wants_database(CHECKPOINT_DATABASE):
         yield f"the follower profile's filters leave out database {CHECKPOINT_DATABASE}, where the checkpoint is"
-    tables = leader.tables if leader else frozenset()
-    shaped = named(act for act in acts if act.action in _OF_TABLES and scope.wants(act))
-    names = sorted({name for name in tables if scope.wants_table(*name)} | shaped)
-    left_out = [
+    filters, tables = follower.filters, leader.tables if leader else frozenset()
+    left_out = {
         f"{database}.{table}"
-        for database, table in names
-        if not follower.filters.wants_table(renames.new(database), table)
-    ]
+        for database, table in tables
+        if scope.wants_table(database, table) and not filters.wants_table(renames.new(database), table)
+    }
+    for act in acts:
+        if scope.wants(act) and not act.action.endswith(ON_LEADER):
+            left_out |= _left_out(act, filters, renames)
     if left_out:
-        yield f"the follower profile's filters leave out what the leader topic has: {', '.join(left_out[:_LISTED])}"
+        names = ", ".join(sorted(left_out)[:_LISTED])
+        yield f"the follower profile's filters leave out what the leader topic has: {names}"
+
+
+def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
+    """What a statement names and the follower's capture does not let in."""
+    found = set()
+    for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
+        database = renames.new(uri.database)
+        if uri.table is None or not goes_by_name(act.action):
+            if not filters.wants_database(database):
+                found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
+        elif not filters.wants_table(database, uri.table):
+            found.add(f"{uri.database}.{uri.table}")
+    return found
 
 
 def _log(topic: str, mark: Watermark, lost: tuple[int, int] | None) -> Iterator[str]:

@@ -97,7 +97,9 @@ def judge(
     audit = replace(audit, sequence=mark.sequence, tables=tables(comparison), lag=lags)
     audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
-    if silent := scope.silent([each.name for each in audit.tables if each.missing and each.name not in named_there]):
+    if silent := scope.silent(
+        [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
+    ):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
     audit = replace(audit, discontinued=placed(seen.told, audit.discontinued))

@@ -186,6 +186,14 @@ def test_what_came_after_a_conflict_is_not_blamed_on_it(judged: Judge) -> None:
     assert causes == {3: "missing apply", 1: "conflict converged"}
 
 
+def test_rows_of_a_table_that_the_follower_does_not_know(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(Table("flvDb/old", ["id"], ["id"]).delete((1,)))
+    follower.transaction(checkpoint(3, 4))
+    audit = judged(leader, follower)
+    assert (audit.verdict, ["flvDb.old" in each for each in audit.reasons]) == ("could not judge", [True])
+
+
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     """Break the streams in one way."""
     if damage == "gap":
