@@ -29,14 +29,16 @@ def doubts(
     renames: Renames,
     acts: Mapping[str, Sequence[Act]],
     lost: tuple[int, int] | None,
+    limits: Mapping[str, int | None],
 ) -> list[str]:
     """The reasons, none when the audit can judge. ``profiles``, ``contents`` and ``acts`` are per side.
 
-    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``.
+    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``;
+    ``limits`` the sequences before which all records were to be read, where that is known (``brokers.Span``).
     """
     found = [*_breaks(profiles, sound)]
     for side, profile in profiles.items():
-        found += _contents(profile, contents.get(side))
+        found += _contents(profile, contents.get(side), limits[side])
     found += _capture(profiles[FOLLOWER], contents.get(LEADER), acts.get(LEADER, ()), scope, renames)
     if not any(found):
         found += _watermark(profiles, contents.get(LEADER), mark)
@@ -56,7 +58,7 @@ def _breaks(profiles: Mapping[str, Profile], sound: Integrity) -> Iterator[str]:
         )
 
 
-def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
+def _contents(profile: Profile, contents: Contents | None, limit: int | None) -> Iterator[str]:
     if contents is None:
         return
     topic = profile.kafka.topic
@@ -65,6 +67,8 @@ def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
         yield f"topic {topic} holds records of {', '.join(others)}, the profile is of {profile.mysql_resource_name}"
     if contents.first:
         yield f"topic {topic} begins at sequence {contents.first}: retention cut what came before; set retention.ms=-1"
+    if limit is not None and contents.end + 1 < limit:
+        yield f"topic {topic} ends at sequence {contents.end}, its commit log at {limit - 1}: retention cut the rest"
 
 
 def _capture(

@@ -105,7 +105,8 @@ def judge(
     audit = replace(audit, discontinued=placed(seen.told, audit.discontinued))
     if keep and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
         eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(ends, seen.contents, eras, seen.new, records, discontinued=any(audit.discontinuities.values())))
+        broken = any(audit.discontinuities.values())
+        keep(Covered(ends, seen.contents, eras, seen.new, records, discontinued=broken, spans=spans))
     return audit
 
 
@@ -140,7 +141,10 @@ def _of_streams(
         earlier=before.transactions if before else None,
     )
     lost = None if mark.begins is None else hole(seen.transactions, begins=mark.begins)
-    reasons = doubts(profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost)
+    limits = {side: span.limit for side, span in spans.items()}
+    reasons = doubts(
+        profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost, limits=limits
+    )
     return Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], spans[LEADER], seen.contents.get(LEADER)),

@@ -9,6 +9,7 @@ from cdc.spark.doubts import doubts
 from cdc.spark.integrity import Integrity
 from cdc.spark.lifelines import Act
 from cdc.spark.scope import Scope
+from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.watermark import Watermark
 
@@ -23,9 +24,22 @@ def left_out(
     statements = [Act(at, 0, action, f"flv://mysql-srv1/{path}") for at, (action, path) in enumerate(acts)]
     reasons = doubts(
         profiles, {}, MARK, Integrity({}, []), scope=Scope(consumer), renames=renames or Renames({}),
-        acts={LEADER: statements}, lost=None,
+        acts={LEADER: statements}, lost=None, limits={LEADER: None, FOLLOWER: None},
     )  # fmt: skip
     return "".join(reasons).rpartition("leave out what the leader topic has: ")[2]
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(None, False), (4, False), (5, True)])
+def test_a_topic_that_ends_before_its_commit_log_does(limit: int | None, *, cut: bool) -> None:
+    contents = Contents(4, 0, 0, 3, 1, 2, frozenset({"mysql-srv1"}), frozenset())
+    profiles = {LEADER: Profile(), FOLLOWER: Profile()}
+    reasons = doubts(
+        profiles, {LEADER: contents}, MARK, Integrity({}, []), scope=Scope(), renames=Renames({}), acts={}, lost=None,
+        limits={LEADER: limit, FOLLOWER: None},
+    )  # fmt: skip
+    assert ["ends at sequence 3, its commit log at 4: retention cut the rest" in each for each in reasons] == (
+        [True] * cut
+    )
 
 
 ONE = Filters(include_dbs=("db", "cdc"))
