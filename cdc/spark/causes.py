@@ -35,6 +35,8 @@ _STATEMENTS = (
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
+# What the leader did to the row after the conflict, the consumer had to bring.
+_BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,
         (s.side = 'follower' AND kind != 'missing' AND follower_last.sequence > s.sequence)
@@ -93,7 +95,7 @@ def _cause() -> str:
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
             WHEN follower_marked.kind = 'foreign' AND {_LAST_ON_FOLLOWER} THEN {_foreign()}
-            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_LAST_ON_FOLLOWER} THEN {removed}
+            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_BY_CONFLICT} THEN {removed}
             WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {unfound}
             WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}

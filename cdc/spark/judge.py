@@ -84,10 +84,9 @@ def judge(
     if keep:
         folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
     audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
-    audit = _compared(audit, seen, names, acts, folds, settled, scope, folder)
+    audit = _compared(audit, seen, names, acts, folds, settled, scope, renames(profiles, consumer), folder)
     if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
-        folds = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(ends, seen.contents, folds, seen.new, records, discontinued=any(audit.discontinuities.values())))
+        keep(_covered(seen, ends, folds, lives, spans, discontinued=any(audit.discontinuities.values())))
     return audit
 
 
@@ -99,19 +98,36 @@ def _compared(
     folds: Mapping[str, DataFrame],
     settled: Mapping[int, str],
     scope: Scope,
+    renames: Renames,
     folder: Path,
 ) -> Audit:
     """``audit`` with what the folds and the statements of both sides have to say of each other."""
     comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
     rows = names[LEADER] | names[FOLLOWER]
-    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=audit.leader.resource, settled=settled, rows=rows)
+    resource = audit.leader.resource
+    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows, renames=renames)
     audit = replace(audit, tables=tables(comparison))
     audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
-    if silent := scope.silent([each.name for each in audit.tables if each.missing and each.name not in named_there]):
+    if silent := scope.silent(
+        [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
+    ):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
     return replace(audit, discontinued=placed(seen.told, audit.discontinued))
+
+
+def _covered(
+    seen: _Seen,
+    ends: Mapping[str, int],
+    folds: Mapping[str, DataFrame],
+    lives: Mapping[str, DataFrame],
+    spans: Mapping[str, Span],
+    *,
+    discontinued: bool,
+) -> Covered:
+    kept = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
+    return Covered(ends, seen.contents, kept, seen.new, seen.records, discontinued=discontinued, spans=spans)
 
 
 def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
@@ -145,7 +161,10 @@ def _of_streams(
         earlier=before.transactions if before else None,
     )
     lost = None if mark.begins is None else hole(seen.transactions, begins=mark.begins)
-    reasons = doubts(profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost)
+    limits = {side: span.limit for side, span in spans.items()}
+    reasons = doubts(
+        profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost, limits=limits
+    )
     return Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], spans[LEADER], seen.contents.get(LEADER)),

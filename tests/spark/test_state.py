@@ -105,12 +105,21 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair = Pair(spark, kafka, tmp_path, tmp_path.name)
     pair.grow(leader, follower)
     assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
+    # What the state covers may expire, the ends of Kafka transactions with it.
+    pair.topics[LEADER].expire(held[0])
+    pair.topics[FOLLOWER].expire()
     # The follower loses the table with the rows that the state holds; the leader has them yet.
     follower.transaction(query("DROP TABLE toy", "db", ("DropTable", "db/toy")))
     pair.grow(leader, follower)
     audit = pair.on_from(tmp_path / "state")
     assert (audit.sequence, audit.drifted_rows, {row.kind for row in audit.drifted}) == (1, 2, {"missing"})
     assert audit.leader.records == 3
+    # What nobody looked at may not, even where nothing follows that shows the gap.
+    follower.transaction(TOY.add((4, "ghost")))
+    pair.grow(leader, follower)
+    pair.topics[FOLLOWER].expire()
+    with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was kept at 10"):
+        pair.on_from(tmp_path / "state")
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
