@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -74,6 +75,29 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (1, "")
     assert time.monotonic() - begun < 30
+
+
+LISTENING = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+print(os.getpgrp(), flush=True)
+print(signal.sigwait([signal.SIGINT]).name)
+"""
+PARENT = (
+    "import os, sys; from cdc.spark.__main__ import _status; _status([sys.executable, '-c', sys.argv[1]], os.environ)"
+)
+
+
+def test_ctrl_c_reaches_the_program_below_once() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, LISTENING], stdout=subprocess.PIPE, text=True, process_group=0
+    )
+    assert process.stdout is not None
+    # The terminal signals one group. Were the child of it, it would hear twice: from there, and from its parent.
+    group = int(process.stdout.readline())
+    os.killpg(process.pid, signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert (group != process.pid, told) == (True, "SIGINT\n")
 
 
 @pytest.mark.parametrize(
