@@ -29,6 +29,11 @@ class Renames:
             )
         self.taken = self._former.keys() - self.databases.keys()
 
+    @property
+    def leaders(self) -> dict[str, str]:
+        """The leader's names of the follower's databases; one whose name was renamed away is none of the leader's."""
+        return {old: f"{old} of the follower" for old in self.databases} | self._former
+
     def __bool__(self) -> bool:
         return bool(self.databases)
 

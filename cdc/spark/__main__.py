@@ -8,7 +8,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 
@@ -16,19 +17,13 @@ from cdc.errors import UserError
 from cdc.service import exit_status
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
+from cdc.spark.noise import after_ivy, without_noise
 from cdc.spark.options import SMALL, consumer_of, parsed, profiles_of
 
 __all__ = ["command", "main"]
 
 _JAVA = 17
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-_RESOLVED = b" artifacts copied, "  # in the last line of Ivy's report
-# What the JVM says of itself, and Spark where it takes our program for a person at a prompt.
-_NOISE = (
-    b"WARNING: Using incubator modules: jdk.incubator.vector\n",
-    b'Setting default log level to "WARN".\n',
-    b"To adjust logging level use sc.setLogLevel(newLevel). For SparkR, use setLogLevel(newLevel).\n",
-)
 
 
 def main() -> int:
@@ -43,8 +38,12 @@ def _run(options: Sequence[str]) -> int:
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
     _require_java(os.environ)
-    # Done here too, because Spark takes seconds to start and a user's mistake is told at once.
-    clear(given.report)
+    # Done here too, because Spark takes seconds to start and a user's mistake is told at once. With a state it has to
+    # wait: another audit may use both.
+    if given.state is None:
+        clear(given.report)
+    report = given.report / JSON
+    earlier = _version(report)
     small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
     environment = dict(os.environ)
@@ -59,11 +58,20 @@ def _run(options: Sequence[str]) -> int:
     if given.watch is not None:
         line, environment = _without_spark_submit(line, environment)
     status = _status(line, environment)
-    report = given.report / JSON
-    if status in (0, 1) and (not report.exists() or json.loads(report.read_text())["exit_status"] != status):
+    if status in (0, 1) and (
+        _version(report) in (None, earlier) or json.loads(report.read_text())["exit_status"] != status
+    ):
         # spark-submit's own failures end with 1 too, which would read as drift.
         raise UserError("Spark did not get as far as the audit's end", hint="what it said is above")
     return status
+
+
+def _version(report: Path) -> tuple[int, int] | None:
+    """What tells the report that is there from another one; None where there is none."""
+    if not report.exists():
+        return None
+    found = report.stat()
+    return found.st_ino, found.st_mtime_ns
 
 
 def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
@@ -94,23 +102,15 @@ def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
     What Ivy says while it resolves the connector is held back, and shown only where it does not come to its end.
     """
-    held = b"" if "--packages" in arguments else None
-    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE) as process:
-        for number in (signal.SIGTERM, signal.SIGINT):
+    # A signal of the terminal goes to all of its foreground group: in one of its own the child hears each but once.
+    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, process_group=0) as process:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, lambda number, _: process.send_signal(number))
         assert process.stderr is not None
-        while chunk := os.read(process.stderr.fileno(), 65_536):
-            if held is not None:
-                held += chunk
-                _, resolved, chunk = held.partition(_RESOLVED)
-                if not resolved:
-                    continue
-                held, chunk = None, chunk.partition(b"\n")[2]
-            for noise in _NOISE:
-                chunk = chunk.replace(noise, b"")
+        chunks: Iterator[bytes] = iter(partial(os.read, process.stderr.fileno(), 65_536), b"")
+        for chunk in without_noise(after_ivy(chunks) if "--packages" in arguments else chunks):
             sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
-        sys.stderr.buffer.write(held or b"")
     return process.returncode
 
 

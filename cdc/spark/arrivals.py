@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.profile import Kafka
 from cdc.spark.brokers import Span, kafka_options
+from cdc.spark.literal import literal
 from cdc.spark.topics import messages
 from cdc.topic_tail import begin_offsets, end_offsets
 
@@ -28,7 +29,7 @@ def read_arrivals(spark: SparkSession, kafka: Kafka, *, side: str, resource: str
     """Which sequences of ``resource`` arrived when: after ``since`` up to ``upto``, at ``at_us`` (µs since 1970)."""
     found = _span_of_log(kafka)
     if not found.partitions:
-        return spark.createDataFrame([], SCHEMA)
+        return literal(spark, [], SCHEMA)
     read = messages(spark, found, options=kafka_options(kafka)).where(F.col("key") == F.lit(resource).cast("binary"))
     next_one = F.get_json_object(F.col("value").cast("string"), "$.next_sequence").cast("bigint")
     entries = read.select(

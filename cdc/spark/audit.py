@@ -26,7 +26,7 @@ from cdc.spark.options import consumer_of, parsed, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import renames, under_leaders_names
 from cdc.spark.report import Audit, write
-from cdc.spark.session import session, set_for
+from cdc.spark.session import cut_short, session, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -47,9 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     profiles, consumer = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True)), consumer_of(options)
-    clear(options.report)
     spark = session()
     state = State.open(spark, options.state, identity(profiles, consumer)) if options.state else None
+    # Not before the state is ours: the report may be that of an audit which uses it.
+    clear(options.report)
 
     def audited() -> Audit:
         return audit_topics(spark, profiles, consumer, options.report, state)
@@ -60,9 +61,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"report: {(options.report / HTML).resolve()}")
         status = audit.exit_status
     else:
-        status = watched(
-            audited, interval=options.watch, listen=options.metrics, cancel=spark.sparkContext.cancelAllJobs
-        )
+        status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cut_short(spark))
     if state:
         state.close()
     spark.stop()
@@ -79,7 +78,7 @@ def audit_topics(
     """Judge both topics as they are now, on from ``state`` where there is one, and write the report to ``folder``."""
     # The follower's end first: all it has by then came from the leader's topic, so the end taken later covers it.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
-    ids = {name: id_ for side in spans for name, id_ in topic_ids(profiles[side].kafka, spans[side]).items()}
+    ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     before = state.held(ids) if state else None
     new = {side: each.after(before.offsets[side]) if before else each for side, each in spans.items()}
     set_for(spark, sum(each.size for each in new.values()) + (state.rows if state else 0))

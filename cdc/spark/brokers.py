@@ -45,9 +45,16 @@ class Span:
     def after(self, offsets: Mapping[Partition, int]) -> "Span":
         """What is left of it when each partition is read from its offset in ``offsets`` on.
 
-        Raises UserError where a partition ends before that.
+        Raises UserError where a partition ends before that, or begins after it. With a ``limit`` it may begin a little
+        after it, where the ends of Kafka transactions are; the limit itself shows whether records are gone.
         """
-        for place, (_, end) in self.partitions.items():
+        for place, (start, end) in self.partitions.items():
+            if self.limit is None and start > offsets.get(place, start):
+                raise UserError(
+                    f"the topic begins at offset {start}, the state was kept at {offsets[place]}",
+                    where=f"partition {partition_name(place)}",
+                    hint="records expired before an audit saw them; copy the leader anew, with topics kept for ever",
+                )
             if offsets.get(place, 0) > end:
                 raise UserError(
                     f"the topic ends at offset {end}, the state was kept at {offsets[place]}",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.literal import literal
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 
@@ -30,9 +31,8 @@ def without_cascades(
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:
         return held
-    spark = held.sparkSession
-    until = [(*name, sequence) for name, sequence in leader.unchecked.items()]
-    unchecked = spark.createDataFrame(until, "database STRING, table STRING, until BIGINT")
+    until = [{"database": name[0], "table": name[1], "until": at} for name, at in leader.unchecked.items()]
+    unchecked = literal(held.sparkSession, until, "database STRING, table STRING, until BIGINT")
     applied = transactions.where("kind = 'applied'").select("transaction", "since")
     rows = held.where(_UNCHECKED).select("sequence", "transaction", "database", "table").join(applied, "transaction")
     rows = rows.join(F.broadcast(unchecked), ["database", "table"], "left")

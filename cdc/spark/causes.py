@@ -14,11 +14,13 @@ has overwritten since is not why a row drifted. A keyless row is known by its co
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.spark.definitions import Unmatched
+from cdc.spark.literal import literal
 from cdc.uri import Uri
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
@@ -33,6 +35,8 @@ _STATEMENTS = (
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
+# What the leader did to the row after the conflict, the consumer had to bring.
+_BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,
         (s.side = 'follower' AND kind != 'missing' AND follower_last.sequence > s.sequence)
@@ -91,7 +95,7 @@ def _cause() -> str:
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
             WHEN follower_marked.kind = 'foreign' AND {_LAST_ON_FOLLOWER} THEN {_foreign()}
-            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_LAST_ON_FOLLOWER} THEN {removed}
+            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_BY_CONFLICT} THEN {removed}
             WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {unfound}
             WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
@@ -115,13 +119,15 @@ def with_causes(drifted: DataFrame, statements: Sequence[Unmatched], tables: Col
 
 
 def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Collection[tuple[str, str]]) -> DataFrame:
-    found: dict[tuple[str, str], list[tuple[str, int, bool, str, str]]] = {}
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for each in statements:
         for action, database, table in _touched(each, tables):
             alters = action in ("AlterTable", "CreateIndex", "DropIndex")
-            line = (each.side, each.sequence, alters, _cause_of(each, action), each.evidence)
+            line = {"side": each.side, "sequence": each.sequence, "alters": alters}
+            line |= {"cause": _cause_of(each, action), "evidence": each.evidence}
             found.setdefault((database, table), []).append(line)
-    return spark.createDataFrame([(*name, lines) for name, lines in found.items()], _STATEMENTS)
+    rows = [{"database": name[0], "table": name[1], "statements": lines} for name, lines in found.items()]
+    return literal(spark, rows, _STATEMENTS)
 
 
 def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:

@@ -5,13 +5,14 @@ follower its whole transactions.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
+from cdc.spark.brokers import Span
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.topic_tail import Partition, partition_name
@@ -51,7 +52,8 @@ class Covered:
     """What an audit covered that the state does not hold yet.
 
     ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
-    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit.
+    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit, up to the ends
+    of ``spans``.
     ``discontinued``: the folds have before images that did not continue their row.
     """
 
@@ -61,6 +63,7 @@ class Covered:
     transactions: DataFrame
     records: DataFrame
     discontinued: bool = False
+    spans: Mapping[str, Span] = field(default_factory=dict)
 
 
 def can_be_resumed(
@@ -98,12 +101,21 @@ def needed_later(covered: Covered) -> DataFrame:
 
 
 def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
-    """Where each partition's first record that is not covered can be: after the last one that is."""
+    """Where each partition's first record that is not covered is or, where all that was read is covered, will be."""
     found = {side: {partition_name(place): at for place, at in held.offsets[side].items()} if held else {}
              for side in SIDES}  # fmt: skip
-    rows = upto(covered.records, "sequence", covered.ends).groupBy("side", "partition").agg(F.max("offset").alias("at"))
-    for row in rows.collect():
-        found[row["side"]][row["partition"]] = row["at"] + 1
+    for side, span in covered.spans.items():
+        if span.limit is None:
+            found[side] |= {partition_name(place): end for place, (_, end) in span.partitions.items()}
+    ends = F.when(F.col("side") == LEADER, covered.ends[LEADER]).otherwise(covered.ends[FOLLOWER])
+    new = F.min(F.when(F.col("sequence") > ends, F.col("offset"))).alias("new")
+    for row in covered.records.groupBy("side", "partition").agg(new, F.max("offset").alias("last")).collect():
+        side, name = row["side"], row["partition"]
+        if row["new"] is not None:
+            found[side][name] = row["new"]
+        elif side not in covered.spans or covered.spans[side].limit is not None:
+            # Beyond the limit there may be records that were not read.
+            found[side][name] = row["last"] + 1
     return found
 
 

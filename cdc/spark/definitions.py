@@ -6,17 +6,21 @@ sequence names it on both sides; any other is the follower's own. Where the list
 nobody behind the producer reads SQL: that is **schema drift**. So a CREATE that a DROP undid is none, but an ALTER that
 another one undid is, until the table is made anew.
 
-A statement that an operator skipped and then ran by hand, on the same objects, counts as run.
+A statement that an operator skipped and then ran by hand, in the same words on the same objects, counts as run.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 from cdc.excerpt import excerpt
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_uuid
+from cdc.renames import Renames
 from cdc.spark.lifelines import Act
+from cdc.spark.same_words import same_words
+from cdc.sql_tokens import tokens
 from cdc.uri import Uri
 
 __all__ = ["Definitions", "SchemaDrift", "Unmatched", "definitions", "renamed_statement"]
@@ -25,6 +29,7 @@ _LISTED = 3  # statements in one object's evidence
 _ACTS_ON_LEADER = ("Trigger", "Event")  # the consumer does not create them
 _NEVER = ("never named",)
 _BEFORE = ("from before the topic",)
+_NO_RENAMES = Renames({})
 
 Id = int | str
 Key = tuple[str, str, str | None]
@@ -114,18 +119,21 @@ def definitions(
     resource: str,
     settled: Mapping[int, str],
     rows: Collection[object],
+    renames: Renames = _NO_RENAMES,
 ) -> Definitions:
     """Compare what both sides' statements left.
 
     ``leader`` are the statements of the leader ``resource`` up to where the follower is; ``settled`` says which of them
     the follower did without, and how its ledger calls that; ``rows`` the (database, table) that rows were logged for.
+    Objects are under the leader's names, the follower's texts under those that ``renames`` gives its databases.
     """
     skipped = {sequence for sequence, state in settled.items() if state == "skipped"}
     for_them = (act for act in leader if act.sequence not in settled or act.sequence in skipped)
     ours = _statements(act for act in for_them if not act.action.endswith(_ACTS_ON_LEADER))
     theirs = _statements(follower)
     numbers = {sequence: _number(acts, resource) for sequence, acts in theirs.items()}
-    _stand_in(numbers, theirs, {sequence: ours[sequence] for sequence in sorted(skipped) if sequence in ours})
+    left_out = {sequence: ours[sequence] for sequence in sorted(skipped) if sequence in ours}
+    _stand_in(numbers, theirs, left_out, renames)
     ran = set(numbers.values())
     unmatched = [
         _unmatched("leader", sequence, acts, skipped=sequence in skipped)
@@ -169,12 +177,16 @@ def _number(acts: Sequence[Act], resource: str) -> Id:
 
 
 def _stand_in(
-    numbers: dict[int, Id], theirs: Mapping[int, tuple[Act, ...]], skipped: Mapping[int, tuple[Act, ...]]
+    numbers: dict[int, Id],
+    theirs: Mapping[int, tuple[Act, ...]],
+    skipped: Mapping[int, tuple[Act, ...]],
+    renames: Renames,
 ) -> None:
-    """Give a follower's own statement the number of a skipped one that does the same to the same objects."""
+    """Give a follower's own statement the number of a skipped one that says the same of the same objects."""
     for number, acts in skipped.items():
         for sequence, own in theirs.items():
-            if isinstance(numbers[sequence], str) and _paths(own) == _paths(acts):
+            alike = isinstance(numbers[sequence], str) and _paths(own) == _paths(acts)
+            if alike and same_words(acts[0], own[0], renames):
                 numbers[sequence] = number
                 break
 
@@ -201,8 +213,13 @@ def _differ(
     if ours == _NEVER and theirs is None:
         # IF EXISTS is logged for what is not there, too: then it dropped nothing.
         drops = [each for each in unmatched if each.side == "follower" and _touches(each, key)]
-        return key[1:] in rows or not all("EXISTS" in each.acts[0].text.upper() for each in drops)
+        return key[1:] in rows or not all(_if_exists(each.acts[0].text) for each in drops)
     return ours != theirs
+
+
+def _if_exists(drop: str) -> bool:
+    words = [token.word() for token in islice(tokens(drop, ansi_quotes=False), 4)]
+    return words[:1] + words[2:] == ["DROP", "IF", "EXISTS"]
 
 
 def _drift(key: Key, unmatched: Sequence[Unmatched]) -> SchemaDrift:

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cdc.filters import CHECKPOINT_DATABASE
+from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
 from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.spark.definitions import renamed_statement
 from cdc.spark.integrity import Integrity
-from cdc.spark.lifelines import Act, named
-from cdc.spark.scope import Scope
+from cdc.spark.lifelines import Act
+from cdc.spark.scope import ON_LEADER, Scope
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.watermark import Watermark
+from cdc.uri import Uri
 
 __all__ = ["doubts"]
 
 _LISTED = 10
-_OF_TABLES = ("CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable")
 
 
 def doubts(
@@ -29,14 +29,16 @@ def doubts(
     renames: Renames,
     acts: Mapping[str, Sequence[Act]],
     lost: tuple[int, int] | None,
+    limits: Mapping[str, int | None],
 ) -> list[str]:
     """The reasons, none when the audit can judge. ``profiles``, ``contents`` and ``acts`` are per side.
 
-    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``.
+    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``;
+    ``limits`` the sequences before which all records were to be read, where that is known (``brokers.Span``).
     """
     found = [*_breaks(profiles, sound)]
     for side, profile in profiles.items():
-        found += _contents(profile, contents.get(side))
+        found += _contents(profile, contents.get(side), limits[side])
     found += _capture(profiles[FOLLOWER], contents.get(LEADER), acts.get(LEADER, ()), scope, renames)
     if not any(found):
         found += _watermark(profiles, contents.get(LEADER), mark)
@@ -56,7 +58,7 @@ def _breaks(profiles: Mapping[str, Profile], sound: Integrity) -> Iterator[str]:
         )
 
 
-def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
+def _contents(profile: Profile, contents: Contents | None, limit: int | None) -> Iterator[str]:
     if contents is None:
         return
     topic = profile.kafka.topic
@@ -65,6 +67,8 @@ def _contents(profile: Profile, contents: Contents | None) -> Iterator[str]:
         yield f"topic {topic} holds records of {', '.join(others)}, the profile is of {profile.mysql_resource_name}"
     if contents.first:
         yield f"topic {topic} begins at sequence {contents.first}: retention cut what came before; set retention.ms=-1"
+    if limit is not None and contents.end + 1 < limit:
+        yield f"topic {topic} ends at sequence {contents.end}, its commit log at {limit - 1}: retention cut the rest"
 
 
 def _capture(
@@ -72,16 +76,31 @@ def _capture(
 ) -> Iterator[str]:
     if not follower.filters.wants_database(CHECKPOINT_DATABASE):
         yield f"the follower profile's filters leave out database {CHECKPOINT_DATABASE}, where the checkpoint is"
-    tables = leader.tables if leader else frozenset()
-    shaped = named(act for act in acts if act.action in _OF_TABLES and scope.wants(act))
-    names = sorted({name for name in tables if scope.wants_table(*name)} | shaped)
-    left_out = [
+    filters, tables = follower.filters, leader.tables if leader else frozenset()
+    left_out = {
         f"{database}.{table}"
-        for database, table in names
-        if not follower.filters.wants_table(renames.new(database), table)
-    ]
+        for database, table in tables
+        if scope.wants_table(database, table) and not filters.wants_table(renames.new(database), table)
+    }
+    for act in acts:
+        if scope.wants(act) and not act.action.endswith(ON_LEADER):
+            left_out |= _left_out(act, filters, renames)
     if left_out:
-        yield f"the follower profile's filters leave out what the leader topic has: {', '.join(left_out[:_LISTED])}"
+        names = ", ".join(sorted(left_out)[:_LISTED])
+        yield f"the follower profile's filters leave out what the leader topic has: {names}"
+
+
+def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
+    """What a statement names and the follower's capture does not let in."""
+    found = set()
+    for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
+        database = renames.new(uri.database)
+        if uri.table is None or not goes_by_name(act.action):
+            if not filters.wants_database(database):
+                found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
+        elif not filters.wants_table(database, uri.table):
+            found.add(f"{uri.database}.{uri.table}")
+    return found
 
 
 def _log(topic: str, mark: Watermark, lost: tuple[int, int] | None) -> Iterator[str]:

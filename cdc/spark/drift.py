@@ -2,7 +2,7 @@
 
 Keyed rows: missing (the leader alone has it), extra (the follower alone), different (both, with other values). A
 column that one image lacks counts as NULL there. A row that neither has drifted too when one side deleted it and the
-other never did: it was there before the topic began, so the topic does not show it, yet one side still has it.
+other never touched it: it was there before the topic began, so the topic does not show it, yet one side still has it.
 
 Keyless rows are a multiset: equal images are counted, and a difference in count is so many rows missing or extra.
 
@@ -32,6 +32,7 @@ _KIND = """
         WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
         WHEN keyed AND follower_last IS NULL AND leader_marked.kind = 'conflict'
             AND leader_marked.sequence = leader_last.sequence THEN NULL
+        WHEN keyed AND leader_last IS NOT NULL AND follower_last IS NOT NULL THEN NULL
         WHEN leader_net > follower_net THEN 'missing'
         WHEN leader_net < follower_net THEN 'extra'
     END
@@ -124,8 +125,10 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
     joined = joined.withColumn("columns", F.expr(_DIFFERING))
     for side in _SIDES:
         content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
-        present = f"IF(keyed, {side}_image IS NOT NULL, {side}_net != 0)"
-        joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({present}, {content}, 0L)"))
+        # A keyed row's net is off by one where a change of it was not logged; its image tells what is there.
+        rows = f"IF(keyed, IF({side}_image IS NOT NULL, 1L, 0L), {side}_net)"
+        joined = joined.withColumn(f"{side}_rows", F.expr(rows))
+        joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({side}_rows != 0, {content}, 0L)"))
     told = F.expr("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
     return joined.withColumns({name: F.when(told, F.col(name)) for name in ("identity", *_heavy())})
 
@@ -145,8 +148,7 @@ def tables(comparison: DataFrame) -> list[Table]:
     """A line for each table seen on either side, by name."""
     drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
     lines = comparison.groupBy("database", "table").agg(
-        F.sum("leader_net").alias("leader_rows"),
-        F.sum("follower_net").alias("follower_rows"),
+        *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in _SIDES),
         *(total.alias(kind) for kind, total in drifted.items()),
         *(F.lower(F.hex(F.bit_xor(f"{side}_hash"))).alias(f"{side}_checksum") for side in _SIDES),
     )

@@ -21,7 +21,6 @@ between the same rows, so that the same histories give the same folds; a stateme
 Rows logged for a table that was dropped, emptied or renamed since are dropped, or moved, by its lifelines.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -30,6 +29,7 @@ from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import END, Segment
+from cdc.spark.literal import literal
 from cdc.spark.marks import marked
 
 __all__ = ["IDENTITY", "carried", "changes", "fold", "segments", "with_era_told_from_the_end"]
@@ -47,8 +47,7 @@ _BROKE = """
 _PLACE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_PLACE}>"
 _SEGMENTS = """
-    ARRAY<STRUCT<database: STRING, table: STRING, first: BIGINT, end: BIGINT, era: INT,
-        owner: STRUCT<database: STRING, table: STRING>>>
+    database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>
 """
 
 
@@ -57,10 +56,8 @@ def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
     owners = [
         None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lives
     ]
-    text = json.dumps([asdict(each) | {"owner": owner} for each, owner in zip(lives, owners, strict=True)])
-    # As JSON they need no Python on the executors, which would take a second to start there.
-    rows = F.from_json(F.lit(text), _SEGMENTS, {"mode": "FAILFAST"})
-    return spark.range(1).select(F.explode(rows).alias("row")).select("row.*")
+    rows = [asdict(each) | {"owner": owner} for each, owner in zip(lives, owners, strict=True)]
+    return literal(spark, rows, _SEGMENTS)
 
 
 def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:

@@ -64,45 +64,70 @@ def judge(
 ) -> Audit:
     """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
 
-    The follower's are under the leader's names. ``arrivals`` says when they were in Kafka (module arrivals).
-    ``consumer`` is the consumer's profile, whose filters count. The records are those that ``before`` does not cover;
-    where it judged, ``keep`` gets what they add.
+    The follower's are under the leader's names; ``arrivals`` says when they were in Kafka. Filters of the profile
+    ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what they add.
     """
     seen, scope = _seen(records, profiles, before), Scope(consumer.filters if consumer else None)
     mark, acts = watermark(seen.transactions), statements(seen.told)
     audit = _of_streams(seen, profiles, spans, mark, acts, scope, renames(profiles, consumer), before)
     if audit.reasons or mark.sequence is None:
         return audit
-    resource = profiles[LEADER].mysql_resource_name
-    whole = seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
-    ends = {LEADER: mark.sequence, FOLLOWER: whole}
+    ends = {LEADER: mark.sequence, FOLLOWER: _last_whole(seen, mark)}
     acts = {side: _upto(acts.get(side, []), ends[side], scope) for side in ends}
-    settled = statements_settled(seen.told, resource) if seen.contents[FOLLOWER].noted else {}
+    settled = statements_settled(seen.told, audit.leader.resource) if seen.contents[FOLLOWER].noted else {}
     if unclear := list(scope.contradictions(acts[LEADER], settled)):
         return replace(audit, reasons=unclear)
-    # Most audits have none of them, and then nothing needs to be joined.
-    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
-    known = marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
+    known = _known(seen, mark, settled, resource=audit.leader.resource)
     names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
     lives = {side: _lives(spark, names[side], acts[side], before.next[side] if before else 0) for side in ends}
     folds = {side: _folded(seen, side, ends[side], lives[side], known[side], before) for side in ends}
     if keep:
         folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
+    audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
+    audit = _compared(audit, seen, names, acts, folds, settled, scope, renames(profiles, consumer), folder)
+    if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
+        keep(_covered(seen, ends, folds, lives, spans, discontinued=any(audit.discontinuities.values())))
+    return audit
+
+
+def _compared(
+    audit: Audit,
+    seen: _Seen,
+    names: Mapping[str, frozenset[tuple[str, str]]],
+    acts: Mapping[str, list[Act]],
+    folds: Mapping[str, DataFrame],
+    settled: Mapping[int, str],
+    scope: Scope,
+    renames: Renames,
+    folder: Path,
+) -> Audit:
+    """``audit`` with what the folds and the statements of both sides have to say of each other."""
     comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
     rows = names[LEADER] | names[FOLLOWER]
-    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows)
-    lags = lag(seen.transactions, arrivals, upto=mark.sequence)
-    audit = replace(audit, sequence=mark.sequence, tables=tables(comparison), lag=lags)
+    resource = audit.leader.resource
+    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows, renames=renames)
+    audit = replace(audit, tables=tables(comparison))
     audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
-    if silent := scope.silent([each.name for each in audit.tables if each.missing and each.name not in named_there]):
+    if silent := scope.silent(
+        [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
+    ):
         return replace(audit, reasons=[silent])
     audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
-    audit = replace(audit, discontinued=placed(seen.told, audit.discontinued))
-    if keep and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
-        eras = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
-        keep(Covered(ends, seen.contents, eras, seen.new, records, discontinued=any(audit.discontinuities.values())))
-    return audit
+    return replace(audit, discontinued=placed(seen.told, audit.discontinued))
+
+
+def _covered(
+    seen: _Seen,
+    ends: Mapping[str, int],
+    folds: Mapping[str, DataFrame],
+    lives: Mapping[str, DataFrame],
+    spans: Mapping[str, Span],
+    *,
+    discontinued: bool,
+) -> Covered:
+    kept = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
+    return Covered(ends, seen.contents, kept, seen.new, seen.records, discontinued=discontinued, spans=spans)
 
 
 def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
@@ -136,7 +161,10 @@ def _of_streams(
         earlier=before.transactions if before else None,
     )
     lost = None if mark.begins is None else hole(seen.transactions, begins=mark.begins)
-    reasons = doubts(profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost)
+    limits = {side: span.limit for side, span in spans.items()}
+    reasons = doubts(
+        profiles, seen.contents, mark, sound, scope=scope, renames=renames, acts=acts, lost=lost, limits=limits
+    )
     return Audit(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], spans[LEADER], seen.contents.get(LEADER)),
@@ -148,6 +176,18 @@ def _of_streams(
         skipped=skipped(seen.told, resource=resources[LEADER], limit=_LISTED),
         breaks=sound.examples,
     )
+
+
+def _last_whole(seen: _Seen, mark: Watermark) -> int:
+    return seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
+
+
+def _known(
+    seen: _Seen, mark: Watermark, settled: Mapping[int, str], *, resource: str
+) -> Mapping[str, DataFrame | None]:
+    # Most audits have none of them, and then nothing needs to be joined.
+    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    return marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
 
 
 def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:

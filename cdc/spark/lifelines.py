@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 
 from cdc.uri import Uri
 
-__all__ = ["END", "Act", "Segment", "lifelines", "named"]
+__all__ = ["END", "TEXT", "Act", "Segment", "lifelines", "named"]
 
 Name = tuple[str, str]
 END = 1 << 62
+TEXT = 10_000  # characters that are kept of a statement
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Act:
     """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs.
 
-    What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and beginning.
+    What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and its first
+    TEXT characters.
     """
 
     sequence: int

@@ -8,7 +8,9 @@ A **mark** of a change is the last thing that the fold keeps of such changes to 
     skipped    on the leader: an operator let the follower do without the record (a row of ``cdc.ledger``)
 
 Its fields are the change's own place (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
-1970), the ``kind``, ``at``, the follower's sequence at which it came to be known, and ``note``, the consumer's words.
+1970), the ``kind``, ``at`` and ``note``, the consumer's words. ``at`` is a sequence: on the leader the follower's at
+which the mark came to be known, on the follower that of the leader's record in conflict, or where a foreign transaction
+ends.
 """
 
 from collections.abc import Mapping
@@ -46,9 +48,10 @@ def marks(
         notes = notes.toDF("sequence", "at", "kind", "note")
         found[LEADER] = notes.groupBy("sequence").agg(F.max(F.struct("at", "kind", "note")).alias("known"))
         # Of several in one transaction, one that removed other rows.
-        chief = F.max(F.struct(F.col("removed") != "", "at", F.expr(_REASON).alias("note"))).alias("of")
-        last = conflicts.groupBy("transaction").agg(chief)
-        theirs.append(last.select("transaction", F.struct("of.at", F.lit("conflict").alias("kind"), "of.note")))
+        chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
+        last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
+        known = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")
+        theirs.append(last.select("transaction", known))
     if foreign:
         write = F.struct(
             F.col("final").alias("at"), F.lit("foreign").alias("kind"), F.lit(None).cast("string").alias("note")

@@ -22,9 +22,7 @@ def under_leaders_names(records: DataFrame, renames: Renames) -> DataFrame:
     """``records`` as ``topics.parse`` gives them; those of the leader are as they were."""
     if not renames:
         return records
-    names = {new: old for old, new in renames.databases.items()}
-    # A database that the follower has under a name that the leader's has no more there is none of the leader's.
-    names |= {old: f"{old} of the follower" for old in renames.databases if old not in names}
+    names = renames.leaders
     theirs = F.col("side") == FOLLOWER
     paths = {_path(there): _path(here) for there, here in names.items()}
 

@@ -8,9 +8,9 @@ from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
 from cdc.spark.lifelines import Act
 from cdc.uri import Uri
 
-__all__ = ["Scope"]
+__all__ = ["ON_LEADER", "Scope"]
 
-_ON_LEADER = ("Trigger", "Event")  # the consumer leaves them out whatever its filters are
+ON_LEADER = ("Trigger", "Event")  # the consumer leaves them out whatever its filters are
 _LISTED = 10
 _HINT = "name the profile of cdc-consumer with --consumer"
 
@@ -39,7 +39,7 @@ class Scope:
         left_out = [
             act
             for act in sorted(leader)
-            if settled.get(act.sequence) == "not applied" and not act.action.endswith(_ON_LEADER)
+            if settled.get(act.sequence) == "not applied" and not act.action.endswith(ON_LEADER)
         ]
         if self.filters is None and left_out:
             act = left_out[0]

@@ -4,7 +4,7 @@ from pyspark.sql import SparkSession
 
 from cdc.spark.options import SMALL
 
-__all__ = ["session", "set_for"]
+__all__ = ["cut_short", "session", "set_for"]
 
 _RECORDS_A_TASK = 50_000
 
@@ -22,3 +22,13 @@ def set_for(spark: SparkSession, size: int) -> None:
     """Set Spark for ``size`` records and rows: what serves large audits costs small ones seconds, and vice versa."""
     spark.conf.set("spark.sql.shuffle.partitions", str(1 + size // _RECORDS_A_TASK))
     spark.conf.set("spark.sql.adaptive.enabled", str(size > SMALL).lower())
+
+
+def cut_short(spark: SparkSession) -> None:
+    """Make the jobs fail that are under way. From then on Spark is not heard: it would only complain of its end."""
+    spark.sparkContext.setLogLevel("OFF")
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None  # it is there as long as the context
+    # Traces of what its threads can't do any more go past the log.
+    jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+    spark.sparkContext.cancelAllJobs()

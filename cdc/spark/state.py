@@ -6,7 +6,8 @@ What of the records covered (``cdc.spark.covered``) a later audit can still need
     1/transactions         the transactions (``cdc.spark.watermark``) that this generation covered first
     1/records              of its records statements, what the consumer noted in tables of its own, and those of which
                            the report tells where in Kafka they are
-    state.json             which generations count, what they are of, where to read on, and what the topics hold
+    state.json             which generations count and how large their files are, what they are of, where to read on,
+                           and what the topics hold
 
 A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
 old state or the new one. What no ``state.json`` names is removed by the next audit.
@@ -31,7 +32,7 @@ from cdc.spark.renamed import renames
 
 __all__ = ["State", "identity"]
 
-_FORMAT = 1  # of the folder; another one is refused
+_FORMAT = 2  # of the folder; another one is refused
 _POINTER, _LOCK = "state.json", "lock"
 _MOST_GENERATIONS = 16  # then their transactions and records are put together into one
 _START_OVER = "remove the folder to audit from the beginning, or name another"
@@ -71,17 +72,18 @@ class State:
         """Rows of both folds."""
         return int(self._pointer["rows"]) if self._pointer else 0
 
-    def held(self, topics: Mapping[str, str]) -> Held | None:
-        """What is held, None where nothing is. ``topics`` are the ids that Kafka gives the topics as they are now.
+    def held(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
+        """What is held, None where nothing is. ``topics`` are per side the ids that Kafka gives its topics now.
 
-        Raises UserError where one was made anew since.
+        Raises UserError where one was made anew since, or files of the state are not those that were kept.
         """
         if self._pointer is None:
             return None
-        for topic, number in self._pointer["topics"].items():
-            if topics.get(topic) != number:
-                raise UserError(f"topic {topic} was made anew since the state was kept", where=self._where(),
-                                hint=_START_OVER)  # fmt: skip
+        for side, ids in self._pointer["topics"].items():
+            for topic, number in ids.items():
+                if topics[side].get(topic) != number:
+                    raise UserError(f"topic {topic} of the {side} was made anew since the state was kept",
+                                    where=self._where(), hint=_START_OVER)  # fmt: skip
         generations = self._pointer["generations"]
         return Held(
             next=self._pointer["next"],
@@ -92,8 +94,10 @@ class State:
             records=self._frame("records", generations),
         )
 
-    def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, str]) -> None:
+    def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
         """Let the next audit go on from what this one ``covered`` beyond ``held``."""
+        # One that failed half-way left what would be in the way of this one.
+        self._remove_what_nothing_names()
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
         before: list[int] = self._pointer["generations"] if self._pointer else []
@@ -109,6 +113,8 @@ class State:
         frames.update(covered.folds)
         for name, frame in frames.items():
             frame.write.parquet(self._path(number, name).as_uri())
+        files = {str(earlier): self._pointer["files"][str(earlier)] for earlier in before} if self._pointer else {}
+        files[str(number)] = {name: _files(self._path(number, name)) for name in frames}
         self._point_to({
             **self._identity,
             "generations": [*before, number],
@@ -117,6 +123,7 @@ class State:
             "offsets": offsets_after(covered, held),
             "contents": contents_of(covered),
             "topics": topics,
+            "files": files,
             "rows": sum(fold.count() for fold in covered.folds.values()),
         })  # fmt: skip
         self._remove_what_nothing_names()
@@ -124,7 +131,14 @@ class State:
     def _frame(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None
         schema = StructType.fromJson(self._pointer["schemas"][name])
-        paths = [self._path(number, name).as_uri() for number in generations]
+        paths = []
+        for number in generations:
+            path = self._path(number, name)
+            # Of files that are gone Spark would say nothing, and read fewer rows.
+            if _files(path) != self._pointer["files"][str(number)][name]:
+                raise UserError("files of the state are gone, or not as they were kept", where=str(path),
+                                hint=_START_OVER)  # fmt: skip
+            paths.append(path.as_uri())
         return self._spark.read.schema(schema).parquet(*paths)
 
     def _path(self, generation: int, name: str) -> Path:
@@ -149,15 +163,17 @@ class State:
 
     def _point_to(self, pointer: dict[str, Any]) -> None:
         """The moment at which the new generation counts: all of it is on the disk, then its name is."""
-        for path in sorted((self._folder / str(pointer["generations"][-1])).rglob("*")):
+        generation = self._folder / str(pointer["generations"][-1])
+        for path in [generation, *sorted(generation.rglob("*"))]:
             _flush(path)
         _flush(self._folder)
         aside = self._folder / f"{_POINTER}.new"
         aside.write_text(json.dumps(pointer, indent=1, sort_keys=True) + "\n")
         _flush(aside)
         aside.replace(self._folder / _POINTER)
-        _flush(self._folder)
+        # What the folder names now counts, also where it can't be flushed.
         self._pointer = json.loads(json.dumps(pointer))
+        _flush(self._folder)
 
     def _remove_what_nothing_names(self) -> None:
         generations = self._pointer["generations"] if self._pointer else []
@@ -177,6 +193,12 @@ def _locked(folder: Path) -> IO[str]:
         lock.close()
         raise UserError("another audit uses the state", where=f"option --state {folder}") from None
     return lock
+
+
+def _files(frame: Path) -> list[int]:
+    """How many files the Parquet of a frame has, and their size in bytes."""
+    sizes = [path.stat().st_size for path in frame.glob("*.parquet")]
+    return [len(sizes), sum(sizes)]
 
 
 def _flush(path: Path) -> None:

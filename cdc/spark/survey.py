@@ -7,11 +7,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
-from cdc.spark.lifelines import Act
+from cdc.spark.lifelines import TEXT, Act
 
 __all__ = ["Contents", "joined", "offsets", "statements", "survey"]
-
-_TEXT = 500  # characters of a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ def statements(records: DataFrame) -> Mapping[str, list[Act]]:
             "sequence",
             F.posexplode("affects").alias("place", "affect"),
             *("transaction", "file", "position", "ts_us"),
-            F.substring("query", 1, _TEXT).alias("text"),
+            F.substring("query", 1, TEXT).alias("text"),
         )
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text")
     )

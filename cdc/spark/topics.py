@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.spark.brokers import Span
+from cdc.spark.literal import literal
 
 __all__ = ["FOLLOWER", "LEADER", "messages", "parse", "read", "within"]
 
@@ -86,7 +87,7 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
     """
     if not span.partitions:
-        return spark.createDataFrame([], "side STRING, partition STRING, offset BIGINT, value BINARY")
+        return literal(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
     place = F.concat_ws("/", "topic", "partition").alias("partition")
     return messages(spark, span, options=options).select(F.lit(side).alias("side"), place, "offset", "value")
 

@@ -17,6 +17,7 @@ from cdc.spark.report import Audit
 __all__ = ["Verdicts", "watch", "watched"]
 
 _LATE = 3  # intervals without an audit's end after which the watch is not well
+_CANCEL_SECONDS = 1.0  # from one cancelling of jobs to the next, until the audit that was under way has returned
 
 
 @dataclass(slots=True)
@@ -109,17 +110,25 @@ def watched(
     audit: Callable[[], Audit], *, interval: float, listen: tuple[str, int] | None, cancel: Callable[[], None]
 ) -> int:
     """``watch`` until SIGTERM or SIGINT, heard at ``listen``; ``cancel`` makes an ``audit`` fail that is under way."""
-    verdicts, stop = Verdicts(interval), stop_on_signals()
+    verdicts, stop, ended = Verdicts(interval), stop_on_signals(), threading.Event()
     endpoint = Endpoint.open(*listen, metrics=verdicts.metrics, checks=verdicts.checks) if listen else None
 
     def cancelled() -> None:
         stop.wait()
-        cancel()
+        # A job that begins after a cancel knows nothing of it.
+        while not ended.is_set():
+            cancel()
+            ended.wait(_CANCEL_SECONDS)
 
-    threading.Thread(target=cancelled, name="stop", daemon=True).start()
+    cancelling = threading.Thread(target=cancelled, name="stop", daemon=True)
+    cancelling.start()
     try:
         return watch(audit, verdicts, stop=stop)
     finally:
+        ended.set()
+        stop.set()
+        # What it cancels with must not go away under it.
+        cancelling.join()
         if endpoint is not None:
             endpoint.close()
 

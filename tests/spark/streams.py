@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
@@ -200,7 +200,7 @@ class GrowingTopic:
     def __init__(self, brokers: str, topic: str) -> None:
         admin = AdminClient({"bootstrap.servers": brokers})
         admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
-        self._topic, self._sent = topic, 0
+        self._admin, self._topic, self._sent = admin, topic, 0
         self._producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
         self._producer.init_transactions(30)
 
@@ -212,6 +212,11 @@ class GrowingTopic:
                 self._producer.produce(self._topic, message.encode())
                 self._sent += 1
             self._producer.commit_transaction(30)
+
+    def expire(self, before: int = OFFSET_END) -> None:
+        """Let the topic begin at an offset, as retention does; without one, at its end."""
+        place = TopicPartition(self._topic, 0, before)
+        self._admin.delete_records([place])[place].result(30)
 
 
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:

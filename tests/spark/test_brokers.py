@@ -4,7 +4,7 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.profile import Kafka
-from cdc.spark.brokers import kafka_options
+from cdc.spark.brokers import Span, kafka_options
 
 
 def options(**properties: object) -> dict[str, str]:
@@ -37,6 +37,18 @@ def test_sasl_and_tls() -> None:
 def test_security_that_has_no_counterpart_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="not supported by the audit"):
         options(**{name: "x"})
+
+
+def test_a_span_after_what_was_audited() -> None:
+    place = ("topic", 0)
+    assert Span({place: (3, 9)}).after({place: 5}) == Span({place: (5, 9)})
+    assert Span({place: (5, 9), ("new", 0): (2, 4)}).after({place: 5}) == Span({place: (5, 9), ("new", 0): (2, 4)})
+    with pytest.raises(UserError, match="the topic begins at offset 6, the state was kept at 5"):
+        Span({place: (6, 9)}).after({place: 5})
+    with pytest.raises(UserError, match="the topic ends at offset 9, the state was kept at 10"):
+        Span({place: (3, 9)}).after({place: 10})
+    # The ends of Kafka transactions may be what is gone; else the sequences before the limit are not all there.
+    assert Span({place: (6, 9)}, 70).after({place: 5}) == Span({place: (6, 9)}, 70)
 
 
 def test_unknown_mechanism_is_refused() -> None:

@@ -20,6 +20,7 @@ from tests.spark.streams import Stream, Table, publish, publish_per_table, tutor
 
 pytestmark = pytest.mark.spark
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for a JVM that ends before more would be of use
 PET = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
 
 

@@ -8,7 +8,7 @@ from cdc.filters import Filters
 from cdc.spark.page import page
 from cdc.spark.terminal import terminal
 from tests.spark.conftest import Judge
-from tests.spark.streams import Stream, Table, both, checkpoint, follower_stream, query, tutorial
+from tests.spark.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, tutorial
 
 pytestmark = pytest.mark.spark
 
@@ -24,6 +24,14 @@ def history() -> tuple[Stream, Stream]:
         [KEYLESS.add(("Jack", "Peter"), ("Jack", "Peter"), ("Spot", "Jane"))],
         [KEYED.update(((2, "bone"), (4, "bone")), ((1, "ball"), (1, "rope")))],
     )
+
+
+def conflict(sequence: int, removed: str) -> Part:
+    """The consumer's note of a conflict with the leader's record ``sequence``."""
+    texts = [{"String": "the row is not there"}, {"String": removed}]
+    image = [{"String": "mysql-srv1"}, {"SignedInteger": sequence}, *texts]
+    columns = ["resource", "sequence", "reason", "removed"]
+    return {"path": "cdc/conflicts", "columns": columns, "operation": {"Add": {"rows": [{"cols": image}]}}}
 
 
 def test_faithful_copy(judged: Judge) -> None:
@@ -146,11 +154,44 @@ def test_before_image_that_does_not_continue_its_row(judged: Judge) -> None:
 def test_a_row_that_came_unlogged_and_that_the_consumer_did_not_find(judged: Judge) -> None:
     leader, follower = history()
     leader.transaction(KEYED.delete((77, "put with the binlog off")))
-    columns = ["resource", "sequence", "reason", "removed"]
-    image = [{"String": "mysql-srv1"}, {"SignedInteger": 4}, {"String": "the row is not there"}, {"String": ""}]
-    note = {"path": "cdc/conflicts", "columns": columns, "operation": {"Add": {"rows": [{"cols": image}]}}}
-    follower.transaction(note, checkpoint(3, 4))
+    follower.transaction(conflict(4, ""), checkpoint(3, 4))
     assert judged(leader, follower).verdict == "no drift"
+
+
+def test_a_row_that_both_deleted_is_no_drift_whatever_came_unlogged(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.delete((77, "put with the binlog off")))
+    leader.transaction(KEYED.add((78, "ball")), KEYED.delete((78, "ball")))
+    follower.transaction(KEYED.add((77, "put by hand")))
+    follower.transaction(KEYED.delete((77, "put by hand")), checkpoint(3, 4))
+    follower.transaction(KEYED.add((78, "ball")), KEYED.delete((78, "ball")), checkpoint(4, 6))
+    follower.transaction(KEYED.delete((78, "put with the binlog off")))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.drifted) == ("no drift", [])
+    assert [(line.leader_rows, line.follower_rows) for line in audit.tables if line.table == "toy"] == [(3, 3)]
+
+
+def test_what_came_after_a_conflict_is_not_blamed_on_it(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(KEYED.delete((3, "mouse")))
+    leader.transaction(KEYED.add((3, "rat")))
+    leader.transaction(KEYED.add((6, "rope")))
+    follower.transaction(conflict(4, ""), KEYED.delete((3, "mouse")), checkpoint(3, 4))
+    follower.transaction(checkpoint(4, 5))
+    follower.transaction(
+        conflict(6, "flvDb.toy id 1"), KEYED.delete((1, "rope")), KEYED.add((6, "rope")), checkpoint(5, 6)
+    )
+    audit = judged(leader, follower)
+    causes = {json.loads(row.identity["id"])["SignedInteger"]: row.cause for row in audit.drifted}
+    assert causes == {3: "missing apply", 1: "conflict converged"}
+
+
+def test_rows_of_a_table_that_the_follower_does_not_know(judged: Judge) -> None:
+    leader, follower = history()
+    leader.transaction(Table("flvDb/old", ["id"], ["id"]).delete((1,)))
+    follower.transaction(checkpoint(3, 4))
+    audit = judged(leader, follower)
+    assert (audit.verdict, ["flvDb.old" in each for each in audit.reasons]) == ("could not judge", [True])
 
 
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:

@@ -15,7 +15,7 @@ from cdc.errors import UserError
 from cdc.profile import Kafka as KafkaProfile
 from cdc.profile import Profile
 from cdc.sandbox.kafka import Kafka
-from cdc.spark.audit import audit_topics
+from cdc.spark.audit import audit_topics, main
 from cdc.spark.covered import Covered
 from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
@@ -23,12 +23,14 @@ from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query
+from tests.spark.test_cdc_audit import profiles as options_of
 
 pytestmark = pytest.mark.spark
 
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
 CUTS = 4
+TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters
 TOY = Table("db/toy", ["id", "name"], ["id"])
 
 
@@ -103,27 +105,36 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair = Pair(spark, kafka, tmp_path, tmp_path.name)
     pair.grow(leader, follower)
     assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
+    # What the state covers may expire, the ends of Kafka transactions with it.
+    pair.topics[LEADER].expire(held[0])
+    pair.topics[FOLLOWER].expire()
     # The follower loses the table with the rows that the state holds; the leader has them yet.
     follower.transaction(query("DROP TABLE toy", "db", ("DropTable", "db/toy")))
     pair.grow(leader, follower)
     audit = pair.on_from(tmp_path / "state")
     assert (audit.sequence, audit.drifted_rows, {row.kind for row in audit.drifted}) == (1, 2, {"missing"})
     assert audit.leader.records == 3
+    # What nobody looked at may not, even where nothing follows that shows the gap.
+    follower.transaction(TOY.add((4, "ghost")))
+    pair.grow(leader, follower)
+    pair.topics[FOLLOWER].expire()
+    with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was kept at 10"):
+        pair.on_from(tmp_path / "state")
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     pair = Pair(spark, kafka, tmp_path, tmp_path.name)
-    state, _ = made(spark, tmp_path / "state", identity(pair.profiles, None))
+    state = made(spark, tmp_path / "state", identity(pair.profiles, None))
     state.close()
     state = State.open(spark, tmp_path / "state", identity(pair.profiles, None))
-    with pytest.raises(UserError, match="topic any was made anew"):
-        state.held({"any": "another id"})
+    with pytest.raises(UserError, match="topic any of the follower was made anew"):
+        state.held({LEADER: {"any": "one id"}, FOLLOWER: {"any": "another id"}})
     state.close()
 
 
 def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     ours = {"leader topic": "a", "format": 1}
-    state, _ = made(spark, tmp_path, ours)
+    state = made(spark, tmp_path, ours)
     with pytest.raises(UserError, match="another audit uses the state"):
         State.open(spark, tmp_path, ours)
     state.close()
@@ -135,6 +146,52 @@ def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSess
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match="cannot keep a state"):
         State.open(spark, tmp_path / "file", ours)
+
+
+def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    state = made(spark, tmp_path, {"format": 1})
+    lost = next((tmp_path / "1" / "leader").glob("*.parquet"))
+    kept = lost.read_bytes()
+    lost.write_bytes(kept[:-1])
+    with pytest.raises(UserError, match=r"files of the state are gone.*1/leader.*remove the folder"):
+        state.held(TOPICS)
+    lost.write_bytes(kept)
+    assert state.held(TOPICS) is not None
+    shutil.rmtree(tmp_path / "1" / "records")
+    with pytest.raises(UserError, match=r"files of the state are gone.*1/records"):
+        state.held(TOPICS)
+    state.close()
+
+
+def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, covered = made(spark, tmp_path, {"format": 1}), frames(spark, 5)
+
+    def fails(descriptor: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="no space"):
+        state.keep(state.held(TOPICS), covered, TOPICS)
+    monkeypatch.undo()
+    state.keep(state.held(TOPICS), covered, TOPICS)
+    state.close()
+    assert content(spark, tmp_path)[0] == {LEADER: 6, FOLLOWER: 6}
+
+
+def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_has_it(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {side: f"{tmp_path.name}-{side}" for side in (LEADER, FOLLOWER)}
+    options = options_of(tmp_path, kafka.bootstrap_servers, **names)
+    state = State.open(spark, tmp_path / "state", {"format": 1})
+    (tmp_path / "report").mkdir()
+    (tmp_path / "report/report.json").touch()
+    assert main([*options, "--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]) == 2
+    assert "another audit uses the state" in capsys.readouterr().err
+    assert (tmp_path / "report/report.json").exists()
+    state.close()
 
 
 def frames(spark: SparkSession, upto: int) -> Covered:
@@ -151,17 +208,16 @@ def frames(spark: SparkSession, upto: int) -> Covered:
     return Covered({LEADER: upto, FOLLOWER: upto}, sides, folds, transactions, records)
 
 
-def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> tuple[State, dict[str, str]]:
+def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> State:
     state = State.open(spark, folder, ours)
-    topics = {"any": "one id"}
-    state.keep(None, frames(spark, 3), topics)
-    return state, topics
+    state.keep(None, frames(spark, 3), TOPICS)
+    return state
 
 
 def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     """What a new process finds in the state."""
     state = State.open(spark, folder, {"format": 1})
-    held = state.held({"any": "one id"})
+    held = state.held(TOPICS)
     state.close()
     assert held is not None
     listed = [sorted(frame.collect()) for frame in (*held.folds.values(), held.transactions, held.records)]
@@ -175,7 +231,7 @@ class _Killed(BaseException):
 def test_a_crash_at_any_point_leaves_the_old_state_or_the_new_one(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made(spark, tmp_path / "old", {"format": 1})[0].close()
+    made(spark, tmp_path / "old", {"format": 1}).close()
     old = content(spark, tmp_path / "old")
     covered = frames(spark, 5)
     points: list[tuple[object, str]] = [
@@ -200,10 +256,10 @@ def test_a_crash_at_any_point_leaves_the_old_state_or_the_new_one(
                 return real(*arguments, **options)
 
             state = State.open(spark, folder, {"format": 1})
-            held = state.held({"any": "one id"})
+            held = state.held(TOPICS)
             monkeypatch.setattr(owner, name, dying)
             try:
-                state.keep(held, covered, {"any": "one id"})
+                state.keep(held, covered, TOPICS)
             except _Killed:
                 done = False
             else:

@@ -1,7 +1,10 @@
 """cdc-audit --watch: a line and metrics for each verdict, while the topics grow and something goes wrong in between."""
 
+import os
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +16,11 @@ from cdc.errors import UserError
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.ports import free_port
 from cdc.spark.report import Audit, Topic
-from cdc.spark.watch import Verdicts, watch
+from cdc.spark.watch import Verdicts, watch, watched
 from tests.outside import health, scrape
 from tests.programs import BIN, run
 from tests.spark.streams import GrowingTopic, Table, tutorial
-from tests.spark.test_cdc_audit import environment, profiles
+from tests.spark.test_cdc_audit import QUICK, environment, profiles
 from tests.wait import until
 
 pytestmark = pytest.mark.spark
@@ -41,10 +44,14 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         topic.grow(stream.messages, len(stream.messages))
     names = {side: f"{tmp_path.name}-{side}" for side in ("leader", "follower")}
     port, options = free_port(), profiles(tmp_path, kafka.bootstrap_servers, **names)
-    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state"), "--watch", "0.5"]
+    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state"), "--watch", "5"]
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.driver.defaultJavaOptions {QUICK}\nspark.sql.codegen.wholeStage false\n"
+    )
     process = subprocess.Popen(
         [BIN / "cdc-audit", *options, "--metrics", str(port)],
-        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment(SPARK_CONF_DIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        process_group=0,
     )  # fmt: skip
     assert process.stdout is not None
     try:
@@ -59,12 +66,38 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         found = scrape(port)
         assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
         assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
+        # A signal in the midst of a round, which is then cancelled.
+        until((tmp_path / "report/next").exists, what="another round")
         begun = time.monotonic()
     finally:
-        process.send_signal(signal.SIGTERM)
+        # As a terminal does on Ctrl-C: all of the group hear it.
+        os.killpg(process.pid, signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (1, "")
     assert time.monotonic() - begun < 30
+
+
+LISTENING = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+print(os.getpgrp(), flush=True)
+print(signal.sigwait([signal.SIGINT]).name)
+"""
+PARENT = (
+    "import os, sys; from cdc.spark.__main__ import _status; _status([sys.executable, '-c', sys.argv[1]], os.environ)"
+)
+
+
+def test_ctrl_c_reaches_the_program_below_once() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", PARENT, LISTENING], stdout=subprocess.PIPE, text=True, process_group=0
+    )
+    assert process.stdout is not None
+    # The terminal signals one group. Were the child of it, it would hear twice: from there, and from its parent.
+    group = int(process.stdout.readline())
+    os.killpg(process.pid, signal.SIGINT)
+    told, _ = process.communicate(timeout=60)
+    assert (group != process.pid, told) == (True, "SIGINT\n")
 
 
 @pytest.mark.parametrize(
@@ -126,3 +159,27 @@ def test_the_first_failure_is_the_users_to_mend() -> None:
 
     with pytest.raises(UserError, match="no such topic"):
         watch(audit, Verdicts(1.0), stop=Stopping(3))  # type: ignore[arg-type]
+
+
+def test_each_job_of_a_round_is_cancelled_after_a_signal() -> None:
+    jobs = [threading.Event() for _ in range(3)]
+    running: list[threading.Event] = []
+
+    def audit() -> Audit:
+        signal.raise_signal(signal.SIGTERM)
+        for job in jobs:
+            running.append(job)
+            assert job.wait(30), "nobody cancelled the job"
+        raise UserError("cancelled")
+
+    def cancel() -> None:
+        if running:
+            running[-1].set()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        assert watched(audit, interval=1.0, listen=None, cancel=cancel) == 2
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert all(job.is_set() for job in jobs)

@@ -3,8 +3,9 @@
 import pytest
 
 from cdc.position import ddl_gtid
+from cdc.renames import Renames
 from cdc.spark.definitions import definitions, renamed_statement
-from cdc.spark.lifelines import Act
+from cdc.spark.lifelines import TEXT, Act
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
 
@@ -83,6 +84,11 @@ T, U = {"Table db.t": "schema drift"}, {"Table db.u": "schema drift"}
         ((CREATE,), (0, act("CreateTable", "db/t", text="CREATE TABLE IF NOT EXISTS t (i INT)")), {}),
         ((), (act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"),), {}),
         ((), (act("DropTable", "db/x", text="DROP TABLE x"),), {"Table db.x": "schema drift"}),
+        (
+            (),
+            (act("DropTable", "db/exists_log", text="DROP TABLE exists_log"),),
+            {"Table db.exists_log": "schema drift"},
+        ),
         ((CREATE,), (0, act("CreateIndex", "db/t")), T),
         ((CREATE, act("DropDatabase", "db")), (0,), T | {"Database db.None": "schema drift"}),
         ((CREATE, act("DropDatabase", "db")), (0, 1), {}),
@@ -109,6 +115,52 @@ def test_what_the_ledger_says() -> None:
     # What was skipped and done by hand is done; what comes on top is not.
     assert drift(leader, followers(0, ALTER, of=leader), _1="skipped") == {}
     assert drift(leader, followers(0, ALTER, ALTER, of=leader), _1="skipped") == T
+
+
+ADD = "ALTER TABLE t ADD y INT DEFAULT 7"
+
+
+@pytest.mark.parametrize(
+    ("skipped", "by_hand", "same"),
+    [
+        (ADD, ADD, True),
+        (ADD, "alter  table `t`\nadd Y int default 7 -- by hand", True),
+        (ADD, "ALTER TABLE t DROP COLUMN precious", False),
+        (ADD, "ALTER TABLE t ADD y INT DEFAULT 8", False),
+        (ADD, "ALTER TABLE other.t ADD y INT DEFAULT 7", False),
+        ("ALTER TABLE t ADD CHECK (a = 'X')", "ALTER TABLE t ADD CHECK (a = 'x')", False),
+        (ADD, "ALTER TABLE t ADD y INT DEFAULT '7'", False),
+        # Of long ones the end is not known.
+        (ADD + " " * TEXT, ADD + " " * TEXT, False),
+    ],
+)  # fmt: skip
+def test_what_was_run_by_hand_must_be_what_was_skipped(skipped: str, by_hand: str, *, same: bool) -> None:
+    leader = leaders(CREATE, act("AlterTable", "db/t", text=skipped))
+    follower = followers(0, act("AlterTable", "db/t", text=by_hand), of=leader)
+    found = definitions(leader, follower, resource="srv", settled={1: "skipped"}, rows=())
+    sides = [] if same else ["leader", "follower"]
+    assert ([each.cause for each in found.drift], [each.side for each in found.unmatched]) == (
+        ["schema drift"] * (not same), sides
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("action", "skipped", "by_hand", "same"),
+    [
+        ("CreateTable", "CREATE TABLE db.n LIKE db.m", "CREATE TABLE copy.n LIKE copy.m", True),
+        ("CreateTable", "CREATE TABLE db.n LIKE db.m", "CREATE TABLE copy.n LIKE db.m", False),
+        ("CreateTable", "CREATE TABLE n (copy INT)", "CREATE TABLE n (db INT)", False),
+        ("CreateDatabase", "CREATE DATABASE db", "CREATE DATABASE `copy`", True),
+        ("CreateDatabase", "CREATE DATABASE db", "CREATE DATABASE db", False),
+    ],
+)
+def test_what_was_run_by_hand_under_other_names(action: str, skipped: str, by_hand: str, *, same: bool) -> None:
+    path = "db/n" if action.endswith("Table") else "db"
+    leader, follower = leaders(act(action, path, text=skipped)), followers(act(action, path, text=by_hand))
+    found = definitions(
+        leader, follower, resource="srv", settled={0: "skipped"}, rows=(), renames=Renames({"db": "copy"})
+    )
+    assert (found.drift == []) is same
 
 
 def test_evidence_names_statement_place_and_time() -> None:

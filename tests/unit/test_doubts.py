@@ -1,0 +1,71 @@
+"""Why an audit can't judge, as far as that can be told without records."""
+
+import pytest
+
+from cdc.filters import Filters
+from cdc.profile import Profile
+from cdc.renames import Renames
+from cdc.spark.doubts import doubts
+from cdc.spark.integrity import Integrity
+from cdc.spark.lifelines import Act
+from cdc.spark.scope import Scope
+from cdc.spark.survey import Contents
+from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.watermark import Watermark
+
+MARK = Watermark(-1, -1, -1, None, 0)
+
+
+def left_out(
+    capture: Filters, *acts: tuple[str, str], consumer: Filters | None = None, renames: Renames | None = None
+) -> str:
+    """What of the leader's statements (action, path) the follower's capture leaves out, in the audit's words."""
+    profiles = {LEADER: Profile(), FOLLOWER: Profile(filters=capture)}
+    statements = [Act(at, 0, action, f"flv://mysql-srv1/{path}") for at, (action, path) in enumerate(acts)]
+    reasons = doubts(
+        profiles, {}, MARK, Integrity({}, []), scope=Scope(consumer), renames=renames or Renames({}),
+        acts={LEADER: statements}, lost=None, limits={LEADER: None, FOLLOWER: None},
+    )  # fmt: skip
+    return "".join(reasons).rpartition("leave out what the leader topic has: ")[2]
+
+
+@pytest.mark.parametrize(("limit", "cut"), [(None, False), (4, False), (5, True)])
+def test_a_topic_that_ends_before_its_commit_log_does(limit: int | None, *, cut: bool) -> None:
+    contents = Contents(4, 0, 0, 3, 1, 2, frozenset({"mysql-srv1"}), frozenset())
+    profiles = {LEADER: Profile(), FOLLOWER: Profile()}
+    reasons = doubts(
+        profiles, {LEADER: contents}, MARK, Integrity({}, []), scope=Scope(), renames=Renames({}), acts={}, lost=None,
+        limits={LEADER: limit, FOLLOWER: None},
+    )  # fmt: skip
+    assert ["ends at sequence 3, its commit log at 4: retention cut the rest" in each for each in reasons] == (
+        [True] * cut
+    )
+
+
+ONE = Filters(include_dbs=("db", "cdc"))
+NO_VIEW = Filters(exclude_tables=("db.v", "db.p"))
+
+
+@pytest.mark.parametrize(
+    ("capture", "act", "expected"),
+    [
+        (ONE, ("CreateTable", "db/t"), ""),
+        (ONE, ("CreateTable", "y/t"), "y.t"),
+        (ONE, ("CreateDatabase", "y"), "y"),
+        (ONE, ("CreateProcedure", "y/p"), "y.p"),
+        (ONE, ("CreateTrigger", "y/g"), ""),
+        (NO_VIEW, ("CreateView", "db/v"), "db.v"),
+        (NO_VIEW, ("CreateIndex", "db/v"), "db.v"),
+        (NO_VIEW, ("CreateProcedure", "db/p"), ""),
+        (NO_VIEW, ("CreateView", "db/w"), ""),
+    ],
+)
+def test_a_capture_that_leaves_out_what_statements_made(capture: Filters, act: tuple[str, str], expected: str) -> None:
+    assert left_out(capture, act) == expected
+
+
+def test_what_is_none_of_the_followers_or_has_another_name_there() -> None:
+    assert left_out(ONE, ("CreateDatabase", "y"), consumer=Filters(include_dbs=("db",))) == ""
+    copy = Filters(include_dbs=("copy", "cdc"))
+    assert left_out(copy, ("CreateDatabase", "db"), renames=Renames({"db": "copy"})) == ""
+    assert left_out(copy, ("CreateDatabase", "db")) == "db"
