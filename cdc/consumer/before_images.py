@@ -23,7 +23,7 @@ from cdc.consumer.literals import identifier, literal
 from cdc.record import Record
 from cdc.values import NULL, Value
 
-__all__ = ["UNLIKE", "Comparison", "compared", "comparison"]
+__all__ = ["UNLIKE", "Comparison", "as_before", "compared", "comparison"]
 
 Image = Sequence[Value]
 UNLIKE = (ValueError, KeyError, TypeError, AttributeError)
@@ -56,7 +56,20 @@ def comparison(names: tuple[str, ...], places: Sequence[int], samples: Sequence[
     return _made(names, tuple(places), tuple(tags))
 
 
-# As in ``row_text`` a function is made for the table, for the same reason; to make it takes as long as to use it often.
+def as_before(record: Record, places: Sequence[int], image: Image) -> str:
+    """The condition that a row is as in ``image`` at these places.
+
+    Raises ValueError for what is not a value of a record.
+    """
+    how = comparison(record.columns, places, [image])
+    try:
+        return f"{how.expression}={how.value(image)}"
+    except UNLIKE as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from None
+
+
+# As in ``row_text`` a function is made for the table, for the same reason. Kept, because compiling one costs a hundred
+# uses of it.
 @lru_cache(maxsize=1000)
 def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
     floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]

@@ -2,12 +2,12 @@
 
 import logging
 
-from cdc.consumer.before_images import UNLIKE, compared, comparison
+from cdc.consumer.before_images import as_before, compared
 from cdc.consumer.literals import equal, exact, identifier, table_name
 from cdc.consumer.planner import Change
 from cdc.consumer.session import Session
 from cdc.consumer.tables import Tables
-from cdc.record import Record, Uri
+from cdc.record import Uri
 from cdc.service import event
 from cdc.values import Value
 
@@ -43,7 +43,7 @@ class Differences:
             return ""
         places = compared(record, self._tables.shape(record.uri).columns)
         names = [record.columns[place] for place in places]
-        alike = [_alike(record, place, before) for place in places]
+        alike = [f"COALESCE({as_before(record, [place], before)},0)" for place in places]
         values = [_value(name, before[place]) for name, place in zip(names, places, strict=True)]
         where = " AND ".join([equal(column, before[record.columns.index(column)]) for column in record.key])
         select = f"SELECT {','.join([*alike, *values])} FROM {table_name(record.uri)} WHERE {where}"
@@ -60,14 +60,6 @@ class Differences:
         if new := [name for name in unlike if name not in known]:
             self._unlike[table] = known.union(new)
             event(_LOG, "columns of another type than the leader's", uri=table, columns=", ".join(new))
-
-
-def _alike(record: Record, place: int, before: list[Value]) -> str:
-    how = comparison(record.columns, [place], [before])
-    try:
-        return f"COALESCE({how.expression}={how.value(before)},0)"
-    except UNLIKE as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
 def _value(column: str, value: Value) -> str:

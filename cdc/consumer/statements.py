@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cdc.consumer.before_images import UNLIKE, compared, comparison
+from cdc.consumer.before_images import UNLIKE, as_before, compared, comparison
 from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
@@ -173,11 +173,7 @@ def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> 
         values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
         condition = where(before)
         if places:
-            how = comparison(record.columns, places, [before])
-            try:
-                condition += f" AND {how.expression}={how.value(before)}"
-            except UNLIKE as error:
-                raise ValueError(f"{type(error).__name__}: {error}") from None
+            condition += f" AND {as_before(record, places, before)}"
         yield Statement(f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change])
 
 
