@@ -41,6 +41,7 @@ class TailedTopics:
         self._most_bytes = most_bytes
         self._paused: set[Partition] = set()
         self._read: set[Partition] = set()
+        self._next: dict[Partition, int] = {}
         self._known: set[Partition] = set()
         self._behind: dict[Partition, int] = {}
         self._merge: Merge[Partition, tuple[bytes, str]] = Merge(0)
@@ -91,11 +92,14 @@ class TailedTopics:
             self._resume(self._paused - self._merge.lanes())
 
     def _pause(self, partitions: set[Partition]) -> None:
-        self._consumer.pause([TopicPartition(*place) for place in partitions])
+        # As the consumer does it (kafka_reader): what librdkafka pauses and resumes may lose messages.
+        if partitions:
+            self._consumer.incremental_unassign([TopicPartition(*place) for place in partitions])
         self._paused = self._paused | partitions
 
     def _resume(self, partitions: set[Partition]) -> None:
-        self._consumer.resume([TopicPartition(*place) for place in partitions])
+        if partitions:
+            self._consumer.incremental_assign([TopicPartition(*place, self._next[place]) for place in partitions])
         self._paused = self._paused - partitions
 
     def _take(self, message: Message) -> None:
@@ -103,6 +107,7 @@ class TailedTopics:
         error, value = message.error(), message.value() or b""
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
+        self._next[place] = offset + (error is None)
         if error is None:
             self._read.discard(place)
         else:
@@ -112,7 +117,7 @@ class TailedTopics:
         elif error is None and not is_event(value):
             record = Record.parse(value, where=_where(place, offset))
             self._merge.add(place, record.sequence, (value, _where(place, offset)), size=len(value))
-        if offset + (error is None) >= self._behind.get(place, 0):
+        if self._next[place] >= self._behind.get(place, 0):
             self._behind.pop(place, None)
 
     def _assign(self, partitions: Collection[Partition], *, last: int | None) -> None:

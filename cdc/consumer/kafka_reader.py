@@ -154,13 +154,13 @@ class KafkaReader:
             [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(places.items())]
         )
 
-    def pause(self, partitions: Collection[Partition]) -> None:
-        """Take nothing more from these partitions for now."""
-        self._consumer.pause([TopicPartition(place.topic, place.number) for place in partitions])
+    def leave(self, partitions: Collection[Partition]) -> None:
+        """Read these partitions no more, until they are assigned again.
 
-    def resume(self, partitions: Collection[Partition]) -> None:
-        """Take from these partitions again."""
-        self._consumer.resume([TopicPartition(place.topic, place.number) for place in partitions])
+        Not pause and resume: where one soon follows the other, librdkafka passes over what it had already fetched
+        (librdkafka #5591 tells how such an operation is dropped).
+        """
+        self._consumer.incremental_unassign([TopicPartition(place.topic, place.number) for place in partitions])
 
     def messages(self, wait: float) -> list[Message]:
         """What is here now, after ``wait`` seconds for the first. To wait for a full list would cost latency."""

@@ -54,9 +54,6 @@ class MergedSource:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
         self._here.clear()
-        # librdkafka would keep them paused, whatever is assigned.
-        if self._paused:
-            self._reader.resume(self._paused)
         self._read, self._paused, self._missing, self._waits_for = {}, set(), None, None
         self._partitions = {(place.topic, place.number): place for place in offsets}
         # From its end on: what it says up to here is asked for now, after that end was taken.
@@ -200,9 +197,9 @@ class MergedSource:
         # Where nothing waits any more, the record that is waited for may be: such a partition must not stay paused.
         due = self._paused if self._merge.bytes < _MOST_BYTES // 2 else self._paused - self._merge.lanes()
         if due:
-            self._reader.resume(due)
+            self._reader.assign({place: self._read[place] for place in due})
             self._paused = self._paused - due
         if self._merge.bytes > _MOST_BYTES:
             ahead = self._merge.lanes() - self._paused
-            self._reader.pause(ahead)
+            self._reader.leave(ahead)
             self._paused |= ahead
