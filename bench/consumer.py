@@ -11,6 +11,7 @@ commit time that the leader logged to the moment at which a session that asks th
 
 import argparse
 import json
+import os
 import random
 import sys
 import tempfile
@@ -126,9 +127,11 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     execute(leader, shape.work(count, random.Random(1)))
     run_program("cdc-producer", source)
     replica.receive()
+    os.sync()  # what was written until now is to be paid for by neither side
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
+    os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()
     replica.apply()
     wall = time.monotonic() - begun
