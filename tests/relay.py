@@ -4,6 +4,7 @@ import select
 import socket
 import struct
 import threading
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,7 @@ class Relay:
     """``with Relay(port) as relay``: what connects to ``relay.port`` talks to the local server at ``port``.
 
     The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
-    next one at ``cuts[1]``, and so on.
+    next one at ``cuts[1]``, and so on. While ``slowly`` is set, a connection takes one kilobyte every 20 ms from it.
     """
 
     def __init__(self, port: int) -> None:
@@ -24,6 +25,7 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         self.cuts: list[int] = []
         self.reset = False
+        self.slowly = False
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -51,7 +53,9 @@ class Relay:
             while True:
                 ready, _, _ = select.select([client, server], [], [])
                 for source in ready:
-                    data = source.recv(1 << 16)
+                    slowly = self.slowly and source is server
+                    data = source.recv(1 << 10 if slowly else 1 << 16)
+                    time.sleep(0.02 * slowly)
                     if not data:
                         return
                     if source is client:

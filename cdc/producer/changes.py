@@ -121,7 +121,9 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The leader has nothing more to send right now."""
+    """Nothing more is here right now; ``inside`` a transaction the leader is about to send the rest of it."""
+
+    inside: bool
 
 
 Change = Begin | Rows | Whole | Statement | Commit | Prepared | Moved | Idle

@@ -69,7 +69,8 @@ class Decoder:
         begun: Sequence[RawEvent | Single] = ()
         for arrived in chunks:
             if not arrived:
-                yield Idle()
+                # A GTID event comes before all others of a transaction.
+                yield Idle(inside=bool(begun) or self._in_transaction or self._named is not None)
                 continue
             events, begun = [*begun, *arrived], ()
             kinds, at = bytes([event[0] for event in events]), 0

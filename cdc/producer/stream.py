@@ -52,7 +52,7 @@ class Stream:
                         stop.wait(pace.rest(records))
                 if isinstance(change, Idle):
                     self._sink.check()
-                    if self._progress.between_transactions:
+                    if not change.inside:
                         self._activity.drained()
                 if target is not None and self._progress.has_reached(target):
                     return

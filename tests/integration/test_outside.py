@@ -17,6 +17,7 @@ from cdc.sandbox.ports import free_port
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.outside import get, health, on_terminal, scrape
 from tests.programs import BIN, refused, run_well, running, write_profile
+from tests.relay import Relay
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
@@ -74,6 +75,20 @@ def test_the_producers_figures(tmp_path: Path, leader: MySql, kafka: Kafka, port
     assert found["cdc_producer_reconnects_total"] == found["cdc_producer_waiting"] == 0
     assert found["process_resident_memory_bytes"] > 1e6
     assert found["cdc_build_info"] == 1
+
+
+def test_an_event_that_is_long_on_its_way_is_waiting(tmp_path: Path, leader: MySql, kafka: Kafka, port: int) -> None:
+    with Relay(leader.port) as relay:
+        slow = {"database": {"port": relay.port}}
+        path = producer_profile(tmp_path, leader, kafka, "slowly", port, **slow)
+        with running("cdc-producer", path):
+            until(lambda: scrape(port).get("cdc_producer_behind_seconds") == 0, what="the leader's end")
+            relay.slowly = True
+            values = ", ".join(f"({number}, REPEAT('x', 60000))" for number in range(10))
+            execute(leader, f"INSERT INTO slowly.a VALUES {values}")
+            until(lambda: scrape(port)["cdc_producer_behind_seconds"] > 0, what="seconds behind")
+            relay.slowly = False
+            until(lambda: scrape(port)["cdc_producer_behind_seconds"] == 0, what="the leader's end again")
 
 
 def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, port: int) -> None:
