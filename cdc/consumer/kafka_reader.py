@@ -25,8 +25,9 @@ _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 _COMMIT_SECONDS = 1.0
 # Fetched ahead: librdkafka's own 64 MB would be more than all the rest takes, and the second that it rests when so much
-# is there would keep the follower waiting.
-_FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10}
+# is there would keep the follower waiting. A partition's end is told when a broker has found nothing more for so long:
+# its own 500 ms are half of what a short --until-current takes.
+_FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
 _NO_TOPIC = frozenset({
     KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
