@@ -7,6 +7,7 @@ settings (every commit flushed, binlog on). What is there before the work is bro
 the work waits whole, in the topic and in the relay log, and each side applies it in turn: cdc-consumer from process
 start to end, the replica with 4 workers from START REPLICA SQL_THREAD until its last transaction. The lag is from the
 commit time that the leader logged to the moment at which a session that asks the follower without pause sees the row.
+Below each line of cdc-consumer: what the stages that are its own take, each measured alone over the same topic.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from confluent_kafka import Consumer, TopicPartition
 from load import WARM_UP_SECONDS, percentiles, steady_load
 from measure import Used, profile, run_program, running, server_cpu_seconds, used
 from replica import NativeReplica
+from stages import end_of_topic, measure_stages
 
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
@@ -125,12 +127,14 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     replica.receive()
     replica.apply()
     execute(leader, shape.work(count, random.Random(1)))
+    since = end_of_topic(target)
     run_program("cdc-producer", source)
     replica.receive()
     os.sync()  # what was written until now is to be paid for by neither side
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
+    measure_stages(target, since=since, count=count)
     os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()
     replica.apply()

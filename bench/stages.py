@@ -1,0 +1,88 @@
+"""Where cdc-consumer's CPU time goes: its own stages one after the other over a topic that is held in memory."""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+
+from cdc.consumer.assembler import Batch, Located, assemble, batches
+from cdc.consumer.checkpoint import Partition
+from cdc.consumer.differences import Differences
+from cdc.consumer.packets import packets
+from cdc.consumer.planner import plan
+from cdc.consumer.session import Session
+from cdc.consumer.statements import statements
+from cdc.consumer.tables import Tables
+from cdc.profile import Profile, load
+from cdc.record import Record
+
+__all__ = ["end_of_topic", "measure_stages"]
+
+
+def measure_stages(target: Path, *, since: int, count: int) -> None:
+    """Print the microseconds for each of ``count`` units of work, which are in the topic from offset ``since`` on.
+
+    ``target`` is the consumer's profile; its follower is asked for its tables and not changed.
+    """
+    profile, spent = load(target), dict[str, float]()
+    values = list(_values(profile, since))
+    gc.set_threshold(1_000_000, 50, 1000)  # as cdc-consumer has it
+    with Session(profile.database) as session:
+        session.connect()
+        tables = Tables(session)
+        differences = Differences(session, tables)
+        made = _batches(profile, values)
+        while True:
+            with _timed(spent, "parse and join"):
+                batch = next(made, None)
+            if batch is None:
+                break
+            shapes = {uri: tables.shape(uri) for uri in {record.uri for record in batch.records}}
+            with _timed(spent, "plan"):
+                steps = plan(batch.records, shape=shapes.__getitem__)
+            with _timed(spent, "SQL text"):
+                sql = statements(steps, generated=tables.generated, comparable=differences.comparable)
+                for _ in packets(sql, limit=session.max_packet):
+                    pass
+    shown = ", ".join(f"{stage} {seconds / count * 1e6:.1f}" for stage, seconds in spent.items())
+    print(f"{'':26}of its CPU, µs each: {shown}", flush=True)
+
+
+def end_of_topic(target: Path) -> int:
+    """The offset after the newest record of the only partition."""
+    consumer = _consumer(load(target))
+    _, end = consumer.get_watermark_offsets(TopicPartition("bench", 0))
+    consumer.close()
+    return int(end)
+
+
+def _values(profile: Profile, since: int) -> Iterator[bytes]:
+    consumer = _consumer(profile)
+    consumer.assign([TopicPartition("bench", 0, since)])
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        yield message.value() or b""
+    consumer.close()
+
+
+def _consumer(profile: Profile) -> Consumer:
+    return Consumer(
+        {"bootstrap.servers": profile.kafka.bootstrap_servers, "group.id": "bench", "enable.partition.eof": True,
+         "isolation.level": "read_committed"}
+    )  # fmt: skip
+
+
+def _batches(profile: Profile, values: list[bytes]) -> Iterator[Batch | None]:
+    place, first = Partition("bench", 0, ""), Record.parse(values[0], where="").sequence
+    located = (Located(place, at, Record.parse(value, where=""), len(value)) for at, value in enumerate(values))
+    whole = assemble(located, resource=profile.mysql_resource_name, next_sequence=first)
+    return batches(whole, rows=profile.consumer.batch_rows)
+
+
+@contextmanager
+def _timed(spent: dict[str, float], stage: str) -> Iterator[None]:
+    begun = time.process_time()
+    yield
+    spent[stage] = spent.get(stage, 0.0) + time.process_time() - begun
