@@ -48,6 +48,14 @@ class Filters:
                     where="profile key filters",
                     hint="keep one of the two",
                 )
+        for key in ("include_tables", "exclude_tables"):
+            for glob in getattr(self, key):
+                if "." not in glob:
+                    raise UserError(
+                        f"{glob!r} names no table",
+                        where=f"profile key filters.{key}",
+                        hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
+                    )
         for key in ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables"):
             self._compiled[key] = _pattern(getattr(self, key))
         self._compiled["their_dbs"] = _pattern(glob.partition(".")[0] for glob in self.include_tables)

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 from cdc.errors import Disconnected
 from cdc.service import LIBRDKAFKA
 
-__all__ = ["Partition", "backwards", "begin_offsets", "end_offsets", "newest", "partition_name"]
+__all__ = ["Partition", "backwards", "begin_offsets", "end_offsets", "newest", "oldest", "partition_name"]
 
 Partition = tuple[str, int]
 """A topic and the number of one of its partitions."""
@@ -60,6 +60,21 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     finally:
         consumer.close()
     return found
+
+
+def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | None:
+    """The oldest committed message of the partition; None where it has none.
+
+    Raises Disconnected or KafkaException where the brokers do not answer.
+    """
+    begins, ends = begin_offsets(properties, [partition]), end_offsets(properties, [partition])
+    if begins == ends:
+        return None
+    consumer = _consumer(properties, committed=True)
+    try:
+        return next(_between(consumer, begins, ends), None)
+    finally:
+        consumer.close()
 
 
 def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]:

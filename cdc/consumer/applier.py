@@ -25,6 +25,14 @@ from cdc.retry import Retry
 __all__ = ["Applied", "Applier", "Reread"]
 
 
+_AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
+_LOCKED = (
+    "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
+    "show which); end it and start again, or raise consumer.retry_seconds"
+)
+_LOCKS = frozenset({1205, 1213, 3572})
+
+
 class Reread(Exception):
     """The follower has rolled back parts of a large transaction, which are not in memory any more."""
 
@@ -121,6 +129,8 @@ class Applier:
                 # A new connection has no half transaction and no session variable of the old one.
                 self._session.close()
                 self._tables.forget()
+                if self._stop.is_set():
+                    return False
                 self._retry.wait(_lost(error, after=self.checkpoint.sequence))
                 if self._stop.is_set():
                     return False
@@ -161,11 +171,13 @@ class Applier:
             self._take()
         work = self._work(batch, records, begun=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
+        # Asked for now: where statements are made, the answer to the packet before them may be due.
+        comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         limit = self._session.max_packet - FRONT_BYTES
         rows = statements(
             plan(records, shape=shapes.__getitem__),
             generated=lambda uri: shapes[uri].generated,
-            comparable=self._differences.comparable if self._differences else None,
+            comparable=comparable.__getitem__ if comparable is not None else None,
             size=min(limit, PACKET_BYTES),
         )
         self._execution.put(work, packets(chain(rows, work.tail), limit=limit))
@@ -176,6 +188,8 @@ class Applier:
         if batch.statement is not None:
             self._settled = [self._ledger.settle(batch.statement)]
             self._tables.forget()
+            if self._differences:
+                self._differences.forget()
         before, tail = self._reached, []
         if batch.ends:
             self._reached = before.advanced(last=batch.last, offsets=batch.offsets)
@@ -211,5 +225,5 @@ def _lost(error: Interrupted, *, after: int) -> Disconnected:
     return Disconnected(
         f"the follower does not take the changes: {error}",
         where=f"the batch after sequence {after}",
-        hint="start again when the server is up; consumer.retry_seconds says how long to wait for it",
+        hint=_LOCKED if error.code in _LOCKS else _AWAY,
     )

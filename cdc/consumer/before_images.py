@@ -28,6 +28,7 @@ __all__ = ["UNLIKE", "Comparison", "as_before", "compared", "comparison"]
 Image = Sequence[Value]
 UNLIKE = (ValueError, KeyError, TypeError, AttributeError)
 _FLOATS = frozenset({"Float", "Double"})
+_MOST_COMPILED = 30  # columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def comparison(names: tuple[str, ...], places: Sequence[int], samples: Sequence[
     Raises ValueError for what is not a value of a record.
     """
     tags = (_tag(next((image[place] for image in samples if image[place] != NULL), NULL)) for place in places)
-    return _made(names, tuple(places), tuple(tags))
+    return (_made if len(places) <= _MOST_COMPILED else _joined)(names, tuple(places), tuple(tags))
 
 
 def as_before(record: Record, places: Sequence[int], image: Image) -> str:
@@ -68,23 +69,43 @@ def as_before(record: Record, places: Sequence[int], image: Image) -> str:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
+def _joined(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
+    """As ``_made``, without a function for the table: of many columns each pattern of NULLs would need another one."""
+    texts = [(place, _FIELDS[_THERE if tag in _FLOATS else tag]) for place, tag in zip(places, tags, strict=True)]
+    floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
+
+    def value(image: Image) -> str:
+        text = ",".join(["NULL" if image[place] == NULL else field(image[place]) for place, field in texts])
+        numbers = "".join([f",{_number(image[place])}" for place in floats])
+        return f"('{text}'{numbers})" if numbers else f"'{text}'"
+
+    return Comparison(_expression(names, places, tags), value)
+
+
 # As in ``row_text`` a function is made for the table, for the same reason. Kept, because compiling one costs a hundred
 # uses of it.
 @lru_cache(maxsize=1000)
 def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
     floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
-    expressions, fields = [], []
+    fields = []
     for place, tag in zip(places, tags, strict=True):
-        expression, text = _TEXTS[_THERE if tag in _FLOATS else tag]
-        expressions.append(expression.replace("?", identifier(names[place])))
+        _, text = _TEXTS[_THERE if tag in _FLOATS else tag]
         fields.append(f"{{null if v[{place}]==Null else {text.replace('?', f'v[{place}]')}}}")
-    expression = f"CAST(CONCAT_WS(',',{','.join(expressions)}) AS BINARY)"
     value = "{quote}" + ",".join(fields) + "{quote}"
     if floats:
-        numbers = [f"IFNULL({identifier(names[place])}+0e0,0e0)" for place in floats]
-        expression = f"({','.join([expression, *numbers])})"
         value = f"({','.join([value, *(f'{{number(v[{place}])}}' for place in floats)])})"
-    return Comparison(expression, eval(f"lambda v: f{value!r}", dict(_NAMES)))
+    return Comparison(_expression(names, places, tags), eval(f"lambda v: f{value!r}", dict(_NAMES)))
+
+
+def _expression(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> str:
+    expressions, numbers = [], []
+    for place, tag in zip(places, tags, strict=True):
+        expression, _ = _TEXTS[_THERE if tag in _FLOATS else tag]
+        expressions.append(expression.replace("?", identifier(names[place])))
+        if tag in _FLOATS:
+            numbers.append(f"IFNULL({identifier(names[place])}+0e0,0e0)")
+    text = f"CAST(CONCAT_WS(',',{','.join(expressions)}) AS BINARY)"
+    return f"({','.join([text, *numbers])})" if numbers else text
 
 
 def _tag(value: Value) -> str:
@@ -163,3 +184,6 @@ _NAMES: dict[str, Any] = {
     "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "never": _never,
     **{tag: tag for tag in _TEXTS},
 }  # fmt: skip
+_FIELDS: dict[str, Callable[[Value], str]] = {
+    tag: eval(f"lambda v: f{'{' + text.replace('?', 'v') + '}'!r}", dict(_NAMES)) for tag, (_, text) in _TEXTS.items()
+}

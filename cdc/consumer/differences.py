@@ -14,6 +14,7 @@ from cdc.values import Value
 __all__ = ["Differences"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_SHORT = 100  # characters
 _DOCUMENTS = frozenset({"Json", "JsonTyped"})
 
 
@@ -28,6 +29,10 @@ class Differences:
         self._session = session
         self._tables = tables
         self._unlike: dict[Uri, frozenset[str]] = {}
+
+    def forget(self) -> None:
+        """Tables may have changed: learn anew."""
+        self._unlike.clear()
 
     def comparable(self, table: Uri) -> frozenset[str]:
         """The columns that are to be compared by their texts. Raises as ``Tables.shape``."""
@@ -44,7 +49,10 @@ class Differences:
         places = compared(record, self._tables.shape(record.uri).columns)
         names = [record.columns[place] for place in places]
         alike = [f"COALESCE({as_before(record, [place], before)},0)" for place in places]
-        values = [_value(name, before[place]) for name, place in zip(names, places, strict=True)]
+        values = [
+            _value(name, before[place]) if _is_short(before[place]) else digest
+            for name, place, digest in zip(names, places, alike, strict=True)
+        ]
         where = " AND ".join([equal(column, before[record.columns.index(column)]) for column in record.key])
         select = f"SELECT {','.join([*alike, *values])} FROM {table_name(record.uri)} WHERE {where}"
         rows = self._session.rows(select) if places else []
@@ -60,6 +68,11 @@ class Differences:
         if new := [name for name in unlike if name not in known]:
             self._unlike[table] = known.union(new)
             event(_LOG, "columns of another type than the leader's", uri=table, columns=", ".join(new))
+
+
+def _is_short(value: Value) -> bool:
+    """Whether the value itself may stand in a statement, which a large one would make larger than the server takes."""
+    return not isinstance(value, dict) or all(len(str(content)) <= _SHORT for content in value.values())
 
 
 def _value(column: str, value: Value) -> str:

@@ -76,7 +76,10 @@ class KafkaSource:
     ) -> dict[Partition, int]:
         """Read each partition from its offset on, or from its beginning, in order."""
         self._partitions = {number: Partition(topic.name, number, topic.id) for number in topic.ranges}
-        begins = {place: topic.ranges[place.number][0] for place in self._partitions.values()} | dict(offsets)
+        # What retention has cut was applied (preflight), but for the end of a Kafka transaction behind it.
+        begins = {
+            place: max(topic.ranges[place.number][0], offsets.get(place, 0)) for place in self._partitions.values()
+        }
         self._raw.clear()
         self._ahead.clear()
         self._ahead_bytes = 0

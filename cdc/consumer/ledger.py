@@ -27,7 +27,6 @@ from cdc.errors import UserError
 from cdc.excerpt import excerpt
 from cdc.filters import goes_by_name
 from cdc.position import ddl_gtid
-from cdc.profile import Database
 from cdc.record import Record, Uri
 from cdc.service import event
 
@@ -42,7 +41,7 @@ _SHOWN = 100_000  # characters of a skipped statement: it may be one that is too
 class Ledger:
     """Executes Query records of the leader ``resource``; the caller commits what ``settle`` and ``skip`` return.
 
-    ``session`` is the one that applies rows; statements run on connections of their own to ``database``, so that no
+    ``session`` is the one that applies rows; statements run on connections of their own, so that no
     variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated, by the leader's
     names; ``renaming`` gives statements the follower's. ``skips`` says which records the follower may do without.
     ``applied`` counts the statements that were executed, ``left_out`` those that are not for this follower.
@@ -51,7 +50,6 @@ class Ledger:
     def __init__(
         self,
         session: Session,
-        database: Database,
         *,
         resource: str,
         passes: Callable[[Uri], bool],
@@ -59,7 +57,6 @@ class Ledger:
         skips: Skips,
     ) -> None:
         self._session = session
-        self._database = database
         self._resource = resource
         self._passes = passes
         self._renaming = renaming
@@ -146,7 +143,7 @@ class Ledger:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
     def _execute(self, record: Record, gtid: str) -> None:
-        session = Session(self._database)
+        session = self._session.another()
         session.connect()
         try:
             context = dict(record.context or {})

@@ -5,6 +5,7 @@ knows which partitions there are and up to which sequence everything is out.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 
@@ -22,7 +23,10 @@ from cdc.topics import Topics
 
 __all__ = ["MergedSource"]
 
-_MOST_BYTES = 64_000_000  # of records that wait for one from another partition
+_MOST_BYTES = 8_000_000  # of JSON that waits for a record from another partition; parsed it takes ten times as much
+
+
+_HEARD_SECONDS = 10.0
 
 
 class MergedSource:
@@ -40,6 +44,7 @@ class MergedSource:
         self._out = 0
         self._until: int | None = None
         self._waits_for: int | None = None
+        self._unheard_since: float | None = None
         self._missing: tuple[int, Mapping[Partition, int]] | None = None
         self.topics = reader.topics
         self.commit = reader.commit
@@ -58,13 +63,20 @@ class MergedSource:
         self._partitions = {(place.topic, place.number): place for place in offsets}
         # From its end on: what it says up to here is asked for now, after that end was taken.
         end = {Partition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
-        self._reader.begin({**offsets, **end})
+        begins = self._not_before(self._reader.topics({place.topic for place in offsets}), offsets)
+        self._reader.begin({**begins, **end})
         newest = self._reader.commits(topic.name)
         if newest is not None:
             self._discover(newest, self._reader.topics(self._new(newest)))
         if until_current:
             self._until = newest.next_sequence if newest else 0
-        return dict(offsets)
+        return begins
+
+    def _not_before(self, topics: Mapping[str, Topic], offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+        """``offsets``, but where retention has cut more the beginning: if a record that is needed is gone, that shows
+        as a gap."""
+        lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
+        return {place: max(offset, lows.get((place.topic, place.number), 0)) for place, offset in offsets.items()}
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""
@@ -146,8 +158,9 @@ class MergedSource:
         """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""
         if self._entry:
             newest = Commits.parse(self._entry, where=f"topic {self._names.commits}")
-            topics = self._reader.topics_now(self._new(newest))
-            if topics is None:
+            new = self._new(newest)
+            topics = self._reader.topics_now(new)
+            if topics is None or not self._settled(new <= topics.keys()):
                 return
             self._entry = b""
             self._discover(newest, topics)
@@ -163,6 +176,14 @@ class MergedSource:
                 where=f"the topics that {self._names.commits} names",
                 hint="something has deleted records from them; a new topic and a fresh copy mend it",
             )
+
+    def _settled(self, all_there: bool) -> bool:
+        """Whether the brokers can be believed: one of them may not have heard yet of a topic that was just made."""
+        if all_there:
+            self._unheard_since = None
+            return True
+        self._unheard_since = self._unheard_since or time.monotonic()
+        return time.monotonic() - self._unheard_since > _HEARD_SECONDS
 
     def _all_read(self, ends: Mapping[Partition, int]) -> bool:
         # Kafka ends a transaction in one partition after the other. Only when nothing that was written is hidden any

@@ -48,12 +48,13 @@ def run(
     with ExitStack() as opened:
         reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
-        session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead))
+        session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
         preflight.connect(session, name=follower)
         topic = _topic(source, names.main, wait=not until_current, stop=stop)
         if topic is None:
             return
-        checkpoint = _checkpoint(session, source, topic, resource=resource, many=names.layout == PER_TABLE)
+        first = None if names.layout == PER_TABLE else partial(reader.first_sequence, topic.name, names.commits)
+        checkpoint = _checkpoint(session, source, topic, resource=resource, first=first)
         if skips:
             skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
@@ -61,7 +62,7 @@ def run(
         retry.success()
         passes = _replicated(profile.filters)
         renaming = Renaming(Renames(profile.renames), replicated=passes)
-        ledger = Ledger(session, profile.database, resource=resource, passes=passes, renaming=renaming, skips=skips)
+        ledger = Ledger(session, resource=resource, passes=passes, renaming=renaming, skips=skips)
         applier = Applier(
             session,
             ledger,
@@ -100,11 +101,13 @@ def _stream(
         skips.check_end(applier.checkpoint.sequence)
 
 
-def _checkpoint(session: Session, source: Source, topic: Topic, *, resource: str, many: bool) -> Checkpoint:
+def _checkpoint(
+    session: Session, source: Source, topic: Topic, *, resource: str, first: preflight.First | None
+) -> Checkpoint:
     """Where the follower is, once it is sure that the topics are those that it was fed from."""
-    checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, many=many)
+    checkpoint = preflight.load_checkpoint(session, resource=resource, topic=topic, first=first)
     others = source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
-    preflight.check_topics(checkpoint, topic, others)
+    preflight.check_topics(checkpoint, topic, others, first=first)
     return checkpoint
 
 

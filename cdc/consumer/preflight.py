@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
@@ -16,6 +16,7 @@ __all__ = ["check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
 # The GTIDs of the leader's statements would make it take those of the new topic for done.
+First = Callable[[], int | None]
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
     "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"
@@ -102,17 +103,17 @@ def _privileges(session: Session) -> set[str]:
     return held
 
 
-def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool) -> Checkpoint:
+def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: First | None) -> Checkpoint:
     """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError.
 
-    ``topic`` stands for the stream; ``many`` says that its records are in others.
+    ``topic`` stands for the stream; for ``first`` see ``check_topics``.
     """
     tables = {
         "checkpoint": checkpoint.CREATE,
         "ledger": (ledger_table.CREATE,),
         "conflicts": (conflicts.CREATE,),
     }
-    if many:
+    if first is None:
         tables["offsets"] = (checkpoint.CREATE_OFFSETS,)
     try:
         # Asked first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
@@ -123,24 +124,26 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, many: bool
         if "ledger" in known and not session.rows(ledger_table.has_context()):
             session.run([ledger_table.UPGRADE.encode()])
         rows = session.rows(Checkpoint.select(resource))
-        others = session.rows(Checkpoint.select_offsets(resource)) if many else []
+        others = session.rows(Checkpoint.select_offsets(resource)) if first is None else []
         if not rows:
-            first = Checkpoint(resource, topic.name, topic.id)
-            check_topics(first, topic, {})
-            session.run([first.insert().encode()])
+            new = Checkpoint(resource, topic.name, topic.id)
+            check_topics(new, topic, {}, first=first)
+            session.run([new.insert().encode()])
         session.commit()
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower's schema cdc cannot be used: {error}",
             hint="it belongs to this program alone: tables checkpoint, conflicts, ledger and offsets",
         ) from None
-    return Checkpoint.from_rows(rows[0], others) if rows else first
+    return Checkpoint.from_rows(rows[0], others) if rows else new
 
 
-def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic]) -> None:
+def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
     """Raises UserError where the topics do not continue the checkpoint: another one, cut, or behind it.
 
-    ``topic`` stands for the stream; ``others`` are those of its other topics that are there.
+    ``topic`` stands for the stream; ``others`` are those of its other topics that are there. ``first`` asks which
+    sequence the oldest record of the topic has, None if nobody knows; it is None where the records are in many topics,
+    in which a sequence that is gone shows only when all are read.
     """
     if len(topic.ranges) != 1:
         raise UserError(
@@ -157,12 +160,11 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
         )
     places = {Partition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
     for place, offset in places.items():
-        _check_place(
-            place, offset, topic if place.topic == topic.name else others.get(place.topic), checkpoint.sequence
-        )
+        there = topic if place.topic == topic.name else others.get(place.topic)
+        _check_place(place, offset, there, checkpoint.sequence, first)
 
 
-def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: int) -> None:
+def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: int, first: First | None) -> None:
     where = f"topic {place.topic}, partition {place.number}"
     if topic is None or topic.id != place.topic_id or place.number not in topic.ranges:
         raise UserError("the topic was deleted, or made anew", where=f"{where}, after sequence {sequence}", hint=_FRESH)
@@ -173,7 +175,11 @@ def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: i
             where=f"{where}, after sequence {sequence}",
             hint=f"the topic lost records: {_FRESH}",
         )
-    if offset < low:
+    if first is None or offset >= low:
+        return
+    # What is gone may have been applied: a Kafka transaction's end takes an offset too, after the last record's.
+    oldest = first()
+    if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
             f"retention has cut the topic: the checkpoint is at offset {offset}, the topic begins at {low}",
             where=f"{where}, sequence {sequence + 1} is needed",

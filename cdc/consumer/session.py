@@ -1,6 +1,7 @@
 """Our session on the follower: connect, the one lock, statements in packets, and what an error of the server means."""
 
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ _TRANSIENT = frozenset({
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
+_UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
 _SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_BACKSLASH_ESCAPES"
@@ -36,8 +38,20 @@ _SETUP = (
 )
 
 
+# Reading: until the connection stands, after that ``_bear`` decides. Writing: the time for a whole packet.
+_TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
+_STOP_SECONDS, _LONG_SECONDS, _ANSWER_SECONDS = 2.0, 10.0, 3.0
+
+
 class Interrupted(Exception):
-    """The server or the connection stopped a statement that may well succeed later; the transaction is void."""
+    """The server or the connection stopped a statement that may well succeed later; the transaction is void.
+
+    ``code`` is the server's error, 0 where it gave none.
+    """
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Refused(Exception):
@@ -60,15 +74,23 @@ class Session:
     """One connection, not connected at first, that can be connected anew. ``lock`` names the lock it holds, if any.
 
     The lock lives and dies with the connection that applies, so that no connection applies without holding it.
-    ``meanwhile`` is called while the server lets us wait (``Answers``).
+    ``meanwhile`` is called while the server lets us wait (``Answers``); once ``stop`` is set a statement that takes
+    long is given up.
     """
 
     def __init__(
-        self, database: Database, *, lock: str | None = None, meanwhile: Callable[[], bool] | None = None
+        self,
+        database: Database,
+        *,
+        lock: str | None = None,
+        meanwhile: Callable[[], bool] = lambda: False,
+        stop: threading.Event | None = None,
     ) -> None:
         self._database = database
         self._lock = lock
         self._meanwhile = meanwhile
+        self._stop = stop
+        self._asked = 0.0
         self._connection: Any = None
         self._sent = 0
         self.max_packet = 0
@@ -78,6 +100,10 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def another(self) -> Self:
+        """A session with the same server that is not connected, and holds no lock."""
+        return type(self)(self._database, stop=self._stop)
 
     @property
     def connected(self) -> bool:
@@ -93,15 +119,14 @@ class Session:
         self.close()
         try:
             self._connection = pymysql.connect(
-                **self._database.settings(),
+                **self._database.settings() | _TIMEOUTS,
                 # Matched rows, not changed ones: an update that changes nothing has found its row all the same.
                 client_flag=CLIENT.MULTI_STATEMENTS | CLIENT.FOUND_ROWS,
                 autocommit=False,
             )
         except (pymysql.MySQLError, OSError) as error:
             raise _meaning(error) from None
-        if self._meanwhile is not None:
-            self._connection._rfile = Answers(self._connection._sock, self._meanwhile)
+        self._connection._rfile = Answers(self._connection._sock, self._meanwhile, self._bear)
         try:
             self._set_up()
         except (Interrupted, Refused):
@@ -124,6 +149,19 @@ class Session:
             connection, self._connection = self._connection, None
             if connection.open:
                 connection.close()
+
+    def _bear(self, waited: float) -> None:
+        """Raises Interrupted where it makes no sense to wait on for the server, after so many seconds without a word.
+
+        It says nothing while it is at work, be it for hours: a new connection tells whether it is there at all.
+        """
+        if waited > _STOP_SECONDS and self._stop is not None and self._stop.is_set():
+            raise Interrupted("told to stop while a statement runs")
+        self._asked = min(self._asked, waited)
+        if waited - self._asked > _LONG_SECONDS:
+            self._asked = waited
+            if not _responds(self._database):
+                raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Have the statements of one packet executed; ``receive`` waits for it. Raises Interrupted or Refused."""
@@ -187,6 +225,17 @@ def ask(database: Database, *, seconds: float) -> None:
         raise _meaning(error) from None
 
 
+def _responds(database: Database) -> bool:
+    """Whether the server answers a new connection, with an error or without."""
+    try:
+        ask(database, seconds=_ANSWER_SECONDS)
+    except Interrupted as error:
+        return error.code not in _UNREACHABLE
+    except Refused:
+        pass
+    return True
+
+
 def lock_name(name: str) -> str:
     """What the server calls the lock ``name``."""
     # Lock names have 64 characters at most and ignore case: a digest has neither trouble.
@@ -201,6 +250,6 @@ def _meaning(error: Exception) -> Interrupted | Refused:
     # pymysql reports a connection that is already closed as InterfaceError 0.
     if code in _TRANSIENT or isinstance(error, (OSError, pymysql.InterfaceError)):
         return Interrupted(
-            f"{text or 'the connection is closed'} (MySQL error {code})" if code else text or repr(error)
+            f"{text or 'the connection is closed'} (MySQL error {code})" if code else text or repr(error), code
         )
     return Refused(code, text)

@@ -82,7 +82,8 @@ class KafkaSink:
         self._out = settled.out
         self.shown = settled.shown
         ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
-        ours.add(topics.names.topic)
+        # A topic may be known by its records alone: it was made in the transaction that Kafka has half ended.
+        ours |= {topics.names.topic, *settled.ahead}
         self._spread = Spread(settled.entry, open_topic=lambda name: topics.claim(name, ours=name in ours))
         self.begun_at = _NEVER
         self.records = 0

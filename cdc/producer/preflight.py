@@ -17,7 +17,7 @@ _UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
 _DENIED = frozenset({1044, 1045, 1698})
 _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
-_ANSWER_SECONDS = 30
+_ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
@@ -181,16 +181,18 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, cut: str)
             where="profile keys producer.record_bytes and filters",
             hint="run the version and the settings of before until that transaction is through",
         )
-    if entry.server_uuid != leader.server_uuid:
+    if entry.server_uuid == leader.server_uuid:
+        if entry.partial or _has(leader, entry.position):
+            return entry
+    else:
         if entry.partial:
             raise UserError(
                 f"transaction {entry.partial.transaction} is half out, and another server has cut it in other parts",
                 where=leader.name,
                 hint=f"run against the server {entry.server_uuid} until that transaction is through, or {_FRESH_COPY}",
             )
-        # Another server with our history: its files have names and offsets of their own, the GTIDs lead.
-        return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
-    return entry
+    # Another server with our history, or files that are numbered anew: the GTIDs lead.
+    return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 
 def _first_entry(leader: Leader, *, start: str) -> Entry:
@@ -222,6 +224,10 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and ours:
         _require_gtids(leader, ours)
+        # Files go with the transactions in them, or by RESET BINARY LOGS with gtid_purged set anew. A file that is gone
+        # or shorter while the server has transactions of it belongs to a server that was put back to an older state.
+        if leader.server_uuid == entry.server_uuid and not ours.issubset(leader.purged):
+            _require_file(leader, entry.position)
     elif leader.server_uuid != entry.server_uuid:
         raise UserError(
             f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
@@ -247,6 +253,10 @@ def _require_gtids(leader: Leader, ours: GtidSet) -> None:
             where=leader.name,
             hint=_FRESH_COPY,
         )
+
+
+def _has(leader: Leader, position: Position) -> bool:
+    return dict(leader.logs).get(position.file, 0) >= position.offset
 
 
 def _require_file(leader: Leader, position: Position) -> None:

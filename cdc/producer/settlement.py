@@ -42,13 +42,14 @@ class Settled:
     """Where to go on: after ``entry``, None where nothing was ever committed. ``rolled_back`` are topics.
 
     ``out`` are records that readers can see already although they come after the entry: CRC-32 by sequence.
-    ``shown`` is the newest of the binlog's other events that they can see.
+    ``shown`` is the newest of the binlog's other events that they can see. ``ahead`` are the topics that hold ``out``.
     """
 
     entry: Entry | None
     rolled_back: list[str] = field(default_factory=list)
     out: dict[int, int] = field(default_factory=dict)
     shown: Position | None = None
+    ahead: frozenset[str] = frozenset()
 
 
 def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, *, resource: str) -> Settled:
@@ -78,8 +79,10 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
                 where=f"topics {' and '.join(sorted({topic for topic, _ in left}))}",
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
-    out = _out(properties, visible, entry.next_sequence if entry else 0, resource)
-    return Settled(entry, sorted({topic for topic, _ in left}), out, shown)
+    next_sequence = entry.next_sequence if entry else 0
+    out = _out(properties, visible, next_sequence, resource)
+    ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
+    return Settled(entry, sorted({topic for topic, _ in left}), out, shown, ahead)
 
 
 def _written(topics: KafkaTopics, *entries: Entry | None) -> list[Partition]:

@@ -54,7 +54,8 @@ class Stream:
                     self._sink.check()
                     if not change.inside:
                         self._activity.drained()
-                if target is not None and self._progress.has_reached(target):
+                # One event can hold millions of changes, so that ``chunks`` is long in hearing of the stop.
+                if stop.is_set() or (target is not None and self._progress.has_reached(target)):
                     return
 
     def _route(self, change: Change) -> None:

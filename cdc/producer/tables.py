@@ -20,7 +20,7 @@ __all__ = ["Tables"]
 
 _OPERATIONS = {et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete"}
 _STATEMENT_END = 0x01
-_MOST_SHAPES = 10_000
+_MOST_SHAPES, _MOST_DESCRIBED = 10_000, 2_000  # a shape with its decoders takes some 2 kB a column
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
 
@@ -38,6 +38,7 @@ class Tables:
         self._charsets = charsets
         self._numbers: dict[bytes, TableShape | None] = {}
         self._shapes: dict[bytes, TableShape | None] = {}
+        self._described: dict[bytes, TableShape | None] = {}
         self.filtered = 0
 
     def forget_numbers(self) -> None:
@@ -46,14 +47,23 @@ class Tables:
 
     def map(self, event: RawEvent) -> None:
         """Take a table map. Raises PromiseError for a table that can't be carried exactly."""
-        # The body, with the table's number in front, says it all, so an unchanged table keeps its generated decoders.
+        # The body, with the table's number in front, says it all.
         body = event[1][19:]
         shape = self._shapes.get(body, _UNKNOWN)
         if shape is _UNKNOWN:
             if len(self._shapes) > _MOST_SHAPES:
                 self._shapes.clear()
-            shape = self._shapes[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
+            shape = self._shapes[body] = self._unnumbered(event, body[6:])
         self._numbers[body[:6]] = shape
+
+    def _unnumbered(self, event: RawEvent, body: bytes) -> TableShape | None:
+        """The shape that ``body`` describes: a table keeps its generated decoders when the server, which opens it anew
+        after FLUSH TABLES or when it has too many open, gives it another number."""
+        if body not in self._described:
+            if len(self._described) > _MOST_DESCRIBED:
+                self._described.clear()
+            self._described[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
+        return self._described[body]
 
     def _shape(self, event: RawEvent) -> TableShape:
         table = table_map(event, self._charsets)

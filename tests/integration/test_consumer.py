@@ -1,5 +1,6 @@
 """cdc-consumer on real servers: rows and checkpoint in one commit, in the leader's order, from wherever it stopped."""
 
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -239,3 +240,47 @@ def test_it_gives_up_when_a_server_stays_away(
     assert process.returncode == 4, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("cdc-consumer: ")
+
+
+def test_a_follower_that_hangs_is_noticed_and_the_stop_heard(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    server = mysql_server(server_id=9)
+    stage = Stage.make(tmp_path, server, kafka, name="hangs")
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    with subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+        until(lambda: stage.checkpoint() == 2, what="the start")
+        os.kill(server.process.pid, signal.SIGSTOP)
+        try:
+            stage.topic.send([stage.topic.add(path, ["id"], [number(2)], key=["id"])])
+            for line in process.stderr:
+                if "waiting for a server" in line:
+                    break
+            assert "no answer for" in line
+            process.terminate()
+            _, errors = process.communicate(timeout=30)
+        finally:
+            os.kill(server.process.pid, signal.SIGCONT)
+    assert process.returncode == 0, errors
+    stage.apply()
+    assert stage.execute("SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_long_statement_is_given_up_for_the_stop(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    with stage.follower.connect(database=stage.name) as connection, connection.cursor() as cursor:
+        connection.begin()
+        cursor.execute("INSERT INTO t VALUES (1)")  # not committed: whoever inserts it too has to wait
+        with running("cdc-consumer", stage.profile) as process:
+            stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
+            waits = "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO %' AND TIME > 0"
+            until(lambda: stage.execute(waits), what="the wait for the row")
+            process.terminate()
+            assert process.wait(timeout=8) == 0  # innodb_lock_wait_timeout is 10 s
+        connection.rollback()
+    stage.apply()
+    assert stage.execute("SELECT id FROM t") == [(1,)]

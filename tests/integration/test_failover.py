@@ -1,5 +1,6 @@
 """Another server takes the leader's place, and the first comes back: the stream goes on, or says why it can't."""
 
+import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -153,3 +154,48 @@ def test_a_transaction_that_is_half_out_ends_on_its_own_leader(
     insert(second, 100_000)
     run_well("cdc-producer", profile(second), "--until-current")
     assert keys(path) == list(range(100_001))
+
+
+def test_binlogs_that_are_numbered_anew(mysql_server: MySqlFactory, profile: Profile) -> None:
+    """A dump was loaded in place: the files begin again, and the history before them is only named."""
+    leader = mysql_server(server_id=1)
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(96))", *["FLUSH BINARY LOGS"] * 3)
+    insert(leader, 1, 2)
+    path = profile(leader)
+    run_well("cdc-producer", path, "--until-current")
+    ((executed,),) = execute(leader, "SELECT @@GLOBAL.gtid_executed")
+    execute(leader, "RESET BINARY LOGS AND GTIDS", f"SET GLOBAL gtid_purged = '{executed}'")
+    insert(leader, 3)
+    run_well("cdc-producer", path, "--until-current")
+    assert keys(path) == [1, 2, 3]
+    insert(leader, 4)
+    run_well("cdc-producer", path, "--until-current")
+    assert keys(path) == [1, 2, 3, 4]
+
+
+def leader_uuid(server: MySql) -> str:
+    ((uuid,),) = execute(server, "SELECT @@server_uuid")
+    return str(uuid)
+
+
+def test_a_leader_put_back_to_an_older_state(mysql_server: MySqlFactory, profile: Profile, tmp_path: Path) -> None:
+    """It gives the same GTIDs to other transactions, under the same UUID."""
+    leader = mysql_server(server_id=1)
+    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(96))")
+    leader.stop()
+    shutil.copytree(leader.data, tmp_path / "copy")
+    leader.start()
+    insert(leader, *range(5))
+    path = profile(leader)
+    run_well("cdc-producer", path, "--until-current")
+    leader.stop()
+    shutil.rmtree(leader.data)
+    shutil.copytree(tmp_path / "copy", leader.data)
+    leader.start()
+    insert(leader, 10)
+    # As many as before, and small ones: by its GTIDs alone it is where it was.
+    for number in range(4, 8):
+        execute(leader, f"SET gtid_next = '{leader_uuid(leader)}:{number}'", "BEGIN", "COMMIT")
+    line = refused("cdc-producer", path, "--until-current")
+    assert "the leader lost binlogs: " in line
+    assert keys(path) == list(range(5))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from cdc import topic_tail
@@ -284,6 +284,31 @@ def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: 
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
+def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: Stage) -> None:
+    """No entry of the commit log that counts names the topic, yet what is in it is ours."""
+    shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
+    other = stage.profile("shadow", stage.leader, **shadow)
+    run_well("cdc-producer", other, "--until-current")
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (0)")
+    for path in (stage.producer, other):
+        run_well("cdc-producer", path, "--until-current")
+    stage.execute("INSERT INTO a VALUES (1)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (1)")
+    run_well("cdc-producer", other, "--until-current")
+    hidden, seen = (raw(stage.kafka, topic) for topic in tables(stage, shadow["prefix"]))
+    (*_, entry) = raw(stage.kafka, f"{shadow['topic']}.commits")
+    entry = (entry[0], entry[1].replace(shadow["prefix"].encode(), f"{stage.name}.".encode()))
+    ours = tables(stage, f"{stage.name}.")
+    admin = stage.kafka.admin()
+    admin.create_topics([NewTopic(ours[1], 1, 1)])[ours[1]].result(30)
+    leave_half(stage, seen={ours[1]: seen}, hidden={ours[0]: hidden[2:], f"{stage.name}.commits": [entry]})
+    assert [len(raw(stage.kafka, topic)) for topic in ours] == [2, 2]
+
+    run_well("cdc-producer", stage.producer, "--until-current")
+    assert [record.sequence for record in records(stage.producer)] == list(range(5))
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
 def tables(stage: Stage, prefix: str) -> list[str]:
     return [f"{prefix}{stage.name}_{table}" for table in "ab"]
 
@@ -356,6 +381,29 @@ def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[st
         for file in [row[0] for row in cursor.fetchall() if row[0] >= first[0]]:
             cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
             yield from ((file, row[1]) for row in cursor.fetchall() if row[2] in kinds and (file, row[1]) >= first)
+
+
+def test_retention_in_the_topic_of_a_quiet_table(stage: Stage) -> None:
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
+    stage.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+
+    def cut(table: str) -> None:
+        admin, topic = stage.kafka.admin(), f"{stage.name}.{stage.name}_{table}"
+        for done in admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values():
+            done.result(30)
+
+    cut("a")
+    stage.execute("INSERT INTO b VALUES (2)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+    stage.execute("INSERT INTO a VALUES (2)", "INSERT INTO b VALUES (3)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    cut("a")
+    line = refused("cdc-consumer", stage.consumer, "--until-current", status=3)
+    assert "sequence 5 is out, but in no topic" in line
 
 
 def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,7 @@ def test_the_password_is_not_shown() -> None:
         ("database = 1", "must be a table"),
         ("[filters]\ninclude_dbs = 'a'", "must be a list of strings"),
         ("[filters]\ninclude_dbs = ['a']\nexclude_dbs = ['b']", "keep one of the two"),
+        ("[filters]\nexclude_tables = ['d.a', 'secrets']", "'secrets' names no table"),
         ("[kafka]\nlayout = 'many'", "one of single, per_table"),
         ("[kafka]\npartitions = 3", "one partition"),
         ("[kafka]\nprefix = 'a b'", "part of a topic's name"),
