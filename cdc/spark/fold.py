@@ -155,13 +155,14 @@ def fold(changes: DataFrame) -> DataFrame:
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "puts")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     net = F.expr("coalesce(so_far.net, IF(puts, 1L, 0L) - IF(takes, 1L, 0L))")
+    # One sort does for all of it: what is counted runs along, and an identity's last change has the sums.
     followed = changes.withColumns({
         **{f"previous_{name}": F.lag(name).over(along) for name in ("puts", "era", "columns", "after")},
         "followed": F.lead(F.lit(True), 1, False).over(along),
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
     }).withColumn("broke", F.expr(_BROKE))  # fmt: skip
-    # One sort does for all of it: what is counted runs along, and an identity's last change has the sums.
+    # Of the changes that went well the last one tells all.
     place = "struct(sequence, file, position)"
     counted = followed.where("broke OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),
