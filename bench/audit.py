@@ -33,7 +33,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from cdc.spark.audit import audit_topics
 from cdc.spark.brokers import kafka_options, span
-from cdc.spark.session import set_for
+from cdc.spark.session import KEPT_CODE, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read
 
@@ -129,6 +129,7 @@ def session(heap: str) -> SparkSession:
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
+    builder = builder.config(*KEPT_CODE)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -24,7 +24,7 @@ Rows logged for a table that was dropped, emptied or renamed since are dropped, 
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
@@ -39,11 +39,23 @@ IDENTITY = ["hash", "database", "table", "keyed", "identity"]
 _HASH = "xxhash64(database, table, keyed, identity)"
 
 _PAIR = "named_struct('column', {0}, 'value', {1})"
-_IMAGE = "array_sort(filter(zip_with(columns, cols, (c, v) -> " + _PAIR.format("c", "v") + "), p -> p.value != 'Null'))"
-_KEY = "transform(key, k -> " + _PAIR.format("k", "get(cols, int(array_position(columns, k)) - 1)") + ")"
-_BROKE = """
-    keyed AND previous.era = era AND IF(put, previous.put, NOT (previous.put AND previous.image = image))
+_IMAGE = f"array_sort(filter(zip_with({{0}}, {{1}}, (c, v) -> {_PAIR.format('c', 'v')}), p -> p.value != 'Null'))"
+_VALUE = "get({0}, int(array_position(columns, {1})) - 1)"
+# Most keys have one column; Spark does not compile what works for any number of them.
+_KEY = f"""
+    IF(size(key) = 1, array({_PAIR.format("key[0]", _VALUE.format("{0}", "key[0]"))}),
+        transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))
 """
+_KNOWN_BY = "IF({0} IS NULL, NULL, " + _KEY + ")"
+_STEPS = """
+    IF(before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true), array('take', 'put'), array('both'))
+"""
+# Images are compared as they were logged: only where their columns are not the same ones does it take more.
+_CONTINUES = f"""
+    previous_puts AND IF(previous_columns = columns, previous_after = before,
+        {_IMAGE.format("previous_columns", "previous_after")} = {_IMAGE.format("columns", "before")})
+"""
+_BROKE = f"coalesce(keyed AND previous_era = era AND IF(takes, NOT ({_CONTINUES}), previous_puts), false)"
 _PLACE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_PLACE}>"
 _SEGMENTS = """
@@ -61,36 +73,27 @@ def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
 
 
 def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:
-    """One row for each image taken away or put by the valid ``records`` of one side, under its table's last name.
+    """What the valid ``records`` of one side did to rows, under a table's last name: each ``takes`` or ``puts`` one.
 
-    ``marks`` says which changes are out of the ordinary, and why (``cdc.spark.marks``).
+    An UPDATE does both to one row, or takes one and puts another if they have different keys. The images are
+    ``before`` and ``after``, as they were logged for ``columns``. ``marks`` says which changes are out of the ordinary,
+    and why (``cdc.spark.marks``).
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     rows = rows.select(
         *("side", "database", "table", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
-        F.posexplode("rows"),
-    ).withColumnsRenamed({"pos": "row", "col": "images"})
-    # An UPDATE first takes its before image away, then puts its after image, which may have another key.
-    steps = "array(named_struct('put', false, 'cols', images.before), named_struct('put', true, 'cols', images.after))"
-    steps = f"filter({steps}, s -> s.cols IS NOT NULL)"
-    rows = rows.withColumn("step", F.explode(F.expr(steps))).select("*", "step.put", "step.cols").drop("step", "images")
-    return (
-        _owned(marked(rows, marks), lives)
-        .select(
-            F.col("owner.database").alias("database"),
-            F.col("owner.table").alias("table"),
-            F.col("key").isNotNull().alias("keyed"),
-            F.expr(f"coalesce({_KEY}, {_IMAGE})").alias("identity"),
-            F.expr(_IMAGE).alias("image"),
-            "put",
-            "era",
-            "mark",
-            F.struct("sequence", "row", "put").alias("order"),
-            F.struct("sequence", "file", "position").alias("place"),
-            F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far"),
-        )
-        .withColumn("hash", F.expr(_HASH))
-    )
+        F.posexplode("rows").alias("row", "images"),
+    ).select("*", "images.*").drop("images")  # fmt: skip
+    rows = rows.withColumns({"old": F.expr(_KNOWN_BY.format("before")), "new": F.expr(_KNOWN_BY.format("after"))})
+    # Outer, or Spark works out the steps twice: first to leave out rows without any, which there are not.
+    rows = rows.withColumn("steps", F.expr(_STEPS)).withColumn("step", F.explode_outer("steps")).drop("steps")
+    takes, puts = "before IS NOT NULL AND step != 'put'", "after IS NOT NULL AND step != 'take'"
+    rows = rows.withColumns({"keyed": F.col("key").isNotNull(), "takes": F.expr(takes), "puts": F.expr(puts)})
+    rows = rows.withColumns({"before": F.expr("IF(takes, before, NULL)"), "after": F.expr("IF(puts, after, NULL)")})
+    image = _IMAGE.format("columns", "coalesce(before, after)")
+    identity = F.expr(f"coalesce(IF(takes, old, new), {image})").alias("identity")
+    so_far = F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far")
+    return _told(_owned(marked(rows, marks), lives), identity, so_far)
 
 
 def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
@@ -99,24 +102,35 @@ def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
     ``folded`` are the columns of ``fold``, under the names that tables had then; their ``era`` is 0 where no ALTER came
     after the row's last change, else lower. ``lives`` are of the statements since.
     """
-    rows = folded.withColumns({"held": F.col("era"), "sequence": F.col("last.sequence")}).drop("era")
-    return (
-        _owned(rows, lives)
-        .select(
-            F.col("owner.database").alias("database"),
-            F.col("owner.table").alias("table"),
-            "keyed",
-            "identity",
-            "image",
-            F.col("image").isNotNull().alias("put"),
-            F.col("held").alias("era"),
-            F.col("marked").alias("mark"),
-            F.expr("named_struct('sequence', sequence, 'row', 0, 'put', false)").alias("order"),
-            F.col("last").alias("place"),
-            F.struct("net", "breaks", "broken").alias("so_far"),
-        )
-        .withColumn("hash", F.expr(_HASH))
+    rows = folded.withColumns({
+        "held": F.col("era"),
+        "sequence": F.col("last.sequence"),
+        "file": F.col("last.file"),
+        "position": F.col("last.position"),
+        "row": F.lit(0),
+        "takes": F.lit(False),
+        "puts": F.col("image").isNotNull(),
+        "columns": F.col("image.column"),
+        "before": F.lit(None).cast("ARRAY<STRING>"),
+        "after": F.col("image.value"),
+        "mark": F.col("marked"),
+        "so_far": F.struct("net", "breaks", "broken"),
+    }).drop("era")  # fmt: skip
+    owned = _owned(rows, lives).withColumn("era", F.col("held"))
+    return _told(owned, F.col("identity"), F.col("so_far"))
+
+
+def _told(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
+    """The columns that a fold goes by."""
+    told = owned.select(
+        F.col("owner.database").alias("database"),
+        F.col("owner.table").alias("table"),
+        "keyed",
+        identity,
+        *("takes", "puts", "columns", "before", "after", "era", "mark", "sequence", "row", "file", "position"),
+        so_far,
     )
+    return told.withColumn("hash", F.expr(_HASH))
 
 
 def _owned(rows: DataFrame, lives: DataFrame) -> DataFrame:
@@ -138,21 +152,24 @@ def fold(changes: DataFrame) -> DataFrame:
     where one was; and ``broken``, the place of the last such break. Across an ALTER images differ rightly and are not
     held against it.
     """
-    along = Window.partitionBy(*IDENTITY).orderBy("order")
+    along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "puts")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    followed = changes.withColumns({
-        "previous": F.lag(F.struct("put", "image", "era")).over(along),
-        "followed": F.lead(F.lit(True), 1, False).over(along),
-    }).withColumn("broke", F.expr(_BROKE))  # fmt: skip
+    net = F.expr("coalesce(so_far.net, IF(puts, 1L, 0L) - IF(takes, 1L, 0L))")
     # One sort does for all of it: what is counted runs along, and an identity's last change has the sums.
-    counted = followed.withColumns({
-        "net": F.sum(F.coalesce("so_far.net", F.expr("IF(put, 1L, -1L)"))).over(upto),
+    followed = changes.withColumns({
+        **{f"previous_{name}": F.lag(name).over(along) for name in ("puts", "era", "columns", "after")},
+        "followed": F.lead(F.lit(True), 1, False).over(along),
+        "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
+    }).withColumn("broke", F.expr(_BROKE))  # fmt: skip
+    # Of the changes that went well the last one tells all.
+    place = "struct(sequence, file, position)"
+    counted = followed.where("broke OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),
-        "broken": F.max(F.expr("IF(broke, place, so_far.broken)")).over(upto),
+        "broken": F.max(F.expr(f"IF(broke, {place}, so_far.broken)")).over(upto),
     }).where("NOT followed")  # fmt: skip
-    image, last = F.expr("IF(put, image, NULL)").alias("image"), F.col("place").alias("last")
-    return counted.select(*IDENTITY, "net", image, last, "era", "marked", "breaks", "broken")
+    image = F.expr(f"IF(puts, {_IMAGE.format('columns', 'after')}, NULL)").alias("image")
+    return counted.select(*IDENTITY, "net", image, F.expr(place).alias("last"), "era", "marked", "breaks", "broken")
 
 
 def with_era_told_from_the_end(folded: DataFrame, lives: DataFrame) -> DataFrame:

@@ -69,7 +69,7 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
         return rows.withColumn("mark", F.lit(None).cast(MARK))
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
     # What the consumer put while it settled a conflict is the leader's.
-    told = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND put)")
+    told = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT takes)")
     place = ("sequence", "file", "position", "transaction", "ts_us", "known.kind", "known.at", "known.note")
     return joined.withColumn("mark", F.when(told, F.struct(*place)))
 
