@@ -122,6 +122,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
         F.expr("count_if(here)").alias("times"),
         F.expr("count_if(NOT here)").alias("announced"),
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("place"),
+        F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
     # What was judged earlier announced its next one, and had all before it once.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
@@ -132,9 +133,10 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
     first = counted.where("times > 0").groupBy("side").agg(F.min("sequence").alias("first"))
     first = first.withColumn("first", F.when(resumed > 0, resumed).otherwise(F.col("first")))
     kind = F.when(F.col("times") > 1, "repeat").when(F.col("announced") == 0, "gap")
-    detail = F.when(F.col("times") > 1, F.format_string("sequence %d comes %d times", "sequence", "times")).otherwise(
-        F.format_string("sequence %d comes, but %d does not", "sequence", F.col("sequence") - 1)
-    )
+    times = "sequence %d comes %d times, first at offset %d of %s"
+    detail = F.when(
+        F.col("times") > 1, F.format_string(times, "sequence", "times", "before.offset", "before.partition")
+    ).otherwise(F.format_string("sequence %d comes, but %d does not", "sequence", F.col("sequence") - 1))
     found = counted.where("times > 0").join(F.broadcast(first), "side")
     found = found.where("times > 1 OR (announced = 0 AND sequence > first)")
     return found.select(

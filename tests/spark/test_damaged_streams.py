@@ -205,6 +205,10 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
 
 
 def near(found: list[Break], each: Damaged) -> bool:
-    """Whether a break is where the damage is, or in the transaction around it."""
+    """Whether a break is where the damage is, or in the transaction around it, or names the place."""
     places = [each.offset, *(at for at, message in enumerate(each.messages) if each.messages.count(message) > 1)]
-    return any(abs(one.offset - place) <= 3 for one in found for place in places)
+    return any(
+        abs(one.offset - place) <= 3 or f"first at offset {each.offset} of" in one.detail
+        for one in found
+        for place in places
+    )
