@@ -12,13 +12,13 @@ from cdc.sandbox.mysql import PASSWORD, USER
 __all__ = ["RATE", "WARM_UP_SECONDS", "percentiles", "steady_load"]
 
 RATE = 1000
-WARM_UP_SECONDS = 5  # of the load, which are not counted: all programs have just started
-_SECONDS, _CLIENTS, _ROWS_A_CLIENT = 20, 4, 2000
+WARM_UP_SECONDS = 20  # of the load, which are not counted: all programs have just started
+_SECONDS, _CLIENTS, _ROWS_A_CLIENT = 40, 4, 2000
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 
 def steady_load(port: int) -> multiprocessing.Process:
-    """Starts ``RATE`` single-row updates a second of bench.t for 20 s from four connections."""
+    """Starts ``RATE`` single-row updates a second of bench.t for 40 s from four connections."""
     load = multiprocessing.Process(target=_clients, args=(port,))
     load.start()
     return load
