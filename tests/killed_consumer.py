@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from cdc.consumer import __main__ as program
-from cdc.consumer import ledger, pipeline
+from cdc.consumer import pipeline
 from cdc.consumer.session import Session
 
 POINTS = (
@@ -34,6 +34,10 @@ class Applying(Killed):
     """The session with the rows, the ledger and the checkpoint."""
 
     sent = ""
+
+    def another(self) -> Session:
+        """The session of a statement."""
+        return Executing(self._database, stop=self._stop)
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
@@ -76,6 +80,5 @@ if __name__ == "__main__":
     _, profile, Killed.point, sequence = sys.argv
     Killed.sequence = int(sequence)
     pipeline.Session = Applying  # type: ignore[misc]
-    ledger.Session = Executing  # type: ignore[misc]
     sys.argv = ["cdc-consumer", profile, "--until-current"]
     sys.exit(program.main())

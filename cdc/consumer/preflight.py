@@ -12,11 +12,11 @@ from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.service import event
 
-__all__ = ["check_topics", "connect", "load_checkpoint"]
+__all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
-# The GTIDs of the leader's statements would make it take those of the new topic for done.
 First = Callable[[], int | None]
+# The GTIDs of the leader's statements would make it take those of the new topic for done.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
     "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"

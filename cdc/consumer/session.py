@@ -101,9 +101,9 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def another(self) -> Self:
+    def another(self) -> "Session":
         """A session with the same server that is not connected, and holds no lock."""
-        return type(self)(self._database, stop=self._stop)
+        return Session(self._database, stop=self._stop)
 
     @property
     def connected(self) -> bool:
