@@ -16,7 +16,7 @@ class Relay:
     """``with Relay(port) as relay``: what connects to ``relay.port`` talks to the local server at ``port``.
 
     The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
-    next one at ``cuts[1]``, and so on. While ``slowly`` is set, a connection takes one kilobyte every 20 ms from it.
+    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds.
     """
 
     def __init__(self, port: int) -> None:
@@ -25,7 +25,7 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         self.cuts: list[int] = []
         self.reset = False
-        self.slowly = False
+        self.slowly = 0.0
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -43,7 +43,11 @@ class Relay:
                 client, _ = self._listener.accept()
             except OSError:
                 return  # closed
-            server = socket.create_connection(("127.0.0.1", self._server))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._server))
+            except ConnectionRefusedError:
+                client.close()  # as the server would, which is away
+                continue
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()
 
     def _connection(self, client: socket.socket, server: socket.socket) -> None:
@@ -53,9 +57,9 @@ class Relay:
             while True:
                 ready, _, _ = select.select([client, server], [], [])
                 for source in ready:
-                    slowly = self.slowly and source is server
-                    data = source.recv(1 << 10 if slowly else 1 << 16)
-                    time.sleep(0.02 * slowly)
+                    seconds = self.slowly if source is server else 0.0
+                    data = source.recv(1 << 10 if seconds else 1 << 16)
+                    time.sleep(seconds)
                     if not data:
                         return
                     if source is client:

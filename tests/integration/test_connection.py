@@ -54,21 +54,24 @@ def newest(kafka: Kafka, topic: str) -> Entry:
     return next(iter(commit_log.entries(settings, topic=f"{topic}.commits", resource="mysql-srv1")))
 
 
-def stall(leader: MySql, process: "subprocess.Popen[str]") -> None:
+def stall(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
     """The producer does not read for longer than the leader waits."""
     process.send_signal(signal.SIGSTOP)
+    relay.slowly = 0.0
     until(lambda: not dumps(leader), what="the leader's end of the connection")
     process.send_signal(signal.SIGCONT)
 
 
-def kill(leader: MySql, process: "subprocess.Popen[str]") -> None:
+def kill(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
     """The leader ends the stream as if it were complete."""
     execute(leader, f"KILL QUERY {max(dumps(leader))}")
+    relay.slowly = 0.0
 
 
-def restart(leader: MySql, process: "subprocess.Popen[str]") -> None:
+def restart(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
     leader.stop()
     leader.start()
+    relay.slowly = 0.0
 
 
 @pytest.mark.parametrize("gtids", ["ON", "OFF"])
@@ -78,29 +81,24 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
     leader = mysql_server(f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}")
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(255))")
     with Relay(leader.port) as relay:
-
-        def profile(port: int) -> Path:
-            steps = {"commit_records": 2, "record_bytes": 100_000}
-            topic = f"ends-{gtids}"
-            return write_profile(tmp_path, leader, kafka, name=topic, producer=steps, database={"port": port})
-
-        path = profile(relay.port)
+        steps, through = {"commit_records": 2, "record_bytes": 100_000}, {"port": relay.port}
+        path = write_profile(tmp_path, leader, kafka, name=f"ends-{gtids}", producer=steps, database=through)
         for relay.reset in (False, True):
             insert(leader, 10_000)
             relay.cuts = [2_500_000, 500_000, 1_200_000]
             log = run_well("cdc-producer", path, "--until-current")
             assert not relay.cuts, log
-    path = profile(leader.port)
-    # More than sockets hold, so that the leader has to wait for one who does not read.
-    for trouble in (stall, kill, restart):
-        insert(leader, 60_000)
-        execute(leader, f"SET GLOBAL net_write_timeout = {1 if trouble is stall else 60}")
-        with running("cdc-producer", path) as process:
-            until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")
-            trouble(leader, process)
-            insert(leader, 1)
-            end = Position(*position(leader))
-            until(lambda end=end: newest(kafka, path.stem).position == end, what=f"all rows, {trouble.__name__}")
+        # More than sockets hold, so that the leader has to wait for one who does not read.
+        for trouble in (stall, kill, restart):
+            insert(leader, 60_000)
+            execute(leader, f"SET GLOBAL net_write_timeout = {1 if trouble is stall else 60}")
+            relay.slowly = 0.001  # so that the trouble comes in time, however fast the machine is
+            with running("cdc-producer", path) as process:
+                until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")
+                trouble(leader, process, relay)
+                insert(leader, 1)
+                end = Position(*position(leader))
+                until(lambda end=end: newest(kafka, path.stem).position == end, what=f"all rows, {trouble.__name__}")
     ((rows,),) = execute(leader, "SELECT COUNT(*) FROM d.a")
     assert keys(path) == list(range(rows))
 

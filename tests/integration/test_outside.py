@@ -83,11 +83,11 @@ def test_an_event_that_is_long_on_its_way_is_waiting(tmp_path: Path, leader: MyS
         path = producer_profile(tmp_path, leader, kafka, "slowly", port, **slow)
         with running("cdc-producer", path):
             until(lambda: scrape(port).get("cdc_producer_behind_seconds") == 0, what="the leader's end")
-            relay.slowly = True
+            relay.slowly = 0.02
             values = ", ".join(f"({number}, REPEAT('x', 60000))" for number in range(10))
             execute(leader, f"INSERT INTO slowly.a VALUES {values}")
             until(lambda: scrape(port)["cdc_producer_behind_seconds"] > 0, what="seconds behind")
-            relay.slowly = False
+            relay.slowly = 0.0
             until(lambda: scrape(port)["cdc_producer_behind_seconds"] == 0, what="the leader's end again")
 
 
