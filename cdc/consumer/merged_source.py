@@ -24,9 +24,7 @@ from cdc.topics import Topics
 __all__ = ["MergedSource"]
 
 _MOST_BYTES = 8_000_000  # of JSON that waits for a record from another partition; parsed it takes ten times as much
-
-
-_HEARD_SECONDS = 10.0
+_HEARD_SECONDS = 10.0  # until then a broker may not have heard of a new topic
 
 
 class MergedSource:
@@ -178,7 +176,7 @@ class MergedSource:
             )
 
     def _settled(self, all_there: bool) -> bool:
-        """Whether the brokers can be believed: one of them may not have heard yet of a topic that was just made."""
+        """Whether the brokers can be believed where they know only some of the topics that the commit log names."""
         if all_there:
             self._unheard_since = None
             return True

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cdc.consumer import before_images
 from cdc.consumer.before_images import UNLIKE, comparison
 from cdc.consumer.packets import Statement
 from cdc.consumer.planner import Change, Step
@@ -72,3 +73,23 @@ def test_names_are_quoted_and_are_no_code() -> None:
     assert "`i``d`" in how.expression
     assert "`{b}`" in how.expression
     assert "`'c\\`" in how.expression
+
+
+VALUES: list[Any] = [
+    "Null", {"SignedInteger": -3}, {"Decimal": "1.50"}, {"String": "it's"}, {"Enum": "x"}, {"Enum": 0}, {"Set": ["a"]},
+    {"Blob": "AP8="}, {"Double": -0.5}, {"Float": 0.25}, {"Json": [1]},
+    {"Date": {"year": 2024, "month": 2, "day": 9}},
+    {"Time": {"negative": True, "hour": 1, "minute": 2, "second": 3, "subsecond": 4}},
+    {"Timestamp": {"unix_time": 1, "subsecond": 5}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_tables_of_many_columns_are_compared_in_the_same_words(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those for which no function is made, so that their NULLs need no other one."""
+    images = [image(1, value), image(2, "Null", value)]
+    few = comparison(NAMES, [0, 1, 2], images)
+    monkeypatch.setattr(before_images, "_MOST_COMPILED", 0)
+    many = comparison(NAMES, [0, 1, 2], images)
+    assert many.expression == few.expression
+    assert [many.value(each) for each in images] == [few.value(each) for each in images]
