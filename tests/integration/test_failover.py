@@ -12,11 +12,12 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.relay import Relay
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
 
-Profile = Callable[[MySql], Path]
+Profile = Callable[..., Path]
 
 
 def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
@@ -63,11 +64,11 @@ def pair(mysql_server: MySqlFactory) -> tuple[MySql, MySql]:
 
 @pytest.fixture
 def profile(tmp_path: Path, kafka: Kafka, request: pytest.FixtureRequest) -> Profile:
-    """The test's profile with a server's address; the topic stays the same."""
+    """The test's profile with a server's address, or another given as ``port``; the topic stays the same."""
     topic = request.node.originalname[5:65]
     producer = {"commit_bytes": 100_000, "record_bytes": 2_000}
-    return lambda server: write_profile(
-        tmp_path, server, kafka, name=f"{topic}-{server.server_id}", topic=topic, producer=producer
+    return lambda server, **database: write_profile(
+        tmp_path, server, kafka, name=f"{topic}-{server.server_id}", topic=topic, producer=producer, database=database
     )
 
 
@@ -142,11 +143,13 @@ def test_a_transaction_that_is_half_out_ends_on_its_own_leader(
     values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(100_000))
     execute(first, f"INSERT INTO d.a VALUES {values}")
     catch_up(second, source=first)
-    with running("cdc-producer", path) as process:
-        until(lambda: end_offset(kafka, topic) > 50, what="a part of it")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert not records(path)[-1].last, "killed too late: the transaction was already through"
+    with Relay(first.port) as relay:
+        relay.slowly = 0.001  # so that the kill comes in time, however fast the machine is
+        with running("cdc-producer", profile(first, port=relay.port)) as process:
+            until(lambda: end_offset(kafka, topic) > 50, what="a part of it")
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    assert not records(profile(first))[-1].last, "killed too late: the transaction was already through"
     promote(second)
     line = refused("cdc-producer", profile(second), "--until-current")
     assert "half out" in line

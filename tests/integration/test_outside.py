@@ -140,7 +140,7 @@ def test_with_a_topic_for_each_table(tmp_path: Path, leader: MySql, follower: My
 
 @pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer"])
 def test_a_port_that_is_taken(tmp_path: Path, leader: MySql, kafka: Kafka, port: int, program: str) -> None:
-    path = write_profile(tmp_path, leader, kafka, name="taken", metrics={"port": port})
+    path = write_profile(tmp_path, leader, kafka, name="port_taken", metrics={"port": port})
     with socket.create_server(("127.0.0.1", port)):
         line = refused(program, path)
     assert f"127.0.0.1:{port}" in line
@@ -190,7 +190,7 @@ def test_a_leader_that_hangs_is_noticed_before_the_connection_is_given_up(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, port: int
 ) -> None:
     leader = mysql_server()
-    path = producer_profile(tmp_path, leader, kafka, "hangs", port)
+    path = producer_profile(tmp_path, leader, kafka, "sleeper", port)
     with running("cdc-producer", path):
         until(lambda: healthy(port), what="health")
         os.kill(leader.process.pid, signal.SIGSTOP)

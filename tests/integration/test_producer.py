@@ -10,6 +10,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import as_json, end_offset, records, refused, run_well, running, write_profile
+from tests.relay import Relay
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
@@ -73,21 +74,25 @@ def test_it_goes_on_after_each_stop_without_gap_or_repeat(profile: Path, leader:
 def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
     tmp_path: Path, leader: MySql, kafka: Kafka
 ) -> None:
-    def profile(commit_records: int) -> Path:
+    def profile(commit_records: int, port: int = leader.port) -> Path:
         limits = {"start": "now", "commit_records": commit_records, "record_bytes": 2000}
-        return write_profile(tmp_path, leader, kafka, name="large", filters={"include_dbs": ["large"]}, producer=limits)
+        own, through = {"include_dbs": ["large"]}, {"port": port}
+        return write_profile(tmp_path, leader, kafka, name="large", filters=own, producer=limits, database=through)
 
     execute(leader, "CREATE DATABASE large", "CREATE TABLE large.a (i INT PRIMARY KEY, t VARCHAR(200))")
     path = profile(commit_records=3)
     run_well("cdc-producer", path, "--until-current")
     rows = ", ".join(f"({number}, REPEAT('x', 150))" for number in range(40_000))
     execute(leader, f"INSERT INTO large.a VALUES {rows}")
-    for _ in range(4):
-        with running("cdc-producer", path) as process:
-            before = end_offset(kafka, "large")
-            until(lambda before=before: end_offset(kafka, "large") > before + 20, what="more records")
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+    with Relay(leader.port) as relay:
+        relay.slowly = 0.002  # so that the kills come in time, however fast the machine is
+        profile(commit_records=3, port=relay.port)
+        for _ in range(4):
+            with running("cdc-producer", path) as process:
+                before = end_offset(kafka, "large")
+                until(lambda before=before: end_offset(kafka, "large") > before + 20, what="more records")
+                process.send_signal(signal.SIGKILL)
+                process.wait()
     assert not records(path)[-1].last, "killed too late: the transaction was already through"
     run_well("cdc-producer", profile(commit_records=10_000), "--until-current")
     found = records(path)
