@@ -10,11 +10,12 @@ __all__ = ["Retry"]
 
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # an attempt that works for so long has ended the trouble before it
+_HELD = 30.0  # a connection that stands for so long has ended the trouble before it
+_ATTEMPTS = 3  # fail at least before the one that gives up: one alone may take longer than all the seconds
 
 
 class Retry:
-    """Waits with backoff between attempts, for ``seconds`` in all since the last success.
+    """Waits with backoff between attempts: ``seconds`` in all since the last success, and for three of them at least.
 
     ``log(event, **fields)`` is told of each wait; ``stop`` ends a wait early. ``waits`` counts them, and ``trouble``
     says what the newest is about until an attempt succeeds.
@@ -26,25 +27,28 @@ class Retry:
         self._stop = stop
         self._wait = _FIRST_WAIT
         self._failing_since: float | None = None
-        self._waited_at: float | None = None
+        self._failed = 0
+        self._connected_at: float | None = None
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
 
     def connected(self) -> None:
-        """The servers were there; only an attempt that holds for a while ends the count, or ``success``."""
+        """The servers were there; only where that holds for a while it ends the count, or ``success``."""
         self.succeeded = True
+        self._connected_at = time.monotonic()
         if self.trouble:
             self._log("no longer waiting", trouble=self.trouble)
         self.trouble = ""
 
     def success(self) -> None:
-        """The servers answer: the next failure starts a new count."""
+        """The servers did their work: the next failure starts a new count."""
         self.connected()
         self._count_anew()
 
     def _count_anew(self) -> None:
         self._failing_since = None
+        self._failed = 0
         self._wait = _FIRST_WAIT
 
     def wait(self, error: Disconnected) -> None:
@@ -56,14 +60,15 @@ class Retry:
         if not self.succeeded:
             raise UserError(error.what, where=error.where, hint=error.hint)
         now = time.monotonic()
-        if self._waited_at is not None and now - self._waited_at > _HELD:
+        if self._connected_at is not None and now - self._connected_at > _HELD:
             self._count_anew()
+        self._connected_at = None
         self._failing_since = self._failing_since or now
-        if now - self._failing_since > self._seconds:
+        self._failed += 1
+        if now - self._failing_since > self._seconds and self._failed > _ATTEMPTS:
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)
         self.waits += 1
         self.trouble = str(error)
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
-        self._waited_at = time.monotonic()
         self._wait = min(2 * self._wait, _LONGEST_WAIT)

@@ -70,7 +70,7 @@ class Applier:
         self._ledger = ledger
         self._tables = Tables(session)
         self._differences = Differences(session, self._tables) if compare else None
-        self._replay = Replay(
+        replay = Replay(
             session,
             self._tables,
             on_conflict=on_conflict,
@@ -78,7 +78,7 @@ class Applier:
             skips=ledger.skips,
             note=ledger.skip,
         )
-        self._execution = Execution(session, self._replay)
+        self._execution = Execution(session, replay)
         self._passes = passes
         self._retry = retry
         self._stop = stop
@@ -93,8 +93,8 @@ class Applier:
 
     @property
     def conflicts(self) -> int:
-        """How many conflicts were settled in the leader's favour."""
-        return self._replay.conflicts
+        """How many conflicts were settled in the leader's favour, and are committed."""
+        return self._execution.conflicts
 
     def applied(self, batches: Iterable[Batch | None]) -> Iterator[Applied | None]:
         """Apply each batch exactly once. A None, where there is no more right now, comes after all that was before it.

@@ -51,8 +51,8 @@ class Work:
 class Execution:
     """Executes the work of one connection of ``session``, change by change (``replay``) where it fails as a whole.
 
-    ``committed`` collects the work whose commit has come through, ``parts`` counts the parts of a large transaction
-    that are executed and not committed.
+    ``committed`` collects the work whose commit has come through, ``conflicts`` counts what was settled in it in the
+    leader's favour, ``parts`` counts the parts of a large transaction that are executed and not committed.
     """
 
     def __init__(self, session: Session, replay: Replay) -> None:
@@ -61,7 +61,9 @@ class Execution:
         self._executing: tuple[Work, list[Statement]] | None = None  # the last packet's counts are to come
         self._executed: Work | None = None  # as it should be, so that it may commit
         self._committing: Work | None = None  # its COMMIT was sent
+        self._settled = 0  # conflicts of the transaction that is open
         self.committed: list[Work] = []
+        self.conflicts = 0
         self.parts = 0
 
     def put(self, work: Work, packets: Iterator[list[Statement]]) -> None:
@@ -130,6 +132,7 @@ class Execution:
         elif sequence != checkpoint.sequence:
             raise moved(checkpoint)
         self._executing = self._executed = self._committing = None
+        self._settled = 0
 
     def _sequence(self, checkpoint: Checkpoint) -> int | None:
         rows = self._session.rows(Checkpoint.select(checkpoint.resource))
@@ -147,6 +150,8 @@ class Execution:
         self.committed.append(work)
         self._committing = None
         self.parts = 0
+        self.conflicts += self._settled
+        self._settled = 0
 
     def _send(self, packet: list[Statement], *, savepoint: bool = False) -> None:
         # The checkpoint commits with the rows: a crash leaves both or neither.
@@ -183,7 +188,7 @@ class Execution:
         """
         event(_LOG, "a batch change by change", until=work.batch.last.sequence, reason=reason)
         self._session.reset(savepoint="" if work.batch.begins else _PART)
-        self._replay.apply(in_order(work.records))
+        self._settled += self._replay.apply(in_order(work.records))
         for statement in work.tail:
             try:
                 self._send([statement])

@@ -59,22 +59,27 @@ class Replay:
         self._differences = differences
         self._skips = skips
         self._note_skip = note
-        self.conflicts = 0
+        self._conflicts = 0
 
-    def apply(self, steps: list[Step]) -> None:
-        """Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted."""
+    def apply(self, steps: list[Step]) -> int:
+        """How many conflicts were settled in the leader's favour.
+
+        Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
+        """
         # Somebody may have altered the tables since they were asked for.
         self._tables.forget()
+        self._conflicts = 0
         for step in steps:
             self._run(session_flags(step.record.flags))
             for _, changes in groupby(step.changes, key=lambda change: change.record.sequence):
                 self._record(list(changes))
         self._run(session_flags(0))
+        return self._conflicts
 
     def _record(self, changes: list[Change]) -> None:
         """Apply the rows of one record, or none of them where the follower may do without it."""
         record = changes[0].record
-        may_skip = self._skips.allow(record)
+        may_skip, before = self._skips.allow(record), self._conflicts
         if may_skip:
             # Other records of the leader's transaction stay applied.
             self._session.run([b"SAVEPOINT record"])
@@ -85,6 +90,7 @@ class Replay:
             if not may_skip:
                 raise
             note = self._note_skip(record, error)
+            self._conflicts = before
             self._session.run([b"ROLLBACK TO SAVEPOINT record", STRICT, session_flags(record.flags).sql, note.sql])
 
     def _change(self, change: Change) -> None:
@@ -132,7 +138,7 @@ class Replay:
             fields["removed"] = conflict.removed
         event(_LOG, "conflict", level=logging.WARNING, **fields)
         conflicts.note(self._session, conflict)
-        self.conflicts += 1
+        self._conflicts += 1
 
     def _converge(self, change: Change) -> list[str]:
         """Make the follower hold the leader's after-image and nothing that clashes with it; the rows that had to go."""

@@ -1,13 +1,14 @@
 """cdc-consumer --skip: the operator lets the follower do without a record that it refuses, and nothing else."""
 
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
-from tests.programs import refused, run_well, running, write_profile
+from tests.programs import BIN, refused, run_well, running, write_profile
 from tests.topic import Stage, number, text
 from tests.wait import until
 
@@ -113,6 +114,26 @@ def test_a_value_that_is_not_known_can_be_skipped(stage: Stage) -> None:
     assert "--skip 2" in line
     skip(stage, 2)
     assert rows(stage) == [(2, "b")]
+
+
+def test_a_conflict_that_was_rolled_back_is_not_counted(tmp_path: Path, stage: Stage) -> None:
+    stage.topic.send([add(stage, (1, "a"))])
+    stage.apply()
+    path, first = f"{stage.name}/t", [number(1), text("a")]
+    missing = stage.topic.delete(path, COLUMNS, [number(9), text("x")], key=["id"])
+    locked = stage.topic.update(path, COLUMNS, (first, [number(1), text("b")]), key=["id"])
+    odd = stage.topic.add(path, COLUMNS, [{"NewType": 1}, text("a")], key=["id"])
+    stage.topic.send([missing, locked, odd])
+    said = tmp_path / "said"
+    command = [BIN / "cdc-consumer", stage.profile, "--until-current", "--skip", "5"]
+    with stage.follower.connect(database=stage.name, autocommit=False) as holder, holder.cursor() as cursor:
+        cursor.execute("SELECT * FROM t FOR UPDATE")
+        with said.open("w") as log, subprocess.Popen(command, stderr=log) as process:
+            until(lambda: "waiting for a server" in said.read_text(), what="the first attempt's end")
+            holder.rollback()
+    assert process.returncode == 0, said.read_text()
+    assert said.read_text().count(" conflict ") == 2
+    assert " conflicts=1 " in said.read_text()
 
 
 def test_a_statement_and_what_follows_it(stage: Stage) -> None:

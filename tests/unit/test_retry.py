@@ -1,0 +1,75 @@
+"""When a program gives up waiting for a server: pure, by a clock of the test's own."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from cdc import retry
+from cdc.errors import Disconnected, ServerGone, UserError
+from cdc.retry import Retry
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(retry, "time", SimpleNamespace(monotonic=clock.monotonic))
+    return clock
+
+
+@pytest.fixture
+def waiting(clock: Clock) -> Retry:
+    """Has had its first success; its waits take no time."""
+    stop = threading.Event()
+    stop.set()
+    made = Retry(seconds=60, log=lambda *_, **__: None, stop=stop)
+    made.success()
+    return made
+
+
+def failures(waiting: Retry, clock: Clock, *, each: float, connects: bool = False) -> int:
+    """How many attempts, which fail after ``each`` seconds, there are until it is given up; a hundred are for ever."""
+    for number in range(1, 101):
+        if connects:
+            waiting.connected()
+        clock.now += each
+        try:
+            waiting.wait(Disconnected("gone"))
+        except ServerGone:
+            return number
+    return 100
+
+
+def test_the_seconds_count_from_the_first_failure_on(waiting: Retry, clock: Clock) -> None:
+    assert failures(waiting, clock, each=1) == 62
+
+
+@pytest.mark.parametrize("each", [31, 61, 6000])
+def test_attempts_that_fail_late_are_not_repeated_for_ever(waiting: Retry, clock: Clock, each: float) -> None:
+    assert failures(waiting, clock, each=each) == 4
+
+
+def test_a_connection_that_stood_for_a_while_ends_the_count(waiting: Retry, clock: Clock) -> None:
+    assert failures(waiting, clock, each=31, connects=True) == 100
+    assert failures(waiting, clock, each=1, connects=True) < 70
+
+
+def test_what_did_its_work_ends_the_count(waiting: Retry, clock: Clock) -> None:
+    for _ in range(100):
+        waiting.success()
+        clock.now += 20
+        waiting.wait(Disconnected("gone"))
+    assert failures(waiting, clock, each=20) == 4
+
+
+def test_what_was_never_there_is_a_mistake_in_the_profile() -> None:
+    with pytest.raises(UserError, match="gone"):
+        Retry(seconds=60, log=lambda *_, **__: None, stop=threading.Event()).wait(Disconnected("gone"))
