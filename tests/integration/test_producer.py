@@ -10,7 +10,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.compare import content
 from tests.fix_sandbox import MySqlFactory
-from tests.programs import as_json, end_offset, records, refused, run_well, running, write_profile
+from tests.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
 from tests.relay import Relay
 from tests.wait import until
 
@@ -323,3 +323,23 @@ def test_a_row_that_is_too_large_is_named_with_the_settings(profile: Path, leade
     assert "message.max.bytes" in line
     assert "max.message.bytes" in line
     assert [record.operation for record in records(profile)] == ["Query"]
+
+
+def test_a_row_that_is_larger_than_what_may_wait_for_the_brokers(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    """50 MB are 67 MB of base64, more than may wait while no larger record is let in."""
+
+    def allowed(librdkafka: dict[str, int]) -> Path:
+        settings = {"librdkafka": {"message.max.bytes": 80_000_000} | librdkafka}
+        return write_profile(tmp_path, leader, kafka, name="blob", filters=filters, kafka=settings, producer=begin)
+
+    filters, begin = {"include_dbs": ["blob"]}, {"start": "now"}
+    path = allowed({"queue.buffering.max.kbytes": 60_000})
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE `blob`")
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, b LONGBLOB)", database="blob")
+    execute(leader, "INSERT INTO a VALUES (1, REPEAT('x', 50000000))", database="blob")
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert "queue.buffering.max.kbytes" in line
+    path = allowed({})
+    run_well("cdc-producer", path, "--until-current")
+    assert [len(value) > 66_000_000 for value in json_lines(path)] == [False, False, True]
