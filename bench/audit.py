@@ -14,7 +14,7 @@ captured. Then, in one Spark on local[2] with a JVM that is warm, each in turn a
 What counts is CPU time: of the program itself (the JVM, all threads; of the last two the client), and of both servers,
 with the statements that these were asked. What the audit needs of the follower, its binlog read once, has a line of
 its own. With ``--keys`` a table of so many rows is audited with a heap of 512 MB, which says whether memory is bounded:
-how much Spark cached of it, how many such rows its memory could hold, and how large the JVM was at most.
+what it spilled to disk, how many such rows would have fitted, and how large the JVM was at most.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from consumer import PLAIN, Shape, bulk, execute, fill, updates
-from jvm import Cache, Jvm
+from jvm import Jvm
 from measure import cpu_seconds, run_program
 from pair import Pair
 from pyspark.sql import SparkSession
@@ -152,20 +152,21 @@ def measure_memory(folder: Path, keys: int) -> None:
     servers.capture()
     spark = session("512m")
     jvm = Jvm(spark)
-    with jvm.cache_watched() as cache:
-        work = functools.partial(audited, spark, servers.profiles, folder)
-        line(f"{keys} keys in 512 MB", work, cpu=jvm.cpu_seconds, pair=servers.pair, rounds=1)
-    tell_memory(keys, cache, jvm.peak_megabytes())
+    work = functools.partial(audited, spark, servers.profiles, folder)
+    line(f"{keys} keys in 512 MB", work, cpu=jvm.cpu_seconds, pair=servers.pair, rounds=1)
+    tell_memory(keys, jvm)
     spark.stop()
     servers.kill()
 
 
-def tell_memory(keys: int, cache: Cache, peak: float) -> None:
-    """Print how many keys would fit, if all that an audit caches had to: Spark's own memory is a part of the heap."""
-    fit = int(keys * cache.room / cache.megabytes)
-    print(f"cached {cache.megabytes:.0f} MB at most, {cache.megabytes * (1 << 20) / keys:.0f} bytes a key")
-    print(f"{fit} keys fit into the {cache.room:.0f} MB that Spark has for them; these are {keys / fit:.0f} times that")
-    print(f"the JVM was {peak:.0f} MB at most")
+def tell_memory(keys: int, jvm: Jvm) -> None:
+    """Print how many keys would have fitted, by what the stage that spilled most had to put aside to disk."""
+    spilled, room = jvm.spilled_megabytes(), jvm.room_megabytes()
+    if spilled:
+        print(f"a stage spilled {spilled:.0f} MB of rows, {spilled * (1 << 20) / keys:.0f} bytes a key of both sides")
+        fit = int(keys * room / spilled)
+        print(f"{fit} keys fit into the {room:.0f} MB that are for rows; these are {keys / fit:.1f} times as many")
+    print(f"the JVM was {jvm.peak_megabytes():.0f} MB at most")
 
 
 def session(heap: str) -> SparkSession:
