@@ -41,7 +41,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from cdc.spark.audit import audit_topics
 from cdc.spark.brokers import kafka_options, span
-from cdc.spark.session import KEPT_CODE, set_for
+from cdc.spark.session import KEPT_CODE, NOTHING_HELD, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read
 
@@ -175,7 +175,7 @@ def session(heap: str) -> SparkSession:
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
-    builder = builder.config(*KEPT_CODE)
+    builder = builder.config(*KEPT_CODE).config(*NOTHING_HELD)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
