@@ -5,27 +5,35 @@
 A leader with ``--rows`` rows and ``--updates`` single-row updates is replicated by our programs, and its follower
 captured. Then, in one Spark on local[2] with a JVM that is warm, each in turn and the best of three:
 
-    floor         both topics read and parsed, nothing else
-    audit         from their beginning, the report included
-    incremental   on from the state of that audit, after 1 % more updates
-    SELECT        every row of both tables asked of both servers in the order of the key, and compared
+    floor               both topics read and parsed, nothing else
+    audit               from their beginning, the report included
+    incremental         on from the state of that audit, after 1 % more updates
+    SELECT              every row of both tables asked of both servers in the order of the key, and compared
+    pt-table-checksum   the same table, on the leader and a native replica; Percona Toolkit >= 3.7 must be on PATH
 
-What counts is CPU time: of the JVM (all threads) and of both servers. With ``--keys`` a table of so many rows is
-audited with a heap of 512 MB, which says whether memory is bounded.
+What counts is CPU time: of the program itself (the JVM, all threads; of the last two the client), and of both servers,
+with the statements that these were asked. What the audit needs of the follower, its binlog read once, has a line of
+its own. With ``--keys`` a table of so many rows is audited with a heap of 512 MB, which says whether memory is bounded:
+what it spilled to disk, how many such rows would have fitted, and how large the JVM was at most.
 """
 
 import argparse
+import functools
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 from consumer import PLAIN, Shape, bulk, execute, fill, updates
-from measure import run_program, server_cpu_seconds
+from jvm import Jvm
+from measure import cpu_seconds, run_program
+from pair import Pair
 from pyspark.sql import SparkSession
+from table_checksum import Refused, TableChecksum, installed
 
 from cdc.profile import Profile, load
 from cdc.sandbox.jars import spark_connector_jars
@@ -33,7 +41,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from cdc.spark.audit import audit_topics
 from cdc.spark.brokers import kafka_options, span
-from cdc.spark.session import KEPT_CODE, set_for
+from cdc.spark.session import KEPT_CODE, NOTHING_HELD, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read
 
@@ -56,6 +64,7 @@ class Servers:
         with self.follower.root() as connection, connection.cursor() as cursor:
             for statement in settings:
                 cursor.execute(statement)
+        self.pair = Pair(self.leader, self.follower)
 
     def _profile(self, path: Path, server: MySql, resource: str, topic: str) -> Path:
         path.write_text(
@@ -66,12 +75,14 @@ class Servers:
         return path
 
     def replicate(self) -> None:
-        """Bring what the leader has to the follower, and what the follower logged into its topic."""
-        for program, of in (("cdc-producer", LEADER), ("cdc-consumer", "consumer"), ("cdc-producer", FOLLOWER)):
+        """Bring what the leader has to the follower."""
+        for program, of in (("cdc-producer", LEADER), ("cdc-consumer", "consumer")):
             run_program(program, self.files[of])
 
-    def cpu_seconds(self) -> float:
-        return server_cpu_seconds(self.leader) + server_cpu_seconds(self.follower)
+    def capture(self) -> int:
+        """Bring what the follower logged into its topic, and say how many records that has then."""
+        run_program("cdc-producer", self.files[FOLLOWER])
+        return span(self.profiles[FOLLOWER].kafka).size
 
     def kill(self) -> None:
         for server in (self.leader, self.follower, self.kafka):
@@ -84,7 +95,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=50_000, help="of the table (default %(default)s)")
     parser.add_argument("--keys", type=int, default=0, help="of a table for 512 MB (default: not measured)")
     options = parser.parse_args()
-    print(f"{'':34}{'records':>9}{'wall s':>8}{'CPU s':>8}{'servers':>9}{'ratio':>7}")
+    print(f"{'':32}{'count':>9}{'wall s':>8}{'CPU s':>8}{'servers':>9}{'asked':>7}{'ratio':>7}")
     with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
         if options.keys:
             measure_memory(Path(folder), options.keys)
@@ -95,21 +106,42 @@ def main() -> int:
 
 def measure(folder: Path, count: int, rows: int) -> None:
     servers, chance = Servers(folder), random.Random(1)
+    pair = servers.pair
     fill(servers.leader, Shape("", PLAIN, rows, updates, 0))
     execute(servers.leader, updates(count, chance))
     servers.replicate()
+    line("follower captured", servers.capture, cpu=cpu_seconds, pair=pair, rounds=1)
     spark = session("2g")
-    floor = line(servers, spark, "read and parsed only", lambda: parsed(spark, servers.profiles))
-    line(servers, spark, "audit", lambda: audited(spark, servers.profiles, folder), floor=floor)
-    line(servers, spark, "SELECT of all, compared", lambda: asked(servers))
+    jvm = Jvm(spark).cpu_seconds
+    floor = line("read and parsed only", lambda: parsed(spark, servers.profiles), cpu=jvm, pair=pair)
+    line("audit", lambda: audited(spark, servers.profiles, folder), cpu=jvm, pair=pair, floor=floor)
     state = State.open(spark, folder / "state", identity(servers.profiles, None))
-    line(servers, spark, "audit that keeps a state", lambda: kept(spark, servers, folder, state), rounds=1, floor=floor)
+
+    def kept() -> int:
+        return audited(spark, servers.profiles, folder, state)
+
+    line("audit that keeps a state", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
     for _ in range(ROUNDS):
         execute(servers.leader, updates(count // 100, chance))
         servers.replicate()
-        line(servers, spark, "on from it, 1 % more", lambda: kept(spark, servers, folder, state), rounds=1, floor=floor)
+        servers.capture()
+        line("on from it, 1 % more", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
+    line("SELECT of all, compared", lambda: asked(servers), cpu=cpu_seconds, pair=pair)
     spark.stop()
+    measure_table_checksum(servers.leader, folder / "s3")
     servers.kill()
+
+
+def measure_table_checksum(leader: MySql, folder: Path) -> None:
+    if not installed():
+        print("pt-table-checksum: not installed")
+        return
+    peer = TableChecksum(leader, folder)
+    try:
+        line("pt-table-checksum", peer.run, cpu=cpu_seconds, pair=Pair(leader, peer.replica))
+    except Refused as refused:
+        print(refused)
+    peer.replica.kill()
 
 
 def measure_memory(folder: Path, keys: int) -> None:
@@ -117,10 +149,24 @@ def measure_memory(folder: Path, keys: int) -> None:
     fill(servers.leader, Shape("", PLAIN, 0, bulk, 0))
     execute(servers.leader, bulk(keys, random.Random(1)))
     servers.replicate()
+    servers.capture()
     spark = session("512m")
-    line(servers, spark, f"{keys} keys in 512 MB", lambda: audited(spark, servers.profiles, folder), rounds=1)
+    jvm = Jvm(spark)
+    work = functools.partial(audited, spark, servers.profiles, folder)
+    line(f"{keys} keys in 512 MB", work, cpu=jvm.cpu_seconds, pair=servers.pair, rounds=1)
+    tell_memory(keys, jvm)
     spark.stop()
     servers.kill()
+
+
+def tell_memory(keys: int, jvm: Jvm) -> None:
+    """Print how many keys would have fitted, by what the stage that spilled most had to put aside to disk."""
+    spilled, room = jvm.spilled_megabytes(), jvm.room_megabytes()
+    if spilled:
+        print(f"a stage spilled {spilled:.0f} MB of rows, {spilled * (1 << 20) / keys:.0f} bytes a key of both sides")
+        fit = int(keys * room / spilled)
+        print(f"{fit} keys fit into the {room:.0f} MB that are for rows; these are {keys / fit:.1f} times as many")
+    print(f"the JVM was {jvm.peak_megabytes():.0f} MB at most")
 
 
 def session(heap: str) -> SparkSession:
@@ -129,7 +175,7 @@ def session(heap: str) -> SparkSession:
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
-    builder = builder.config(*KEPT_CODE)
+    builder = builder.config(*KEPT_CODE).config(*NOTHING_HELD)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -151,10 +197,6 @@ def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, sta
     return audit.leader.records + audit.follower.records
 
 
-def kept(spark: SparkSession, servers: Servers, folder: Path, state: State) -> int:
-    return audited(spark, servers.profiles, folder, state)
-
-
 def asked(servers: Servers) -> int:
     found = []
     for server in (servers.leader, servers.follower):
@@ -165,27 +207,39 @@ def asked(servers: Servers) -> int:
     return len(found[0])
 
 
+@dataclass(frozen=True, order=True)
+class Spent:
+    """CPU and wall seconds, both servers' CPU seconds, the statements they were asked; for so many records or rows."""
+
+    cpu: float
+    wall: float
+    servers: float
+    asked: int
+    count: int
+
+
 def line(
-    servers: Servers, spark: SparkSession, name: str, work: Callable[[], int], *, rounds: int = ROUNDS, floor: float = 0
+    name: str,
+    work: Callable[[], int],
+    *,
+    cpu: Callable[[], float],
+    pair: Pair,
+    rounds: int = ROUNDS,
+    floor: float = 0,
 ) -> float:
     """Measure and print; the CPU seconds of the best round."""
-    best = None
-    for _ in range(rounds):
-        begun, cpu, theirs = time.monotonic(), jvm_cpu_seconds(spark), servers.cpu_seconds()
-        records = work()
-        spent = (jvm_cpu_seconds(spark) - cpu, time.monotonic() - begun, servers.cpu_seconds() - theirs, records)
-        best = min(best or spent, spent)
-    assert best is not None
-    ratio = f"{best[0] / floor:7.2f}" if floor else ""
-    print(f"{name:34}{best[3]:9}{best[1]:8.2f}{best[0]:8.2f}{best[2]:9.2f}{ratio}", flush=True)
-    return best[0]
+    best = min(spent(work, cpu, pair) for _ in range(rounds))
+    ratio = f"{best.cpu / floor:7.2f}" if floor else ""
+    figures = f"{best.count:9}{best.wall:8.2f}{best.cpu:8.2f}{best.servers:9.2f}{best.asked:7}"
+    print(f"{name:32}{figures}{ratio}", flush=True)
+    return best.cpu
 
 
-def jvm_cpu_seconds(spark: SparkSession) -> float:
-    """All threads' since the JVM's start."""
-    pid = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
-    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / 100
+def spent(work: Callable[[], int], cpu: Callable[[], float], pair: Pair) -> Spent:
+    asked, begun, before, theirs = pair.questions(), time.monotonic(), cpu(), pair.cpu_seconds()
+    count = work()
+    wall, after, theirs_after = time.monotonic() - begun, cpu(), pair.cpu_seconds()
+    return Spent(after - before, wall, theirs_after - theirs, pair.questions() - asked, count)
 
 
 if __name__ == "__main__":

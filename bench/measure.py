@@ -17,7 +17,8 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 
 __all__ = [
-    "Used", "cpu_seconds", "plain_reader", "profile", "run_program", "running", "server_cpu_seconds", "timed", "used",
+    "Used", "cpu_seconds", "plain_reader", "process_cpu_seconds", "profile", "run_program", "running",
+    "server_cpu_seconds", "timed", "used",
 ]  # fmt: skip
 
 BIN = Path(sys.executable).parent
@@ -90,7 +91,11 @@ def used(program: str, path: Path) -> Used:
 
 
 def server_cpu_seconds(server: MySql) -> float:
-    """The CPU seconds of a server since its start (proc(5), utime and stime)."""
-    pid = (server.data / "mysqld.pid").read_text().strip()
+    """The CPU seconds of a server since its start."""
+    return process_cpu_seconds(int((server.data / "mysqld.pid").read_text()))
+
+
+def process_cpu_seconds(pid: int) -> float:
+    """The CPU seconds of all threads of a process since its start (proc(5), utime and stime)."""
     ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

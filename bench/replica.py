@@ -1,4 +1,4 @@
-"""MySQL's own replica as the peer of cdc-consumer: receiving and applying in turn, so that each can be timed alone."""
+"""MySQL's own replica as a peer: receiving and applying in turn, so that each can be timed alone."""
 
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.process import wait_until
@@ -32,6 +32,10 @@ class NativeReplica:
         ((late,),) = self._run(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{_executed(self._leader)}', {_SECONDS})")
         assert late == 0, "the replica did not get there"
         self._run("STOP REPLICA SQL_THREAD")
+
+    def follow(self) -> None:
+        """Receive and apply from now on what the leader does."""
+        self._run("START REPLICA")
 
     def _has(self, wanted: str) -> bool:
         with self._server.root() as connection, connection.cursor() as cursor:

@@ -12,11 +12,27 @@ import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
+from cdc.position import GtidSet, Position
 from cdc.renames import Renames
 from cdc.topics import PER_TABLE, SINGLE, Topics
 
-__all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
+__all__ = [
+    "BEGINNING",
+    "NOW",
+    "OLDEST",
+    "Consumer",
+    "Database",
+    "Kafka",
+    "Log",
+    "Metrics",
+    "Producer",
+    "Profile",
+    "Tls",
+    "load",
+    "parsed_start",
+]
 
+BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
 # What toml says of a value that it can't read shows the value, which may be a password without quotes.
 _QUOTED = re.compile(r""": (['"]).*\1""", re.DOTALL)
 _MOVED = {
@@ -138,11 +154,31 @@ class Kafka:
         return named | {"bootstrap.servers": self.bootstrap_servers} | self.librdkafka
 
 
+def parsed_start(text: str) -> GtidSet | Position:
+    """What a copy of the leader holds, as ``producer.start`` names it: its GTIDs, or how far it has the binlog.
+
+    Raises UserError for what is neither.
+    """
+    if re.fullmatch(r"\S+\.\d+:\d+", text):
+        return Position.parse(text)
+    try:
+        held = GtidSet.parse(text)
+    except UserError:
+        held = GtidSet()
+    if not held:
+        raise UserError(
+            f"{text!r} is no place to start from",
+            where="profile key producer.start",
+            hint=f'"{BEGINNING}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
+        )
+    return held
+
+
 @dataclass(frozen=True, slots=True)
 class Producer:
     """How the producer reads and commits."""
 
-    start: str = field(default="beginning", metadata={"choices": ("beginning", "oldest", "now")})
+    start: str = BEGINNING
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
     heartbeat_seconds: int = field(default=1, metadata={"range": (1, 3600)})
     commit_records: int = field(default=10_000, metadata={"range": (1, 1_000_000)})
@@ -150,6 +186,11 @@ class Producer:
     commit_ms: int = field(default=500, metadata={"range": (1, 60_000)})
     record_bytes: int = field(default=900_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a start that is none."""
+        if self.start not in (BEGINNING, OLDEST, NOW):
+            parsed_start(self.start)
 
 
 @dataclass(frozen=True, slots=True)

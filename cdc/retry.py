@@ -29,12 +29,18 @@ class Retry:
         self._failing_since: float | None = None
         self._failed = 0
         self._connected_at: float | None = None
+        self._answered = False
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
 
+    def answered(self) -> None:
+        """The servers are there, so the addresses are right: what is wrong now is worth waiting for."""
+        self._answered = True
+
     def connected(self) -> None:
         """The servers were there; only where that holds for a while it ends the count, or ``success``."""
+        self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
         if self.trouble:
@@ -54,10 +60,10 @@ class Retry:
     def wait(self, error: Disconnected) -> None:
         """Wait before the next attempt after ``error``.
 
-        Raises UserError where there never was a success: an address in the profile is wrong or the server not started.
+        Raises UserError where there never was an answer: an address in the profile is wrong or the server not started.
         Raises ServerGone when the seconds are used up.
         """
-        if not self.succeeded:
+        if not self._answered:
             raise UserError(error.what, where=error.where, hint=error.hint)
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:

@@ -68,9 +68,9 @@ def refused(program: str, *arguments: str | Path, status: int = 2, env: dict[str
 
 
 @contextmanager
-def running(program: str, *arguments: str | Path) -> Iterator["subprocess.Popen[str]"]:
+def running(program: str, *arguments: str | Path, stderr: Any = subprocess.PIPE) -> Iterator["subprocess.Popen[str]"]:
     """One of our programs in the background; SIGTERM must end it well, unless it was killed meanwhile."""
-    process = subprocess.Popen([BIN / program, *arguments], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([BIN / program, *arguments], stderr=stderr, text=True)
     try:
         yield process
     finally:

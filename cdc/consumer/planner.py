@@ -124,7 +124,7 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
     places = [index for index, column in enumerate(first.columns) if column in shape.secondary(first.key or ())]
     # A column that the follower computes can't be set to itself, as an Upsert does with the key.
     computed = not shape.generated.isdisjoint(first.key or ())
-    kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Update", "Add")}
+    kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:
         if before is None and after is None:
             kinds["Absent"].append(Change(record, Row(image, None)))
@@ -132,10 +132,8 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
             kinds["Add"].append(Change(record, Row(None, after)))
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
-        elif before == after:
-            # Nothing says in the count of an Upsert that the row was there and equal, as it must be.
-            kinds["Update"].append(Change(record, Row(before, after)))
-        elif computed or any(before[place] != after[place] for place in places):
+        elif before == after or computed or any(before[place] != after[place] for place in places):
+            # An update to what the row is already would not be logged, and the audit look for it in vain.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:

@@ -103,16 +103,9 @@ class Replay:
             raise refusal(error, statement) from None
         if reason and self._on_conflict == "stop":
             raise _stopped(change, reason)
-        try:
-            if self._store(change, statement) == statement.rows:
-                if reason:
-                    self._settled(Conflict(change.record, _shown_key(change), reason))
-                return
-            reason = "the row is not there"
-        except Refused as error:
-            if error.code not in _DUPLICATES:
-                raise refusal(error, statement) from None
-            reason = error.text
+        reason = self._stored(change, statement, reason)
+        if not reason:
+            return
         if self._on_conflict == "stop":
             raise _stopped(change, reason)
         try:
@@ -123,6 +116,27 @@ class Replay:
         except Refused as error:
             raise refusal(error, statement) from None
         self._settled(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
+
+    def _stored(self, change: Change, statement: Statement, reason: str) -> str:
+        """Do as the leader did; nothing where that is done, else why it is not.
+
+        ``reason`` says how the row is not as it was on the leader.
+        """
+        if reason and self._differences and change.row.after is not None:
+            done = Change(change.record, Row(change.row.after, None))
+            if not self._differences.of(done):
+                # An update to what the row is already would not be logged, and the audit look for it in vain.
+                return reason
+        try:
+            if self._store(change, statement) != statement.rows:
+                return "the row is not there"
+        except Refused as error:
+            if error.code not in _DUPLICATES:
+                raise refusal(error, statement) from None
+            return error.text
+        if reason:
+            self._settled(Conflict(change.record, _shown_key(change), reason))
+        return ""
 
     def _settled(self, conflict: Conflict) -> None:
         record = conflict.record

@@ -21,6 +21,7 @@ from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
 from cdc.producer.router import Router
+from cdc.producer.starting_place import starting_entry
 from cdc.producer.stream import Stream
 from cdc.producer.xa import Xa
 from cdc.profile import Profile
@@ -86,6 +87,7 @@ def _session(
     with closing(sink):
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
+        retry.answered()
         entry = _start(profile, leader, topics, sink, instance=instance)
         retry.connected()
         router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)
@@ -105,7 +107,7 @@ def _session(
 
 def _start(profile: Profile, leader: Leader, topics: KafkaTopics, sink: KafkaSink, *, instance: str) -> Entry:
     """The entry to go on from, committed anew under this process's name."""
-    entry = preflight.starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
+    entry = starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
     if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
         sink.shown = None  # another server has positions of its own
     entry = replace(entry, instance=instance)

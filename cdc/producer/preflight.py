@@ -1,17 +1,16 @@
-"""What the leader says before its first event: whether it can be followed faithfully, and from where."""
+"""What the leader says before its first event: whether it can be followed faithfully."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pymysql
 
 from cdc.errors import Disconnected, UserError
 from cdc.position import GtidSet, Position
-from cdc.producer.commit_log import Entry
 
-__all__ = ["Leader", "inspect", "starting_entry"]
+__all__ = ["Leader", "inspect"]
 
 _UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
 _DENIED = frozenset({1044, 1045, 1698})
@@ -28,8 +27,7 @@ _SETTINGS = {
     # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
     "lower_case_table_names": ("0", "only a new server can have another value"),
 }
-_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode", "gtid_executed", "gtid_purged")
-_FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
+_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,8 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    file, offset, only, ignored = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0][:4]
+    # One statement, so that the GTIDs are those up to the position.
+    file, offset, only, ignored, executed = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
@@ -94,8 +93,8 @@ def _ask(cursor: Any, name: str) -> Leader:
         server_uuid=variables["server_uuid"],
         server_id=int(variables["server_id"]),
         gtid_on=variables["gtid_mode"] == "ON",
-        executed=GtidSet.parse(variables["gtid_executed"]),
-        purged=GtidSet.parse(variables["gtid_purged"]),
+        executed=GtidSet.parse(executed),
+        purged=_purged(cursor),
         position=Position(file, int(offset)),
         logs=logs,
         collations=collations,
@@ -106,6 +105,12 @@ def _variables(cursor: Any) -> dict[str, str]:
     names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_IDENTITY))
     cursor.execute(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
     return dict(cursor.fetchall())
+
+
+def _purged(cursor: Any) -> GtidSet:
+    # Not from SHOW VARIABLES, which cuts a value at 1024 characters.
+    cursor.execute("SELECT @@GLOBAL.gtid_purged")
+    return GtidSet.parse(cursor.fetchone()[0])
 
 
 def _refuse_mariadb(version: str, name: str) -> None:
@@ -164,112 +169,3 @@ def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnecte
     if code in _DENIED:
         return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
     return UserError(f"the leader refuses a question ({code}): {text}", where=name)
-
-
-def starting_entry(leader: Leader, entry: Entry | None, *, start: str, cut: str) -> Entry:
-    """Where to go on: after the commit log's ``entry``, or where there is none yet at ``start``.
-
-    ``cut`` names what decides how a transaction is cut into records. Raises UserError where the leader cannot go on
-    from there without a loss or a repeat.
-    """
-    if entry is None:
-        return _first_entry(leader, start=start)
-    _require_same_history(leader, entry)
-    if entry.partial and entry.partial.cut != cut:
-        raise UserError(
-            f"transaction {entry.partial.transaction} is half out, cut into records by other settings",
-            where="profile keys producer.record_bytes and filters",
-            hint="run the version and the settings of before until that transaction is through",
-        )
-    if entry.server_uuid == leader.server_uuid:
-        if entry.partial or _has(leader, entry.position):
-            return entry
-    else:
-        if entry.partial:
-            raise UserError(
-                f"transaction {entry.partial.transaction} is half out, and another server has cut it in other parts",
-                where=leader.name,
-                hint=f"run against the server {entry.server_uuid} until that transaction is through, or {_FRESH_COPY}",
-            )
-    # Another server with our history, or files that are numbered anew: the GTIDs lead.
-    return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
-
-
-def _first_entry(leader: Leader, *, start: str) -> Entry:
-    """Where a producer without a commit log begins: ``start`` is "beginning", "oldest" or "now".
-
-    Raises UserError where the leader no longer has its beginning.
-    """
-    oldest = Position(leader.logs[0][0], 4)
-    position, executed = oldest, leader.purged
-    if start == "now":
-        position, executed = leader.position, leader.executed
-    elif start == "beginning" and (leader.purged or not re.search(r"\.0*1$", oldest.file)):
-        raise UserError(
-            f"the leader has purged its first binlogs, {oldest.file} is the oldest",
-            where=leader.name,
-            hint='copy the leader to the follower, then set producer.start = "now", or "oldest" to go without a copy',
-        )
-    return Entry(
-        next_sequence=0,
-        position=position,
-        gtid_set=str(executed) if leader.gtid_on else "",
-        server_uuid=leader.server_uuid,
-        gtids_complete=leader.gtid_on,
-    )
-
-
-def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raise UserError unless the server still has everything that follows ``entry``, and all that came before it."""
-    ours = GtidSet.parse(entry.gtid_set)
-    if leader.gtid_on and entry.gtids_complete and ours:
-        _require_gtids(leader, ours)
-        # Files go with the transactions in them, or by RESET BINARY LOGS with gtid_purged set anew. A file that is gone
-        # or shorter while the server has transactions of it belongs to a server that was put back to an older state.
-        if leader.server_uuid == entry.server_uuid and not ours.issubset(leader.purged):
-            _require_file(leader, entry.position)
-    elif leader.server_uuid != entry.server_uuid:
-        raise UserError(
-            f"this is another server than before (its UUID is {leader.server_uuid}, ours {entry.server_uuid}), and "
-            "without GTIDs its binlog cannot be matched with ours",
-            where=leader.name,
-            hint=f"point the profile at the old leader, or {_FRESH_COPY}",
-        )
-    else:
-        _require_file(leader, entry.position)
-
-
-def _require_gtids(leader: Leader, ours: GtidSet) -> None:
-    if not ours.issubset(leader.executed):
-        raise UserError(
-            f"the leader lost binlogs or was replaced: it has executed {leader.executed or 'nothing'}, "
-            f"we have already replicated {ours}",
-            where=leader.name,
-            hint=f"point the profile at a server with that history, or {_FRESH_COPY}",
-        )
-    if not leader.purged.issubset(ours):
-        raise UserError(
-            f"the leader has purged binlogs that we still need: purged {leader.purged}, replicated {ours}",
-            where=leader.name,
-            hint=_FRESH_COPY,
-        )
-
-
-def _has(leader: Leader, position: Position) -> bool:
-    return dict(leader.logs).get(position.file, 0) >= position.offset
-
-
-def _require_file(leader: Leader, position: Position) -> None:
-    sizes = dict(leader.logs)
-    if position.file not in sizes:
-        raise UserError(
-            f"the leader has purged {position.file}, which we still need",
-            where=f"{leader.name}, position {position}",
-            hint=_FRESH_COPY,
-        )
-    if sizes[position.file] < position.offset:
-        raise UserError(
-            f"the leader lost binlogs: {position.file} ends at {sizes[position.file]}",
-            where=f"{leader.name}, position {position}",
-            hint=_FRESH_COPY,
-        )

@@ -4,19 +4,22 @@ from pyspark.sql import SparkSession
 
 from cdc.spark.options import SMALL
 
-__all__ = ["KEPT_CODE", "cut_short", "session", "set_for"]
+__all__ = ["KEPT_CODE", "NOTHING_HELD", "cut_short", "session", "set_for"]
 
 _RECORDS_A_TASK = 50_000
 # Spark keeps what it compiled for the next query, by default for fewer than one audit has: one audit after the other
 # then compiled all of it anew, and the JVM once more, which was a quarter of its CPU time.
 KEPT_CODE = ("spark.sql.codegen.cache.maxEntries", "1000")
+# What is cached is serialized in batches of up to 4 MB, and by default the stream that does it holds on to the last 100
+# of them, in case one comes again: 400 MB a task, which no spilling frees.
+NOTHING_HELD = ("spark.serializer.objectStreamReset", "1")
 
 
 def session() -> SparkSession:
     """The session that spark-submit prepared."""
     # A cast that fails is an error, not a NULL that drops out of a comparison.
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
-    spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).getOrCreate()
+    spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).config(*NOTHING_HELD).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

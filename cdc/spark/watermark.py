@@ -74,24 +74,27 @@ def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) 
     """
     places = F.struct("sequence", "file", "position", "partition", "offset")
     touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
-    grouped = (
-        records.where("valid")
-        .withColumn("checkpoint", F.expr(_checkpoint(resource)))
-        .groupBy("side", "transaction")
-        .agg(
-            F.count("*").alias("records"),
-            F.min(places).alias("start"),
-            F.max("sequence").alias("final"),
-            F.min("ts_us").alias("ts_us"),
-            F.expr("min(index) = 0 AND min(sequence - index) = max(sequence - index)").alias("contiguous"),
-            F.expr("count_if(last)").alias("lasts"),
-            F.expr("max(index) = max(IF(last, index, -1))").alias("ends_in_last"),
-            F.collect_set(touched).alias("tables"),
-            F.sum(F.when(touched.isNotNull(), F.expr("coalesce(size(rows), 0)")).otherwise(0)).alias("rows"),
-            F.min(F.when(touched.isNotNull(), F.substring("query", 1, _QUERY_SHOWN))).alias("statement"),
-            F.min("checkpoint.since").alias("checkpoint_since"),
-            F.max("checkpoint.upto").alias("checkpoint_upto"),
-        )
+    # Sorting by transaction is what this takes when they are many: what the rows hold must not be carried along.
+    narrow = records.where("valid").select(
+        *("side", "transaction", "sequence", "index", "last", "file", "position", "partition", "offset", "ts_us"),
+        touched.alias("touched"),
+        F.expr("coalesce(size(rows), 0)").alias("rows"),
+        F.substring("query", 1, _QUERY_SHOWN).alias("statement"),
+        F.expr(_checkpoint(resource)).alias("checkpoint"),
+    )
+    grouped = narrow.groupBy("side", "transaction").agg(
+        F.count("*").alias("records"),
+        F.min(places).alias("start"),
+        F.max("sequence").alias("final"),
+        F.min("ts_us").alias("ts_us"),
+        F.expr("min(index) = 0 AND min(sequence - index) = max(sequence - index)").alias("contiguous"),
+        F.expr("count_if(last)").alias("lasts"),
+        F.expr("max(index) = max(IF(last, index, -1))").alias("ends_in_last"),
+        F.collect_set("touched").alias("tables"),
+        F.sum(F.expr("IF(touched IS NOT NULL, rows, 0)")).alias("rows"),
+        F.min(F.expr("IF(touched IS NOT NULL, statement, NULL)")).alias("statement"),
+        F.min("checkpoint.since").alias("checkpoint_since"),
+        F.max("checkpoint.upto").alias("checkpoint_upto"),
     )
     return _classified(grouped, resource, ends)
 

@@ -1,6 +1,8 @@
 """Foreign writes on the follower: the leader's image wins and is logged, or the stream stops; nothing in between."""
 
 import base64
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -247,6 +249,36 @@ def test_a_changed_row_stops_or_is_passed_over(tmp_path: Path, follower: MySql, 
     write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer=lenient)
     assert conflicts(stage.apply()) == []
     assert rows(stage) == [(1, 1, "ccc"), (2, 2, "ddd")]
+
+
+def logged(stage: Stage, apply: Callable[[], object]) -> list[str]:
+    """The kinds of rows events of ``t`` that the follower logs meanwhile."""
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        file, offset = cursor.fetchone()[:2]
+        apply()
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {offset}")
+        events = [(row[2], row[5]) for row in cursor.fetchall()]
+    table = f"({stage.name}.t)"
+    return [kind for (_, of), (kind, _) in itertools.pairwise(events) if of.endswith(table)]
+
+
+def test_what_is_changed_there_and_back_at_once_is_logged(stage: Stage) -> None:
+    """The audit knows the follower's rows by its log alone: of a copy it would miss this one."""
+    path = table(stage, (1, 1, "aaa"))
+    stage.topic.send(
+        [stage.topic.update(path, COLUMNS, (image(1, 1, "aaa"), image(1, 1, "bbb")), key=["id"])],
+        [stage.topic.update(path, COLUMNS, (image(1, 1, "bbb"), image(1, 1, "aaa")), key=["id"])],
+    )
+    assert logged(stage, stage.apply) == ["Delete_rows", "Write_rows"]
+
+
+def test_a_conflict_with_a_row_that_is_the_leaders_already_is_logged(stage: Stage) -> None:
+    path = table(stage, (1, 1, "aaa"))
+    stage.execute("UPDATE t SET name = 'bbb'")
+    stage.topic.send([stage.topic.update(path, COLUMNS, (image(1, 1, "aaa"), image(1, 1, "bbb")), key=["id"])])
+    assert logged(stage, lambda: conflicts(stage.apply())) == ["Delete_rows", "Write_rows"]
+    assert rows(stage) == [(1, 1, "bbb")]
 
 
 @pytest.mark.parametrize("operation", ["add", "update", "delete"])

@@ -181,6 +181,20 @@ def test_a_row_that_is_updated_often_is_one_change() -> None:
     assert changes[0].record is records[-1]
 
 
+def test_a_row_that_changes_there_and_back_is_written_so_that_the_follower_logs_it() -> None:
+    one, other = values((1, "a", 1)), values((1, "a", 2))
+    there, back = (
+        replace(record(0, "Update"), rows=(Row(one, other),)),
+        replace(record(1, "Update"), rows=(Row(other, one),)),
+    )
+    records = [replace(each, columns=COLUMNS, key=("id",)) for each in (there, back)]
+    steps = plan(records, shape=lambda uri: TABLE)
+    assert [(step.operation, step.changes[0].row) for step in steps] == [
+        ("Delete", Row(one, None)),
+        ("Add", Row(None, one)),
+    ]
+
+
 def test_zeros_of_both_signs_are_two_keys() -> None:
     rows = [Row([{"Double": -0.0}], None), Row(None, [{"Double": 0.0}])]
     records = [

@@ -1,0 +1,39 @@
+"""The JVM of a Spark session, seen from outside: its CPU time, its size, and what did not fit into its memory."""
+
+from pathlib import Path
+
+from measure import process_cpu_seconds
+from pyspark.sql import SparkSession
+
+__all__ = ["Jvm"]
+
+_MEGABYTE = 1 << 20
+
+
+class Jvm:
+    """The one that runs the driver; with ``local[N]`` it is also the only executor."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._gateway = spark.sparkContext._gateway
+        self._context = spark.sparkContext._jsc.sc()
+        self._pid = self._gateway.jvm.java.lang.ProcessHandle.current().pid()
+
+    def cpu_seconds(self) -> float:
+        """All threads' since its start."""
+        return process_cpu_seconds(self._pid)
+
+    def peak_megabytes(self) -> float:
+        """The largest resident size since its start (proc(5), VmHWM), which is more than its heap."""
+        status = dict(line.split(":", 1) for line in Path(f"/proc/{self._pid}/status").read_text().splitlines())
+        return int(status["VmHWM"].split()[0]) / 1024
+
+    def room_megabytes(self) -> float:
+        """How much of the heap Spark can use for rows, be they sorted or cached (``spark.memory.fraction``)."""
+        return self._context.getExecutorMemoryStatus().values().head()._1() / _MEGABYTE
+
+    def spilled_megabytes(self) -> float:
+        """Of the stage that spilled most: the size that its rows had in memory. Spark's own count."""
+        # Stages in whatever state, without their tasks.
+        none = self._gateway.new_array(self._gateway.jvm.double, 0)
+        stages = self._context.statusStore().stageList(None, False, False, none, None)
+        return max(stages.apply(each).memoryBytesSpilled() for each in range(stages.size())) / _MEGABYTE

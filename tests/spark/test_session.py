@@ -1,0 +1,30 @@
+"""The session of an audit: how it is set for tables that are larger than its memory."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+# 800 MB, in records of 100 rows, 20 kB each.
+RECORDS = 40_000
+CACHES_THEM = f"""
+from pyspark import StorageLevel
+from cdc.spark.session import session, set_for
+
+spark = session()
+set_for(spark, {RECORDS})
+row = "array(string(id * 100 + row), repeat('x', 200))"
+records = spark.range(0, {RECORDS}, 1, 2).selectExpr(f"transform(sequence(1, 100), row -> {{row}}) AS rows")
+assert records.persist(StorageLevel.MEMORY_AND_DISK).count() == {RECORDS}
+"""
+
+
+def test_what_is_cached_may_be_larger_than_the_heap() -> None:
+    small = "--driver-memory 512m --master local[2] --conf spark.ui.enabled=false pyspark-shell"
+    ours = {"PYSPARK_SUBMIT_ARGS": small, "SPARK_LOCAL_IP": "127.0.0.1"}
+    command = [sys.executable, "-c", CACHES_THEM]
+    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
