@@ -68,7 +68,7 @@ class GtidSet:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
-        result = cls()
+        found: dict[str, Intervals] = {}
         for item in "".join(text.split()).lower().split(","):
             if not item:
                 continue
@@ -79,12 +79,9 @@ class GtidSet:
             for part in parts:
                 if _TAG.fullmatch(part):
                     key = f"{source}:{part}"
-                    continue
-                first, _, last = part.partition("-")
-                if not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
-                    raise UserError(f"not a GTID interval: {part!r} of {item!r}", hint="write uuid:first-last")
-                result._add_interval(key, int(first), int(last or first))
-        return result
+                else:
+                    found.setdefault(key, []).append(_interval(part, source=key))
+        return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
         """Add one ``uuid[:tag]:number``; adding one that is there already changes nothing."""
@@ -97,18 +94,7 @@ class GtidSet:
             if last == gno - 1:
                 intervals[-1] = (first, gno)
                 return
-        self._add_interval(source, gno, gno)
-
-    def _add_interval(self, source: str, first: int, last: int) -> None:
-        if last < first:
-            raise UserError(f"a GTID interval runs backwards: {first}-{last}", where=f"GTID source {source}")
-        merged: Intervals = []
-        for low, high in sorted([*self._sources.get(source, []), (first, last)]):
-            if merged and low <= merged[-1][1] + 1:
-                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-            else:
-                merged.append((low, high))
-        self._sources[source] = merged
+        self._sources[source] = _merged([*(intervals or ()), (gno, gno)])
 
     def __contains__(self, gtid: str) -> bool:
         source, _, number = gtid.rpartition(":")
@@ -117,11 +103,7 @@ class GtidSet:
 
     def issubset(self, other: "GtidSet") -> bool:
         """Whether every GTID of this set is in ``other``."""
-        return all(
-            any(low >= o_low and high <= o_high for o_low, o_high in other._sources.get(source, []))
-            for source, intervals in self._sources.items()
-            for low, high in intervals
-        )
+        return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def without(self, gtid: str) -> "GtidSet":
         """This set but for one GTID."""
@@ -168,3 +150,36 @@ class GtidSet:
 
     def __repr__(self) -> str:
         return f"GtidSet.parse({str(self)!r})"
+
+
+def _interval(text: str, *, source: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
+        raise UserError(f"not a GTID interval: {text!r} of {source}", hint="write uuid:first-last")
+    low, high = int(first), int(last or first)
+    if high < low:
+        raise UserError(f"a GTID interval runs backwards: {text}", where=f"GTID source {source}")
+    return low, high
+
+
+def _merged(intervals: Intervals) -> Intervals:
+    """The same numbers as sorted, disjoint intervals with a gap between any two."""
+    merged: Intervals = []
+    for low, high in sorted(intervals):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _inside(intervals: Intervals, others: Intervals) -> bool:
+    """Whether each of ``intervals`` lies within one of ``others``; both are merged."""
+    rest = iter(others)
+    around = next(rest, None)
+    for low, high in intervals:
+        while around is not None and around[1] < low:
+            around = next(rest, None)
+        if around is None or not around[0] <= low <= high <= around[1]:
+            return False
+    return True

@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
+# What toml says of a value that it can't read shows the value, which may be a password without quotes.
+_QUOTED = re.compile(r""": (['"]).*\1""", re.DOTALL)
 _MOVED = {
     "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
     "resume_file": "the position lives in Kafka, in the commit log of the topic",
@@ -124,7 +126,7 @@ class Kafka:
     partitions: int = field(default=1, metadata={"range": (1, 10_000)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
     retention_hours: int = field(default=0, metadata={"range": (0, 1_000_000)})
-    librdkafka: dict[str, Any] = field(default_factory=dict)
+    librdkafka: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Raises UserError for names that no topic can have, and for keys that contradict one another."""
@@ -242,7 +244,8 @@ class Profile:
             content = toml.loads(text)
         # toml leaks IndexError and others on some broken files; whatever it raises, the file is not TOML.
         except Exception as error:  # noqa: BLE001
-            raise UserError(f"broken TOML: {error}", where=name, hint="mend the file's syntax") from None
+            what = _QUOTED.sub("", str(error))
+            raise UserError(f"broken TOML: {what}", where=name, hint="mend the file's syntax") from None
         try:
             profile: Self = _build(cls, content, path="")
         except UserError as error:
@@ -315,7 +318,8 @@ def _checked(spec: Any, value: Any, name: str) -> Any:
         return tuple(value)
     if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
         words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        raise UserError(f"{value!r} is not {words}", where=f"profile key {name}", hint=f"write {words}")
+        shown = repr(value) if spec.repr else "the value"  # a secret that was written without quotes
+        raise UserError(f"{shown} is not {words}", where=f"profile key {name}", hint=f"write {words}")
     choices = spec.metadata.get("choices")
     if choices and value not in choices:
         raise UserError(f"{value!r} is not known", where=f"profile key {name}", hint=f"one of {', '.join(choices)}")

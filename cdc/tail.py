@@ -81,15 +81,18 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
                 continue
             error = message.error()
             if error is None:
-                kept.append((message.value() or b"", f"topic {kafka.topic}, offset {message.offset()}"))
+                found = (message.value() or b"", f"topic {kafka.topic}, offset {message.offset()}")
+                if at_end or last is None:
+                    yield found
+                else:
+                    kept.append(found)
             elif error.code() == KafkaError._PARTITION_EOF:
                 at_end = True
+                yield from kept
+                kept.clear()
             else:
                 problem = _translated(error, kafka)
                 raise Disconnected(problem.what, where=problem.where, hint=problem.hint) if at_end else problem
-            if at_end or last is None:
-                yield from kept
-                kept.clear()
     except KafkaException as error:
         raise _translated(error.args[0], kafka) from None
     finally:

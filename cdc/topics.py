@@ -73,6 +73,10 @@ class Topics:
         """What belongs to no table, and the binlog's other events."""
         return self.prefix + _EVENTS
 
+    def is_events(self, topic: str) -> bool:
+        """Whether it is the topic of the binlog's other events, under this prefix or another one of before."""
+        return topic.endswith(_EVENTS) and topic != self.topic
+
     def of_table(self, database: str, table: str) -> str:
         """The topic of a table's rows."""
         if self.layout == SINGLE:

@@ -86,13 +86,18 @@ class Whole(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One Query event that changes objects: its text, what it does and the session context it needs."""
+    """One Query event that changes objects: its text, what it does and the session context it needs.
+
+    ``unreadable`` says why a follower can't be given the text; else it is empty. Names may be lost then
+    (``cdc.producer.statement_text``).
+    """
 
     event: RawEvent
     database: str
     text: str
     effects: tuple[Effect, ...]
     context: dict[str, Any]
+    unreadable: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,9 @@ class Decoder:
             if alone:
                 yield self._begin(event)
             if kind == "ddl":
-                yield Statement(event, statement.database, text, statement.effects, statement.context)
+                yield Statement(
+                    event, statement.database, text, statement.effects, statement.context, statement.unreadable
+                )
             else:
                 self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)
             if alone:

@@ -38,7 +38,8 @@ class Dumps:
     ) -> None:
         self._settings = settings
         self._leader = leader
-        self._name = f"{topic} {resource}"
+        # A leader ends the dump of an older reader of the same name; a number in the profile says that there are two.
+        self._name = f"{topic} {resource}" + (f" {server_id}" if server_id else "")
         self._server_id = server_id
         self._heartbeat_seconds = heartbeat_seconds
 

@@ -26,7 +26,8 @@ __all__ = ["KafkaSink"]
 
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
-_MEMORY_KB = 65_536
+_QUEUE_KB = 65_536
+_HEADERS_KB = 1_024
 _NEVER = math.inf
 _NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
@@ -110,7 +111,7 @@ class KafkaSink:
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
-            "queue.buffering.max.kbytes": _MEMORY_KB,
+            "queue.buffering.max.kbytes": _queue_kb(properties.get("message.max.bytes", 0)),
             "delivery.report.only.error": True,
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
@@ -233,15 +234,18 @@ class KafkaSink:
         self.begun_at = time.monotonic()
 
     def _produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
-        give_up = 0.0
+        give_up, alone = 0.0, False
         while True:
             try:
                 self._producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
                 return
             except BufferError:
+                if alone:
+                    raise _size_error(topic, key, value) from None
                 # The brokers are slower than the leader: wait for room.
                 give_up = give_up or time.monotonic() + _ANSWER_SECONDS
                 self._producer.poll(0.1)
+                alone = not len(self._producer)
                 if time.monotonic() > give_up:
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
             except KafkaException as error:
@@ -255,8 +259,15 @@ def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
     return PromiseError(
         f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka takes",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
-        hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size",
+        hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size, and "
+        "queue.buffering.max.kbytes in [kafka.librdkafka] where that is set",
     )
+
+
+def _queue_kb(largest: object) -> int:
+    """What may wait in librdkafka: a record of ``largest`` bytes, the profile's, must find room in it."""
+    # What is no number librdkafka refuses by the property's name.
+    return max(_QUEUE_KB, int(str(largest)) // 1024 + _HEADERS_KB) if str(largest).isdecimal() else _QUEUE_KB
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:

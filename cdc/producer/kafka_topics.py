@@ -96,7 +96,8 @@ class KafkaTopics:
         """Raise UserError where the records in the topics are not those that the commit log speaks of."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        written = {topic for topic, _ in partitions} - {names.events}  # which either layout may have
+        # The events' topic either layout may have.
+        written = {topic for topic, _ in partitions if not names.is_events(topic)}
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
                 "the commit log is of another layout",

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cdc.codec import text_decoder
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.producer import events as ev
 from cdc.producer.accounts import accounts
 from cdc.producer.ddl import Effect, classify
 from cdc.producer.events import RawEvent
+from cdc.producer.statement_text import only_comments_lost, readable, statement_text
 
 __all__ = ["LoggedStatement", "logged_statement", "refused_statement"]
 
@@ -23,7 +23,10 @@ _UNKNOWN_STATEMENT = (
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the log. ``kind`` is one of ``cdc.producer.ddl.classify``; ``shown`` has no secret in it."""
+    """A statement of the log. ``kind`` is one of ``cdc.producer.ddl.classify``; ``shown`` has no secret in it.
+
+    ``unreadable`` says why a follower can't be given the ``text``; else it is empty.
+    """
 
     kind: str
     text: str
@@ -31,19 +34,23 @@ class LoggedStatement:
     effects: tuple[Effect, ...]
     context: dict[str, Any]
     shown: str
+    unreadable: str
 
 
 def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
     """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation).
 
-    Raises PromiseError where the text can't be read, or the statement failed on the leader in part.
+    Raises PromiseError where the statement failed on the leader in part.
     """
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
-    text = _statement_text(query.text, charset, event)
+    known, unreadable = statement_text(query.text, charset)
     modes = query.variables.get("sql_mode", "").split(",")
     quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
-    kind, effects = classify(text, database=query.database, **quoting)
+    kind, effects = classify(known, database=query.database, **quoting)
+    if unreadable and only_comments_lost(known, **quoting):
+        unreadable = ""
+    text = readable(known)
     if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
         raise PromiseError(
             f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
@@ -52,7 +59,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
         )
     context = _context(query, event, collations) if kind == "ddl" else {}
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
-    return LoggedStatement(kind, text, query.database, effects, context, shown)
+    return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable)
 
 
 def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
@@ -97,19 +104,3 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[s
     seconds = ev.header(event.data).timestamp
     context["timestamp_us"] = seconds * 1_000_000 + query.variables.get("microseconds", 0)
     return context
-
-
-def _statement_text(text: bytes, charset: str, event: RawEvent) -> str:
-    if text.isascii() and charset not in ("ucs2", "utf16", "utf16le", "utf32"):
-        return text.decode("ascii")
-    decode = text_decoder("utf8mb4" if charset == "binary" else charset)
-    try:
-        if decode is None:
-            raise ValueError(f"no exact codec for {charset}")
-        return decode(text)
-    except ValueError as error:
-        raise PromiseError(
-            f"a statement's text in {charset} cannot be read: {error}",
-            where=str(event.position),
-            hint="send statements to the leader in utf8mb4",
-        ) from None

@@ -12,6 +12,7 @@ from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
 from cdc.producer.ddl import Effect
+from cdc.producer.statement_text import is_lost
 from cdc.record import Uri
 from cdc.topics import Topics
 
@@ -159,10 +160,12 @@ class Router:
         """The message of a statement, unless no object that it affects passes the filters.
 
         Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a
-        statement that a follower can't repeat faithfully.
+        statement that a follower can't be given, or can't repeat faithfully.
         """
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
+        if change.unreadable and (any(wanted) or any(self._may_want(*place) for place in places)):
+            raise _unreadable(change)
         if not any(wanted):
             self.filtered += 1
             return
@@ -239,6 +242,10 @@ class Router:
             return self._filters.wants_database(database)
         return self._filters.wants_table(database, name)
 
+    def _may_want(self, database: str, name: str | None) -> bool:
+        """Whether a name of which bytes are lost may be one that passes."""
+        return is_lost(database) or (is_lost(name or "") and self._filters.wants_database(database))
+
     def _affect(self, effect: Effect) -> dict[str, str]:
         names = (effect.database,) if effect.name is None else (effect.database, effect.name)
         affect = {"action": effect.action, "uri": self._uri(*names)}
@@ -257,6 +264,15 @@ class Router:
         if topic is None:
             topic = self._topics_of_tables[database, table] = self._topics.of_table(database, table)
         return topic
+
+
+def _unreadable(change: Statement) -> PromiseError:
+    return PromiseError(
+        f"{change.unreadable}: {excerpt(change.text)}",
+        where=str(change.event.position),
+        hint="leave what it names out with the filters (of a routine, trigger or event its database); "
+        "a table can be made anew by another name, from a session in utf8mb4",
+    )
 
 
 def _text(value: object) -> str:

@@ -69,7 +69,7 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     # Without such an entry there may be none to find, in a topic of any length.
     events = (committed is not None and committed.shown) or (anyhow is not None and anyhow.shown)
-    shown = _shown(properties, (topics.names.events, 0)) if events else None
+    shown = _shown(properties, _event_topics(topics.names, committed, anyhow)) if events else None
     entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
     if left:
         _roll_back(producer, left)
@@ -103,13 +103,19 @@ def _visible(
     return seen | {place: _EXPIRED for place, begin in begins.items() if begin > 0}
 
 
-def _shown(properties: dict[str, Any], partition: Partition) -> Position | None:
+def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
+    """Where the binlog's other events are: by the entries, since the prefix may be another one by now."""
+    return {place for entry in entries if entry for place in entry.partitions if names.is_events(place[0])}
+
+
+def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position | None:
     """The newest of the binlog's other events with a position that readers can see."""
-    for message in backwards(properties, partition):
-        text = _mark(message, SHOWN)
-        if text is not None:
-            return Position.parse(text) if text else None
-    return None
+    found = []
+    for partition in partitions:
+        marks = (_mark(message, SHOWN) for message in backwards(properties, partition))
+        text = next((mark for mark in marks if mark is not None), None)
+        found += [Position.parse(text)] if text else []
+    return max(found, key=lambda position: position.place, default=None)
 
 
 def _mark(message: Message, name: str) -> str | None:

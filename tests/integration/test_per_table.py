@@ -373,6 +373,22 @@ def test_the_binlogs_other_events_are_shown_once_each(stage: Stage) -> None:
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
+@pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
+def test_another_prefix_and_back(stage: Stage) -> None:
+    execute(stage.leader, "FLUSH BINARY LOGS")
+    layout = {"layout": "single"} if "single" in stage.producer.read_text() else {}
+    for number, prefix in enumerate(["", "", "other.", "other.", "", ""]):
+        prefixed = stage.profile("producer", stage.leader, events=True, prefix=f"{stage.name}.{prefix}", **layout)
+        # Events alone may be out before any record is.
+        if number:
+            stage.execute(f"CREATE TABLE t{number} (i INT)")
+        execute(stage.leader, "FLUSH BINARY LOGS")
+        run_well("cdc-producer", prefixed, "--until-current")
+        assert [record.sequence for record in records(prefixed)] == list(range(number))
+    for prefix in ("", "other."):
+        assert [value for _, _, _, value in stage.messages(f"{prefix}mysql_binlog_events") if "event" in value]
+
+
 def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[str, int]]:
     """Where the server says that its events of the kinds that are shown begin, from ``first`` on."""
     kinds = {"Rotate", "Format_desc", "Previous_gtids", "Gtid", "Xid", "Rows_query"}

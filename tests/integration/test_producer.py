@@ -8,8 +8,9 @@ from confluent_kafka import Producer
 
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from tests.compare import content
 from tests.fix_sandbox import MySqlFactory
-from tests.programs import as_json, end_offset, records, refused, run_well, running, write_profile
+from tests.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
 from tests.relay import Relay
 from tests.wait import until
 
@@ -27,7 +28,7 @@ def profile(tmp_path: Path, leader: MySql, kafka: Kafka, request: pytest.Fixture
     return path
 
 
-def execute(server: MySql, *statements: str, database: str | None = None) -> None:
+def execute(server: MySql, *statements: str | bytes, database: str | None = None) -> None:
     with server.connect(database=database) as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
@@ -247,6 +248,52 @@ def test_statements_of_other_character_sets(profile: Path, leader: MySql) -> Non
     assert [record.query.split("'")[1] for record in records(profile)] == ["Ã© €", r"ж \\xf2"]
 
 
+LOST = [
+    b"CREATE TABLE b (i INT COMMENT 'gr\xfc\xdfe')",
+    b"CREATE PROCEDURE p() SELECT 'gr\xfc\xdfe'",
+    b"CREATE TABLE c (i INT) /*! COMMENT = 'gr\xfc\xdfe' */",
+]
+
+
+def test_bytes_that_are_no_text_stop_nothing_in_comments(profile: Path, leader: MySql, follower: MySql) -> None:
+    statements = [b"CREATE TABLE a (i INT) /* gr\xfc\xdfe */", b"ANALYZE TABLE a /* \xfc */",
+                  b"ALTER TABLE a ADD j INT -- \xfc", b"INSERT INTO a VALUES (1, 2) /* \xfc */"]  # fmt: skip
+    execute(leader, *statements, database=profile.stem)
+    with leader.connect(database=profile.stem, charset="cp1251") as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE a ADD k INT /* ж */")
+    run_well("cdc-producer", profile, "--until-current")
+    assert [record.operation for record in records(profile)] == ["Query", "Query", "Add", "Query"]
+    assert records(profile)[0].query == "CREATE TABLE a (i INT) /* gr??e */"
+    target = profile.with_name("target.toml")
+    target.write_text(profile.read_text().replace(f"port = {leader.port}", f"port = {follower.port}"))
+    execute(follower, f"CREATE DATABASE {profile.stem}")
+    run_well("cdc-consumer", target, "--until-current")
+    assert content(follower, profile.stem)["a"] == content(leader, profile.stem)["a"]
+
+
+@pytest.mark.parametrize("statement", LOST)
+def test_a_statement_that_is_no_text_stops_only_where_it_passes(
+    tmp_path: Path, leader: MySql, kafka: Kafka, statement: bytes
+) -> None:
+    name = f"lost_{tmp_path.name}"
+
+    def profile(**filters: list[str]) -> Path:
+        return write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"})
+
+    run_well("cdc-producer", profile(include_dbs=[name]), "--until-current")
+    execute(leader, f"CREATE DATABASE {name}")
+    execute(leader, statement, database=name)
+    line = refused("cdc-producer", profile(include_dbs=[name]), "--until-current", status=3)
+    assert "a statement's text in utf8mb4 cannot be read" in line
+    # The way out that the line tells.
+    way_out = {"exclude_dbs": [name]} if b"PROCEDURE" in statement else {"exclude_tables": [f"{name}.b", f"{name}.c"]}
+    execute(leader, "CREATE TABLE after (i INT COMMENT 'grün')", database=name)
+    run_well("cdc-producer", profile(**way_out), "--until-current")
+    passed = 1 if "exclude_dbs" in way_out else 2
+    ours = [record.query for record in records(tmp_path / f"{name}.toml") if record.uri.database == name]
+    assert len(ours) == passed
+
+
 def test_gtids_that_are_switched_on_later_do_not_repeat_anything(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
@@ -276,3 +323,23 @@ def test_a_row_that_is_too_large_is_named_with_the_settings(profile: Path, leade
     assert "message.max.bytes" in line
     assert "max.message.bytes" in line
     assert [record.operation for record in records(profile)] == ["Query"]
+
+
+def test_a_row_that_is_larger_than_what_may_wait_for_the_brokers(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    """50 MB are 67 MB of base64, more than may wait while no larger record is let in."""
+
+    def allowed(librdkafka: dict[str, int]) -> Path:
+        settings = {"librdkafka": {"message.max.bytes": 80_000_000} | librdkafka}
+        return write_profile(tmp_path, leader, kafka, name="blob", filters=filters, kafka=settings, producer=begin)
+
+    filters, begin = {"include_dbs": ["blob"]}, {"start": "now"}
+    path = allowed({"queue.buffering.max.kbytes": 60_000})
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE `blob`")
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, b LONGBLOB)", database="blob")
+    execute(leader, "INSERT INTO a VALUES (1, REPEAT('x', 50000000))", database="blob")
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert "queue.buffering.max.kbytes" in line
+    path = allowed({})
+    run_well("cdc-producer", path, "--until-current")
+    assert [len(value) > 66_000_000 for value in json_lines(path)] == [False, False, True]

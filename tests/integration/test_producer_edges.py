@@ -186,3 +186,24 @@ def test_it_never_starts_over_where_the_commit_log_is_not_whole(
     assert said in line
     assert "new topic" in line
     assert records(path) == before
+
+
+def test_two_producers_of_the_same_names_with_a_server_id_each(
+    tmp_path: Path, leader: MySql, kafka: Kafka, kafka_broker: KafkaFactory
+) -> None:
+    """One leader for two Kafka clusters: it ends the older of two dumps that name themselves alike."""
+    (tmp_path / "second").mkdir()
+    one = profile_of(tmp_path, leader, kafka, "alike", start="now", server_id=11)
+    settings = {"filters": {"include_dbs": ["alike"]}, "producer": {"start": "now", "server_id": 12}}
+    two = write_profile(tmp_path / "second", leader, kafka_broker(), name="alike", **settings)
+    run_well("cdc-producer", two, "--until-current")
+    with running("cdc-producer", one) as first, running("cdc-producer", two) as second:
+        for number in range(3):
+            execute(leader, f"INSERT INTO alike.a VALUES ({number})")
+            until(lambda rows=number + 1: len(records(one)) == len(records(two)) == rows, what="the row in both")
+        dumps = execute(leader, "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        time.sleep(2)
+        again = execute(leader, "SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
+        assert sorted(dumps) == sorted(again)
+        assert len(dumps) == 2
+        assert first.poll() is second.poll() is None

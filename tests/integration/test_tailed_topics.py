@@ -1,9 +1,13 @@
 """``cdc-tail`` of many topics: the leader's order, in bounded memory, over a record that is nowhere."""
 
+import itertools
 import json
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
+import toml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 
@@ -11,7 +15,9 @@ from cdc.position import Position
 from cdc.producer.commit_log import Entry
 from cdc.sandbox.kafka import Kafka
 from cdc.tailed_topics import TailedTopics
-from cdc.topics import PER_TABLE, Topics
+from cdc.topics import PER_TABLE, SINGLE, Topics
+from tests.programs import BIN
+from tests.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -47,6 +53,44 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     consumer.close()
     assert shown == [sequence for sequence in range(RECORDS) if sequence != MISSING]
     assert MOST_BYTES < most < MOST_BYTES + 2000
+
+
+@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+@pytest.mark.parametrize("last", [0, 1])
+def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
+    tmp_path: Path, kafka: Kafka, layout: str, last: int
+) -> None:
+    names = Topics(f"followed_{last}_{layout}", layout=layout)
+    topic = names.of_table(f"followed{last}", "a")
+    admin = kafka.admin()
+    for created in admin.create_topics([NewTopic(name, 1) for name in (names.commits, topic)]).values():
+        created.result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    for sequence in range(3):
+        producer.produce(topic, record(sequence))
+    entry = Entry(3, Position("binlog.000001", 4), "", "", counts={f"{topic}/0": 3})
+    producer.produce(names.commits, entry.to_json(), b"r")
+    assert producer.flush(30) == 0
+
+    path, out = tmp_path / "tail.toml", tmp_path / "out"
+    settings = {"bootstrap_servers": kafka.bootstrap_servers, "topic": names.topic, "layout": layout}
+    path.write_text(toml.dumps({"kafka": settings}))
+    new = itertools.count(3)
+
+    def shown() -> list[str]:
+        # Again and again, since nobody can see from when on the program waits.
+        producer.produce(topic, record(next(new)))
+        producer.flush(10)
+        return out.read_text().splitlines()
+
+    with out.open("w") as file:
+        tail = subprocess.Popen([BIN / "cdc-tail", path, "-n", str(last), "-f"], stdout=file)
+        try:
+            until(lambda: len(shown()) > last + 2, what="new records")
+        finally:
+            tail.terminate()
+            tail.wait(10)
+    assert "flv://r/tailed/a" in out.read_text()
 
 
 def record(sequence: int) -> bytes:

@@ -36,6 +36,36 @@ def test_subset_is_membership_of_each(left: list[tuple[str, int]], right: list[t
     assert small.issubset(large) == (set(left) <= set(right))
 
 
+intervals = st.lists(
+    st.tuples(st.sampled_from([A, B, f"{A}:blue"]), st.integers(1, 60), st.integers(0, 9)), max_size=40
+)
+
+
+@given(intervals, intervals)
+def test_sets_read_from_text_are_those_of_their_numbers(
+    left: list[tuple[str, int, int]], right: list[tuple[str, int, int]]
+) -> None:
+    def parsed(items: list[tuple[str, int, int]]) -> GtidSet:
+        return GtidSet.parse(",".join(f"{source}:{low}-{low + more}" for source, low, more in items))
+
+    def numbers(items: list[tuple[str, int, int]]) -> set[tuple[str, int]]:
+        return {(source, number) for source, low, more in items for number in range(low, low + more + 1)}
+
+    assert parsed(left).issubset(parsed(right)) == (numbers(left) <= numbers(right))
+    one_by_one = GtidSet()
+    for source, number in sorted(numbers(left)):
+        one_by_one.add(f"{source}:{number}")
+    assert parsed(left) == one_by_one
+
+
+def test_a_set_with_many_gaps_is_read_and_compared_at_once() -> None:
+    """A quadratic way takes many minutes for so many."""
+    text = A + ":" + ":".join(str(number) for number in range(1, 100_001, 2))
+    found = GtidSet.parse(text)
+    assert found.issubset(found)
+    assert str(found) == text
+
+
 def test_parse_reads_what_the_server_shows() -> None:
     shown = f"{A.upper()}:1-5:7:blue:1-2,\n{B}:9"
     assert str(GtidSet.parse(shown)) == f"{A}:1-5:7,{A}:blue:1-2,{B}:9"

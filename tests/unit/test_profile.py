@@ -40,6 +40,27 @@ def test_the_password_is_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[database]\npassword = 12345678",
+        "[database]\npassword = 12345678x",
+        "[database]\npassword = 12345678'x",
+        "[database]\npassword = [12345678]",
+        "[kafka.librdkafka]\n'sasl.password' = 12345678x",
+        "[kafka]\nlibrdkafka = 'sasl.password=12345678'",
+    ],
+)
+def test_a_secret_in_a_broken_line_is_not_shown(text: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Profile.parse(text, name="p.toml")
+    assert "12345678" not in str(caught.value)
+
+
+def test_secrets_of_kafka_are_not_shown() -> None:
+    assert "12345678" not in repr(Profile.parse("[kafka.librdkafka]\n'sasl.password' = '12345678'", name="p.toml"))
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("[database", "broken TOML"),

@@ -158,3 +158,27 @@ def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() 
 def test_an_event_is_renamed_by_the_filters_of_its_databases_alone() -> None:
     rename = statement(Effect("RenameEvent", "flvDb", "e", ("flvDb", "hidden")))
     assert records(transaction(router(filters=Filters(exclude_tables=("flvDb.hidden",))), rename))
+
+
+@pytest.mark.parametrize(
+    ("effect", "passes"),
+    [
+        (Effect("CreateTable", "here", "a"), True),
+        (Effect("CreateTable", "here", "left_out"), False),
+        (Effect("CreateTable", "away", "a"), False),
+        (Effect("CreateTable", "here", "left\udcfc"), True),
+        (Effect("CreateTable", "away", "a\udcfc"), False),
+        (Effect("CreateTable", "\udcfc", "a"), True),
+    ],
+)
+def test_a_statement_that_cannot_be_read_stops_only_where_it_may_pass(effect: Effect, passes: bool) -> None:
+    filters = Filters(exclude_dbs=("away",), exclude_tables=("*.left*",))
+    change = Statement(EVENT, "", "CREATE TABLE …", (effect,), {}, "a text in latin2 cannot be read")
+    route = router(filters=filters)
+    if not passes:
+        assert list(transaction(route, change)) == []
+        assert route.filtered == 1
+        return
+    with pytest.raises(PromiseError, match="in latin2 cannot be read: CREATE TABLE …") as caught:
+        list(transaction(route, change))
+    assert "filters" in caught.value.hint
