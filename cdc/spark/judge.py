@@ -43,13 +43,15 @@ _ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.se
 class _Seen:
     """Both topics: what this audit read (``records``, ``new`` transactions), and that together with what was held.
 
-    ``settled`` says which of the leader's sequences the follower did without, and how its ledger calls that.
+    ``read`` are the contents of the former, ``contents`` of the latter. ``settled`` says which of the leader's
+    sequences the follower did without, and how its ledger calls that.
     """
 
     records: DataFrame
     new: DataFrame
     told: DataFrame
     transactions: DataFrame
+    read: Mapping[str, Contents]
     contents: Mapping[str, Contents]
     settled: Mapping[int, str]
 
@@ -144,7 +146,8 @@ def _covered(
 
 
 def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
-    contents = joined(before.contents, survey(records)) if before else survey(records)
+    read = survey(records)
+    contents = joined(before.contents, read) if before else read
     ends, resource = {side: held.end for side, held in contents.items()}, profiles[LEADER].mysql_resource_name
     new = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
     told = records.unionByName(before.records) if before else records
@@ -154,6 +157,7 @@ def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | No
         new=new,
         told=told,
         transactions=new.unionByName(before.transactions) if before else new,
+        read=read,
         contents=contents,
         settled=statements_settled(told, resource) if noted else {},
     )
@@ -174,6 +178,7 @@ def _of_streams(
     sound = integrity(
         seen.records,
         seen.new,
+        seen.read,
         resources,
         next_ones=before.next if before else None,
         earlier=before.transactions if before else None,
