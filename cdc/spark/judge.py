@@ -120,16 +120,14 @@ def _compared(
         [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
     ):
         return replace(audit, reasons=[silent])
-    audit = replace(audit, discontinuities=breaks)
-    total = sum(line.missing + line.extra + line.different for line in lines)
-    if not total and not any(breaks.values()):
+    drifted = sum(line.missing + line.extra + line.different for line in lines)
+    audit = replace(audit, drifted_rows=drifted, discontinuities=breaks)
+    if not drifted and not any(breaks.values()):
         return audit
-    # Compared once more, which few audits need, for only what is looked at again and again is worth keeping.
+    # All is compared once more here, which few audits need: to keep the comparison would cost all of them more.
     told = told_of(comparison).persist(StorageLevel.MEMORY_AND_DISK)
-    if total:
-        audit = _with_drift(audit, told, defined.unmatched, rows, folder)
-    discontinued = discontinuities(told, [side for side in breaks if breaks[side]], limit=_LISTED)
-    return replace(audit, drifted_rows=total, discontinued=placed(seen.told, discontinued))
+    audit = _with_discontinued(audit, told, seen.told)
+    return _with_drift(audit, told, defined.unmatched, rows, folder) if drifted else audit
 
 
 def _covered(
@@ -257,6 +255,12 @@ def _folded(
         records = without_cascades(records, seen.transactions, seen.contents, marks)
     made = changes(records, lives, marks)
     return fold(made if before is None else made.unionByName(carried(before.folds[side], lives)))
+
+
+def _with_discontinued(audit: Audit, comparison: DataFrame, records: DataFrame) -> Audit:
+    sides = [side for side, count in audit.discontinuities.items() if count]
+    found = discontinuities(comparison, sides, limit=_LISTED)
+    return replace(audit, discontinued=placed(records, found))
 
 
 def _with_drift(
