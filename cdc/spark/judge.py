@@ -113,11 +113,10 @@ def _compared(
         acts[LEADER], acts[FOLLOWER], resource=resource, settled=seen.settled, rows=rows, renames=renames
     )
     lines, breaks = tables(comparison)
-    audit = replace(audit, tables=lines)
-    audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
+    audit = replace(audit, tables=lines, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent(
-        [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
+        [each.name for each in lines if (each.missing or each.extra) and each.name not in named_there]
     ):
         return replace(audit, reasons=[silent])
     drifted = sum(line.missing + line.extra + line.different for line in lines)
