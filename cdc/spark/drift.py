@@ -21,7 +21,9 @@ from cdc.spark.definitions import Unmatched
 from cdc.spark.fold import IDENTITY
 from cdc.spark.survey import offsets
 
-__all__ = ["Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "placed", "tables"]
+__all__ = [
+    "Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "placed", "tables", "told_of",
+]  # fmt: skip
 
 _SIDES = ("leader", "follower")
 _KIND = """
@@ -113,7 +115,7 @@ class Discontinuity:
 
 
 def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
-    """The full outer join of both folds; ``kind`` is NULL for equal rows, whose images are left behind.
+    """The full outer join of both folds; ``kind`` is NULL for equal rows.
 
     The join needs no exchange of its own: both folds are grouped by what they are joined on.
     """
@@ -129,12 +131,12 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
         rows = f"IF(keyed, IF({side}_image IS NOT NULL, 1L, 0L), {side}_net)"
         joined = joined.withColumn(f"{side}_rows", F.expr(rows))
         joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({side}_rows != 0, {content}, 0L)"))
-    told = F.expr("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
-    return joined.withColumns({name: F.when(told, F.col(name)) for name in ("identity", *_heavy())})
+    return joined
 
 
-def _heavy() -> list[str]:
-    return [f"{side}_{name}" for side in _SIDES for name in ("image", "last", "marked")]
+def told_of(comparison: DataFrame) -> DataFrame:
+    """The rows of a comparison that there is more to say of than a count: drifted ones, and discontinued ones."""
+    return comparison.where("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:
@@ -144,15 +146,18 @@ def _named(side: str, rows: DataFrame) -> DataFrame:
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
 
 
-def tables(comparison: DataFrame) -> list[Table]:
-    """A line for each table seen on either side, by name."""
+def tables(comparison: DataFrame) -> tuple[list[Table], dict[str, int]]:
+    """A line for each table seen on either side, by name; and each side's before images that did not continue a row."""
     drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
     lines = comparison.groupBy("database", "table").agg(
         *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in _SIDES),
         *(total.alias(kind) for kind, total in drifted.items()),
         *(F.lower(F.hex(F.bit_xor(f"{side}_hash"))).alias(f"{side}_checksum") for side in _SIDES),
+        *(F.sum(f"{side}_breaks").alias(f"{side}_breaks") for side in _SIDES),
     )
-    return [Table(**row.asDict()) for row in lines.orderBy("database", "table").collect()]
+    found = [row.asDict() for row in lines.orderBy("database", "table").collect()]
+    breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
+    return [Table(**row) for row in found], breaks
 
 
 def drifted_rows(
@@ -166,19 +171,17 @@ def drifted_rows(
     return rows.select(*DriftedRow.__dataclass_fields__)
 
 
-def discontinuities(comparison: DataFrame, *, limit: int) -> tuple[dict[str, int], list[Discontinuity]]:
-    """How many before images on each side did not continue their row, and the first ``limit`` rows of each side."""
-    totals = comparison.agg(F.sum("leader_breaks").alias("leader"), F.sum("follower_breaks").alias("follower")).first()
-    counts = {side: (totals[side] or 0) if totals else 0 for side in _SIDES}
+def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:
+    """The first ``limit`` rows of each of the ``sides`` that a before image did not continue."""
     found = []
-    for side in [side for side, count in counts.items() if count]:
+    for side in sides:
         rows = comparison.where(f"{side}_breaks > 0").orderBy(f"{side}_broken.sequence").limit(limit)
         for row in rows.withColumn("identity", F.map_from_entries("identity")).collect():
             last = row[f"{side}_broken"].asDict()
             found.append(
                 Discontinuity(side, row["database"], row["table"], row["identity"], row[f"{side}_breaks"], last)
             )
-    return counts, found
+    return found
 
 
 def placed(records: DataFrame, found: Iterable[Discontinuity]) -> list[Discontinuity]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.profile import Profile
@@ -16,7 +16,7 @@ from cdc.spark.cascades import without_cascades
 from cdc.spark.covered import Covered, Held, can_be_resumed
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
-from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables
+from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables, told_of
 from cdc.spark.fold import carried, changes, fold, segments, with_era_told_from_the_end
 from cdc.spark.folder import PARQUET
 from cdc.spark.foreign_times import foreign_times
@@ -41,13 +41,19 @@ _ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.se
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Both topics: what this audit read (``records``, ``new`` transactions), and that together with what was held."""
+    """Both topics: what this audit read (``records``, ``new`` transactions), and that together with what was held.
+
+    ``read`` are the contents of the former, ``contents`` of the latter. ``settled`` says which of the leader's
+    sequences the follower did without, and how its ledger calls that.
+    """
 
     records: DataFrame
     new: DataFrame
     told: DataFrame
     transactions: DataFrame
+    read: Mapping[str, Contents]
     contents: Mapping[str, Contents]
+    settled: Mapping[int, str]
 
 
 def judge(
@@ -74,17 +80,16 @@ def judge(
         return audit
     ends = {LEADER: mark.sequence, FOLLOWER: _last_whole(seen, mark)}
     acts = {side: _upto(acts.get(side, []), ends[side], scope) for side in ends}
-    settled = statements_settled(seen.told, audit.leader.resource) if seen.contents[FOLLOWER].noted else {}
-    if unclear := list(scope.contradictions(acts[LEADER], settled)):
+    if unclear := list(scope.contradictions(acts[LEADER], seen.settled)):
         return replace(audit, reasons=unclear)
-    known = _known(seen, mark, settled, resource=audit.leader.resource)
+    known = _known(seen, mark, resource=audit.leader.resource)
     names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
     lives = {side: _lives(spark, names[side], acts[side], before.next[side] if before else 0) for side in ends}
     folds = {side: _folded(seen, side, ends[side], lives[side], known[side], before) for side in ends}
     if keep:
         folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
     audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
-    audit = _compared(audit, seen, names, acts, folds, settled, scope, renames(profiles, consumer), folder)
+    audit = _compared(audit, seen, names, acts, folds, scope, renames(profiles, consumer), folder)
     if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
         keep(_covered(seen, ends, folds, lives, spans, discontinued=any(audit.discontinuities.values())))
     return audit
@@ -96,25 +101,32 @@ def _compared(
     names: Mapping[str, frozenset[tuple[str, str]]],
     acts: Mapping[str, list[Act]],
     folds: Mapping[str, DataFrame],
-    settled: Mapping[int, str],
     scope: Scope,
     renames: Renames,
     folder: Path,
 ) -> Audit:
     """``audit`` with what the folds and the statements of both sides have to say of each other."""
-    comparison = compare(folds[LEADER], folds[FOLLOWER]).persist(StorageLevel.MEMORY_AND_DISK)
+    comparison = compare(folds[LEADER], folds[FOLLOWER])
     rows = names[LEADER] | names[FOLLOWER]
     resource = audit.leader.resource
-    defined = definitions(acts[LEADER], acts[FOLLOWER], resource=resource, settled=settled, rows=rows, renames=renames)
-    audit = replace(audit, tables=tables(comparison))
-    audit = replace(audit, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
+    defined = definitions(
+        acts[LEADER], acts[FOLLOWER], resource=resource, settled=seen.settled, rows=rows, renames=renames
+    )
+    lines, breaks = tables(comparison)
+    audit = replace(audit, tables=lines, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent(
-        [each.name for each in audit.tables if (each.missing or each.extra) and each.name not in named_there]
+        [each.name for each in lines if (each.missing or each.extra) and each.name not in named_there]
     ):
         return replace(audit, reasons=[silent])
-    audit = _with_drift(audit, comparison, defined.unmatched, rows, folder)
-    return replace(audit, discontinued=placed(seen.told, audit.discontinued))
+    drifted = sum(line.missing + line.extra + line.different for line in lines)
+    audit = replace(audit, drifted_rows=drifted, discontinuities=breaks)
+    if not drifted and not any(breaks.values()):
+        return audit
+    # All is compared once more here, which few audits need: to keep the comparison would cost all of them more.
+    told = told_of(comparison).persist(StorageLevel.MEMORY_AND_DISK)
+    audit = _with_discontinued(audit, told, seen.told)
+    return _with_drift(audit, told, defined.unmatched, rows, folder) if drifted else audit
 
 
 def _covered(
@@ -131,14 +143,21 @@ def _covered(
 
 
 def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | None) -> _Seen:
-    contents = joined(before.contents, survey(records)) if before else survey(records)
-    ends = {side: held.end for side, held in contents.items()}
-    new = transactions(records, resource=profiles[LEADER].mysql_resource_name, ends=ends)
-    new = new.persist(StorageLevel.MEMORY_AND_DISK)
-    if before is None:
-        return _Seen(records, new, records, new, contents)
-    told = records.unionByName(before.records)
-    return _Seen(records, new, told, new.unionByName(before.transactions), contents)
+    read = survey(records)
+    contents = joined(before.contents, read) if before else read
+    ends, resource = {side: held.end for side, held in contents.items()}, profiles[LEADER].mysql_resource_name
+    new = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
+    told = records.unionByName(before.records) if before else records
+    noted = FOLLOWER in contents and contents[FOLLOWER].noted
+    return _Seen(
+        records=records,
+        new=new,
+        told=told,
+        transactions=new.unionByName(before.transactions) if before else new,
+        read=read,
+        contents=contents,
+        settled=statements_settled(told, resource) if noted else {},
+    )
 
 
 def _of_streams(
@@ -156,6 +175,7 @@ def _of_streams(
     sound = integrity(
         seen.records,
         seen.new,
+        seen.read,
         resources,
         next_ones=before.next if before else None,
         earlier=before.transactions if before else None,
@@ -173,7 +193,9 @@ def _of_streams(
         foreign_writes=mark.foreign,
         foreign=foreign_writes(seen.transactions, limit=_LISTED) if mark.foreign else [],
         foreign_over_time=_foreign_times(seen.transactions, seen.contents) if mark.foreign else [],
-        skipped=skipped(seen.told, resource=resources[LEADER], limit=_LISTED),
+        skipped=skipped(seen.told, resource=resources[LEADER], limit=_LISTED)
+        if "skipped" in seen.settled.values()
+        else [],
         breaks=sound.examples,
     )
 
@@ -182,11 +204,9 @@ def _last_whole(seen: _Seen, mark: Watermark) -> int:
     return seen.contents[FOLLOWER].end if mark.open_from is None else mark.open_from - 1
 
 
-def _known(
-    seen: _Seen, mark: Watermark, settled: Mapping[int, str], *, resource: str
-) -> Mapping[str, DataFrame | None]:
+def _known(seen: _Seen, mark: Watermark, *, resource: str) -> Mapping[str, DataFrame | None]:
     # Most audits have none of them, and then nothing needs to be joined.
-    noted = seen.contents[FOLLOWER].conflicts or "skipped" in settled.values()
+    noted = seen.contents[FOLLOWER].conflicts or "skipped" in seen.settled.values()
     return marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
 
 
@@ -236,6 +256,12 @@ def _folded(
     return fold(made if before is None else made.unionByName(carried(before.folds[side], lives)))
 
 
+def _with_discontinued(audit: Audit, comparison: DataFrame, records: DataFrame) -> Audit:
+    sides = [side for side, count in audit.discontinuities.items() if count]
+    found = discontinuities(comparison, sides, limit=_LISTED)
+    return replace(audit, discontinued=placed(records, found))
+
+
 def _with_drift(
     audit: Audit,
     comparison: DataFrame,
@@ -243,20 +269,9 @@ def _with_drift(
     names: frozenset[tuple[str, str]],
     folder: Path,
 ) -> Audit:
-    total = sum(line.missing + line.extra + line.different for line in audit.tables)
-    first: list[Row] = []
-    causes: dict[str, int] = {}
-    if total:
-        drifted = drifted_rows(comparison, statements, names)
-        drifted.write.parquet((folder / PARQUET).resolve().as_uri())
-        first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
-        causes = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
-    counts, discontinued = discontinuities(comparison, limit=_LISTED)
-    return replace(
-        audit,
-        drifted_rows=total,
-        drifted_by_cause=causes,
-        drifted=[DriftedRow(**row.asDict(recursive=True)) for row in first],
-        discontinuities=counts,
-        discontinued=discontinued,
-    )
+    drifted = drifted_rows(comparison, statements, names)
+    drifted.write.parquet((folder / PARQUET).resolve().as_uri())
+    first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+    causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
+    listed = [DriftedRow(**row.asDict(recursive=True)) for row in first]
+    return replace(audit, drifted_by_cause=causes, drifted=listed)

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -9,7 +11,11 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.lifelines import TEXT, Act
 
-__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
+__all__ = ["FINGERPRINT", "Contents", "joined", "offsets", "statements", "survey"]
+
+
+# Of a set of sequences: it is another one where any is missing or there twice, as far as 64 bits can tell.
+FINGERPRINT = "bit_xor(xxhash64(sequence))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +24,8 @@ class Contents:
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
     ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
-    has the last sequence of each table's rows with their checks off.
+    has the last sequence of each table's rows with their checks off. ``fingerprint`` is that of the sequences, where
+    they were read at once.
     """
 
     records: int
@@ -33,6 +40,7 @@ class Contents:
     conflicts: bool = False
     silent_keys: bool = False
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    fingerprint: int | None = None
 
     @property
     def end(self) -> int:
@@ -52,6 +60,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.max("ts_us").alias("last_us"),
             F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
             F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
+            F.expr(FINGERPRINT).alias("fingerprint"),
         )
         .collect()
     )
@@ -74,6 +83,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
             silent_keys=any(of_tables[name]["silent"] for name in tables),
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
+            fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
         )
     return contents
 

@@ -174,7 +174,7 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
     held, contents = survey(before), survey(after)
     whole = transactions(after, resource=RESOURCE, ends={side: each.end for side, each in contents.items()})
     breaks: dict[str, list[Break]] = {}
-    for found in integrity(after, whole, dict.fromkeys(streams, RESOURCE)).examples:
+    for found in integrity(after, whole, contents, dict.fromkeys(streams, RESOURCE)).examples:
         breaks.setdefault(found.side, []).append(found)
     compared = compare(folded(spark, before, held), folded(spark, after, contents))
     compared = compared.where("kind IS NOT NULL OR follower_breaks > 0")
