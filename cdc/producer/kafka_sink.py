@@ -27,7 +27,7 @@ __all__ = ["KafkaSink"]
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
 _QUEUE_KB = 65_536
-_HEADERS_KB = 1_024
+_HEADERS_KB = 1_024  # a record has little beside its value
 _NEVER = math.inf
 _NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
