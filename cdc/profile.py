@@ -12,27 +12,12 @@ import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
-from cdc.position import GtidSet, Position
 from cdc.renames import Renames
+from cdc.start import BEGINNING, WORDS, parsed_start
 from cdc.topics import PER_TABLE, SINGLE, Topics
 
-__all__ = [
-    "BEGINNING",
-    "NOW",
-    "OLDEST",
-    "Consumer",
-    "Database",
-    "Kafka",
-    "Log",
-    "Metrics",
-    "Producer",
-    "Profile",
-    "Tls",
-    "load",
-    "parsed_start",
-]
+__all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
 
-BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
 # What toml says of a value that it can't read shows the value, which may be a password without quotes.
 _QUOTED = re.compile(r""": (['"]).*\1""", re.DOTALL)
 _MOVED = {
@@ -154,26 +139,6 @@ class Kafka:
         return named | {"bootstrap.servers": self.bootstrap_servers} | self.librdkafka
 
 
-def parsed_start(text: str) -> GtidSet | Position:
-    """What a copy of the leader holds, as ``producer.start`` names it: its GTIDs, or how far it has the binlog.
-
-    Raises UserError for what is neither.
-    """
-    if re.fullmatch(r"\S+\.\d+:\d+", text):
-        return Position.parse(text)
-    try:
-        held = GtidSet.parse(text)
-    except UserError:
-        held = GtidSet()
-    if not held:
-        raise UserError(
-            f"{text!r} is no place to start from",
-            where="profile key producer.start",
-            hint=f'"{BEGINNING}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
-        )
-    return held
-
-
 @dataclass(frozen=True, slots=True)
 class Producer:
     """How the producer reads and commits."""
@@ -189,7 +154,7 @@ class Producer:
 
     def __post_init__(self) -> None:
         """Raises UserError for a start that is none."""
-        if self.start not in (BEGINNING, OLDEST, NOW):
+        if self.start not in WORDS:
             parsed_start(self.start)
 
 

@@ -7,7 +7,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.position import GtidSet, Position
 from cdc.producer.commit_log import Entry
 from cdc.producer.preflight import Leader
-from cdc.profile import BEGINNING, NOW, OLDEST, parsed_start
+from cdc.start import BEGINNING, NOW, OLDEST, parsed_start
 
 __all__ = ["starting_entry"]
 

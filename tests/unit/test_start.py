@@ -1,0 +1,33 @@
+"""What producer.start may say."""
+
+import pytest
+
+from cdc.errors import UserError
+from cdc.position import GtidSet, Position
+from cdc.start import parsed_start
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+@pytest.mark.parametrize("text", [f"{UUID}:1-5", f"{UUID}:7", f"{UUID}:1-3:tag:1,\n0{UUID[1:]}:9"])
+def test_a_gtid_set(text: str) -> None:
+    assert str(parsed_start(text)) == str(GtidSet.parse(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("binlog.000012:4567", Position("binlog.000012", 4567)),
+        ("mysql-bin.host.1000000:4", Position("mysql-bin.host.1000000", 4)),
+    ],
+)
+def test_a_place(text: str, place: Position) -> None:
+    assert parsed_start(text) == place
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "Now", "yesterday", "binlog.000012", "binlog:4", "binlog.000012:x", UUID, f"{UUID}:0"]
+)
+def test_neither(text: str) -> None:
+    with pytest.raises(UserError, match="is no place to start from"):
+        parsed_start(text)
