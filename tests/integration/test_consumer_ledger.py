@@ -233,3 +233,13 @@ def test_a_routine_goes_with_its_database_though_only_tables_are_let_in(
         stage.topic.send([stage.topic.query(statement, affects, database=name)])
     stage.apply()
     assert ledger(stage) == [(0, "done"), (1, "done"), (2, "not applied"), (3, "done")]
+
+
+def test_settings_that_no_record_carries_do_not_refuse_what_the_leader_took(stage: Stage) -> None:
+    """As a leader takes it whose users turn these off; the follower's own are ON, as they are by default."""
+    stage.create_table("t", "(i INT, KEY (i))")
+    stage.create_table("f", "(i INT, FOREIGN KEY (i) REFERENCES t (i))")
+    stage.create_table("r", "(i INT) ROW_FORMAT=FIXED")
+    assert stage.execute("SELECT @@GLOBAL.innodb_strict_mode, @@GLOBAL.restrict_fk_on_non_standard_key") == [(1, 1)]
+    stage.apply()
+    assert stage.execute("SHOW TABLES") == [("f",), ("r",), ("t",)]
