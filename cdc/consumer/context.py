@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cdc.consumer.literals import quoted
+from cdc.consumer.literals import quoted, seconds
 from cdc.consumer.session import Session
 
 __all__ = ["assignments"]
@@ -57,8 +57,7 @@ def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         if value != usual:
             wanted[variable] = usual if usual.isdigit() else quoted(usual)
     if "timestamp_us" in context:
-        seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
-        wanted["timestamp"] = f"{seconds}.{micros:06d}"
+        wanted["timestamp"] = seconds(context["timestamp_us"])
     return [f"SET SESSION {variable}={value}".encode() for variable, value in wanted.items()]
 
 
