@@ -26,6 +26,8 @@ class Relay:
         self.cuts: list[int] = []
         self.reset = False
         self.slowly = 0.0
+        self._open: list[tuple[socket.socket, socket.socket]] = []
+        self._stranded: list[socket.socket] = []
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -36,6 +38,15 @@ class Relay:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        for server in self._stranded:
+            server.close()
+
+    def strand(self) -> None:
+        """Cut the clients' side of all connections; the server does not learn of it before the relay's end."""
+        for client, server in self._open.copy():
+            # A second descriptor keeps the connection when the first one is closed.
+            self._stranded.append(server.dup())
+            client.shutdown(socket.SHUT_RDWR)
 
     def _accept(self) -> None:
         while True:
@@ -51,6 +62,13 @@ class Relay:
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()
 
     def _connection(self, client: socket.socket, server: socket.socket) -> None:
+        self._open.append((client, server))
+        try:
+            self._pass(client, server)
+        finally:
+            self._open.remove((client, server))
+
+    def _pass(self, client: socket.socket, server: socket.socket) -> None:
         passed = 0
         # One thread waits for both: a socket that another thread reads from would not be closed at once.
         with client, server, suppress(ConnectionError):

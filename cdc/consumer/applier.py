@@ -125,6 +125,7 @@ class Applier:
                 if wait:
                     self._execution.commit()
                     self._take()
+                    self._session.keep()
             except Interrupted as error:
                 # A new connection has no half transaction and no session variable of the old one.
                 self._session.close()

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cdc.consumer.literals import quoted
+from cdc.consumer.literals import quoted, seconds
 from cdc.consumer.session import Session
 
 __all__ = ["assignments"]
@@ -31,13 +31,16 @@ _RESTRICTED = frozenset({
 })  # fmt: skip
 # What holds where the leader logged nothing, whatever the follower's own defaults are. It logs the first three only
 # where they are not these, and writes a primary key that it generated into the statement itself; the engine of a table
-# whose statement names none is not to be had, so it is the transactional one.
+# whose statement names none is not to be had, so it is the transactional one. The last two are never logged, and only
+# forbid: what the leader took with them ON is taken with them OFF as well. A server that does not know one has no need.
 _UNLESS_LOGGED = {
     "lc_time_names": "en_US",
     "auto_increment_increment": "1",
     "auto_increment_offset": "1",
     "sql_generate_invisible_primary_key": "OFF",
     "default_storage_engine": "InnoDB",
+    "innodb_strict_mode": "OFF",
+    "restrict_fk_on_non_standard_key": "OFF",
 }
 
 
@@ -54,8 +57,7 @@ def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
         if value != usual:
             wanted[variable] = usual if usual.isdigit() else quoted(usual)
     if "timestamp_us" in context:
-        seconds, micros = divmod(int(context["timestamp_us"]), 1_000_000)
-        wanted["timestamp"] = f"{seconds}.{micros:06d}"
+        wanted["timestamp"] = seconds(context["timestamp_us"])
     return [f"SET SESSION {variable}={value}".encode() for variable, value in wanted.items()]
 
 

@@ -5,7 +5,7 @@ from cdc.consumer.scalars import SCALARS, from_base64, hexadecimal, quoted
 from cdc.record import Uri
 from cdc.values import NULL, Value
 
-__all__ = ["equal", "exact", "identifier", "literal", "quoted", "table_name"]
+__all__ = ["equal", "exact", "identifier", "literal", "quoted", "seconds", "table_name"]
 
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 # The error value of an ENUM, its number 0, reads as '' like a member '' does; only their numbers differ.
@@ -21,6 +21,12 @@ def identifier(name: str) -> str:
 def table_name(uri: Uri) -> str:
     """The full quoted name of the table that a record's URI names."""
     return f"{identifier(uri.database)}.{identifier(uri.table or '')}"
+
+
+def seconds(microseconds: int) -> str:
+    """A time since 1970, as the variable ``timestamp`` takes it."""
+    whole, part = divmod(int(microseconds), 1_000_000)
+    return f"{whole}.{part:06d}"
 
 
 def literal(value: Value) -> str:

@@ -50,7 +50,7 @@ def run(
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
         preflight.connect(session, name=follower)
-        topic = _topic(source, names.main, wait=not until_current, stop=stop)
+        topic = _topic(source, names.main, wait=not until_current, meanwhile=session.try_keep, stop=stop)
         if topic is None:
             return
         first = None if names.layout == PER_TABLE else partial(reader.first_sequence, topic.name, names.commits)
@@ -136,7 +136,9 @@ def _reader(profile: Profile) -> KafkaReader:
     )
 
 
-def _topic(source: Source, name: str, *, wait: bool, stop: threading.Event) -> Topic | None:
+def _topic(
+    source: Source, name: str, *, wait: bool, meanwhile: Callable[[], object], stop: threading.Event
+) -> Topic | None:
     """The topic; where it is missing, wait for the producer to make it. None where ``stop`` was set meanwhile."""
     hint = "start cdc-producer, which creates it, or mend kafka.topic in the profile"
     said = -_SAY_SECONDS
@@ -146,6 +148,7 @@ def _topic(source: Source, name: str, *, wait: bool, stop: threading.Event) -> T
         if time.monotonic() - said >= _SAY_SECONDS:
             said = time.monotonic()
             event(_LOG, "waiting for the topic", topic=name, hint=hint)
+        meanwhile()
         if stop.wait(_ASK_SECONDS):
             return None
     return topic

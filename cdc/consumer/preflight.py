@@ -40,6 +40,12 @@ _SETTINGS = {
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
     "super_read_only": ("0", "nobody can write", "SET PERSIST super_read_only = OFF"),
+    # No session setting does, and SUPER does not for functions that say nothing of what they do.
+    "log_bin_trust_function_creators": (
+        "1",
+        "functions of the leader would be refused",
+        "SET PERSIST log_bin_trust_function_creators = ON",
+    ),
 }
 
 

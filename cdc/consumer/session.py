@@ -2,30 +2,23 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
 from cdc.consumer.answers import Answers
+from cdc.consumer.server_errors import DENIED, NO_SUCH_THREAD, TRANSIENT, UNREACHABLE, Denied, Interrupted, Refused
 from cdc.profile import Database
 
 __all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask", "lock_name"]
 
-# Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
-_TRANSIENT = frozenset({
-    1021, 1114,  # disk or table full: space may be made
-    1040, 1041, 1203,  # too many connections, out of memory
-    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # shutdown, connection lost
-    1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
-    1290, 1836,  # the server is read-only for now
-    3100, 3101,  # a plugin (group replication) refused the commit
-    2002, 2003, 2006, 2013, 2055,
-})  # fmt: skip
-_UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
-_DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
+# A connection that died without a word to the server keeps its locks until the server has heard nothing for so long.
+_SILENT_SECONDS = 60
 _SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_BACKSLASH_ESCAPES"
 # The error value of an ENUM, which strict mode takes for a mistake, can be stored only so.
 STRICT = f"SET SESSION sql_mode='{_SQL_MODE}'".encode()
@@ -41,33 +34,6 @@ _SETUP = (
 # Reading: until the connection stands, after that ``_bear`` decides. Writing: the time for a whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS, _ANSWER_SECONDS = 2.0, 10.0, 3.0
-
-
-class Interrupted(Exception):
-    """The server or the connection stopped a statement that may well succeed later; the transaction is void.
-
-    ``code`` is the server's error, 0 where it gave none.
-    """
-
-    def __init__(self, text: str, code: int = 0) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class Refused(Exception):
-    """The server refuses a statement: ``code`` and ``text`` are its error."""
-
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(code, text)
-        self.code = code
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"{self.text} (MySQL error {self.code})"
-
-
-class Denied(Refused):
-    """The server refuses because the account, its password or its grants do not allow it."""
 
 
 class Session:
@@ -92,6 +58,8 @@ class Session:
         self._stop = stop
         self._asked = 0.0
         self._connection: Any = None
+        self._number = 0  # by which the server knows the connection, or knew the one before
+        self._heard_at = 0.0
         self._sent = 0
         self.max_packet = 0
 
@@ -102,8 +70,11 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """A session with the same server that is not connected, and holds no lock."""
-        return Session(self._database, stop=self._stop)
+        """A session with the same server that is not connected, and holds no lock.
+
+        While it waits this one is kept: a statement may take longer than the server bears silence.
+        """
+        return Session(self._database, meanwhile=self.try_keep, stop=self._stop)
 
     @property
     def connected(self) -> bool:
@@ -135,12 +106,48 @@ class Session:
             raise
 
     def _set_up(self) -> None:
-        self.run([_SETUP.encode()])
+        self.run([_SETUP.encode(), f"SET SESSION wait_timeout={_SILENT_SECONDS}".encode()])
         self.max_packet = int(self.rows("SELECT @@max_allowed_packet")[0][0])
-        if self._lock is None:
-            return
-        if self.rows(f"SELECT GET_LOCK('{lock_name(self._lock)}', {_LOCK_SECONDS})") != [(1,)]:
-            raise Interrupted("another consumer is at work on this follower (it holds the lock)")
+        if self._lock is not None:
+            self._take_lock(lock_name(self._lock))
+        self._number = self._connection.thread_id()
+
+    def _take_lock(self, name: str) -> None:
+        """Raises Interrupted where another session holds it, which must not be our own former connection."""
+        if self._holder(name) == self._number:
+            # The server does not know yet that we have lost it. Only where that one has the lock: after a restart of
+            # the server the number may be anybody's.
+            try:
+                self.run([f"KILL {self._number}".encode()])
+            except Refused as error:
+                if error.code != NO_SUCH_THREAD:
+                    raise
+        if self.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
+            holder = self._holder(name)
+            raise Interrupted(
+                f"another consumer is at work on this follower: connection {holder} holds the lock (if it is of one "
+                f"that is gone, the server ends it {_SILENT_SECONDS} s after its last word, or now: KILL {holder})"
+            )
+
+    def _holder(self, name: str) -> int | None:
+        """The connection that has the lock."""
+        ((holder,),) = self.rows(f"SELECT IS_USED_LOCK('{name}')")
+        return None if holder is None else int(holder)
+
+    def keep(self) -> None:
+        """Say something where the server has long heard nothing: to be called often while there is nothing to do.
+
+        Raises Interrupted where the connection is lost.
+        """
+        if not self._sent and time.monotonic() - self._heard_at > _SILENT_SECONDS / 4:
+            self.run([b"DO 0"])
+
+    def try_keep(self) -> bool:
+        """``keep``, but a lost connection shows only when it is used next. False: there is no more of this to do."""
+        if self.connected:
+            with suppress(Interrupted, Refused):
+                self.keep()
+        return False
 
     def close(self) -> None:
         """End the connection; the server rolls back what is not committed."""
@@ -172,6 +179,7 @@ class Session:
         except (pymysql.MySQLError, OSError) as error:
             raise _meaning(error) from None
         self._sent = len(packet)
+        self._heard_at = time.monotonic()
 
     def receive(self) -> list[int]:
         """The number of rows that each statement of the packet sent last has matched; nothing where it is known.
@@ -230,7 +238,7 @@ def _responds(database: Database) -> bool:
     try:
         ask(database, seconds=_ANSWER_SECONDS)
     except Interrupted as error:
-        return error.code not in _UNREACHABLE
+        return error.code not in UNREACHABLE
     except Refused:
         pass
     return True
@@ -245,10 +253,10 @@ def lock_name(name: str) -> str:
 def _meaning(error: Exception) -> Interrupted | Refused:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if code in _DENIED:
+    if code in DENIED:
         return Denied(code, text)
     # pymysql reports a connection that is already closed as InterfaceError 0.
-    if code in _TRANSIENT or isinstance(error, (OSError, pymysql.InterfaceError)):
+    if code in TRANSIENT or isinstance(error, (OSError, pymysql.InterfaceError)):
         return Interrupted(
             f"{text or 'the connection is closed'} (MySQL error {code})" if code else text or repr(error), code
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from cdc.consumer.literals import identifier, quoted
+from cdc.consumer.literals import identifier, quoted, seconds
 from cdc.consumer.status import Applied, Entry, Settled, Status, lag
 from cdc.excerpt import excerpt
 
@@ -12,6 +12,7 @@ __all__ = ["as_text"]
 _ACCOUNTS = (
     "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
 )
+_OF_SESSION = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
 
 
 def as_text(status: Status, *, follower: str, resource: str, following: int | None) -> str:
@@ -57,10 +58,10 @@ def _checkpoint(applied: Applied) -> Iterator[str]:
 
 
 def _lag(applied: Applied, following: int | None) -> str:
-    records, seconds = lag(applied, following)
+    records, late = lag(applied, following)
     if records is None:
         return "not known: the brokers do not answer, or the topic has no commit log yet"
-    return f"{records} records, at most {seconds:.1f} s" if records and seconds is not None else f"{records} records"
+    return f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
 
 
 def _entry(entry: Entry) -> str:
@@ -86,11 +87,26 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
         yield _line("not here", "no triggers or events of the leader")
         return
     yield _line("not here", "The leader has these triggers and events, whose effects come as rows. A promotion creates")
-    yield "  them in this order, once the consumer has stopped (with the mysql client):"
+    yield "  them in this order, once the consumer has stopped (with the mysql client), with event_scheduler OFF: an"
+    yield "  event AT one time that has run and was kept (PRESERVE) would run again. Disable such, then turn it ON."
     yield "DELIMITER ;;"
     for entry in entries:
-        database = entry.context.get("database")
-        yield from ([f"USE {identifier(database)};;"] if database else [])
-        yield f"SET sql_mode = {quoted(entry.context.get('sql_mode', ''))};;"
-        yield f"{entry.statement};;"
+        yield from (f"{statement};;" for statement in _creation(entry))
     yield "DELIMITER ;"
+
+
+def _creation(entry: Entry) -> Iterator[str]:
+    """The statement as in the leader's session: an event's schedule has the hours of its time zone and its time."""
+    database = entry.context.get("database")
+    yield "SET NAMES utf8mb4"  # what is printed here
+    yield from ([f"USE {identifier(database)}"] if database else [])
+    # What is not known must not be that of the statement before.
+    wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
+    for name, variable in _OF_SESSION.items():
+        # The client's character set tells how the text is to be read; where that matters, this one's is right.
+        if name in entry.context and (name != "charset" or entry.statement.isascii()):
+            wanted[variable] = quoted(str(entry.context[name]))
+    if "timestamp_us" in entry.context:
+        wanted["timestamp"] = seconds(entry.context["timestamp_us"])
+    yield f"SET {', '.join(f'{variable} = {value}' for variable, value in wanted.items())}"
+    yield entry.statement

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc.consumer.session import lock_name
 from cdc.position import ddl_gtid
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
@@ -63,22 +64,40 @@ def test_a_crash_after_the_statement_does_not_run_it_again(stage: Stage) -> None
 
 
 def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) -> None:
+    """The next consumer comes to the statement while the server has it still waiting, for a connection that is gone."""
     path = stage.create_table("t", "(i INT)")
     stage.apply()
-    stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
-    waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE t ADD%'"
     with stage.follower.connect(database=stage.name, autocommit=False) as holder, holder.cursor() as cursor:
         cursor.execute("SELECT * FROM t")  # holds the metadata lock that the statement needs
-        with running("cdc-consumer", stage.profile) as process:
-            until(lambda: stage.execute(waiting) == [(1,)], what="the statement waits")
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        with running("cdc-consumer", stage.profile) as process:
-            until(lambda: process.poll() is None and ledger(stage)[-1] == (2, "intent"), what="the intent")
-            holder.rollback()
-            until(lambda: stage.checkpoint() == 3, what="the row after the statement")
+        with running("cdc-consumer", stage.profile) as first:
+            until(lambda: lock_holder(stage), what="the first one at work")
+            before = lock_holder(stage)
+            # The next one stands at the lock already: the statement waits for lock_wait_timeout only.
+            with running("cdc-consumer", stage.profile):
+                until(lambda: runs(stage, "SELECT GET_LOCK"), what="the next one at the lock")
+                stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
+                until(lambda: runs(stage, "ALTER TABLE t ADD"), what="the statement waits")
+                first.send_signal(signal.SIGKILL)
+                until(lambda: runs(stage, "SET gtid_next"), what="the next one comes to the statement")
+                assert lock_holder(stage) not in (None, before)
+                assert runs(stage, "ALTER TABLE t ADD")
+                assert not executed(stage, 2)
+                holder.rollback()
+                until(lambda: stage.checkpoint() == 3, what="the row after the statement")
     assert stage.execute("SELECT * FROM t") == [(1, 2)]
     assert ledger(stage) == [(0, "done"), (1, "done"), (2, "done")]
+
+
+def runs(stage: Stage, statement: str) -> bool:
+    """Whether a session is at a statement that begins so."""
+    at = f"SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE '{statement}%'"
+    return stage.execute(at) != []
+
+
+def lock_holder(stage: Stage) -> int | None:
+    """The connection of the consumer that is at work."""
+    ((found,),) = stage.execute(f"SELECT IS_USED_LOCK('{lock_name(stage.name)}')")
+    return None if found is None else int(found)
 
 
 def test_a_refused_statement_stops_and_says_how_to_go_on(stage: Stage) -> None:
@@ -233,3 +252,13 @@ def test_a_routine_goes_with_its_database_though_only_tables_are_let_in(
         stage.topic.send([stage.topic.query(statement, affects, database=name)])
     stage.apply()
     assert ledger(stage) == [(0, "done"), (1, "done"), (2, "not applied"), (3, "done")]
+
+
+def test_settings_that_no_record_carries_do_not_refuse_what_the_leader_took(stage: Stage) -> None:
+    """As a leader takes it whose users turn these off; the follower's own are ON, as they are by default."""
+    stage.create_table("t", "(i INT, KEY (i))")
+    stage.create_table("f", "(i INT, FOREIGN KEY (i) REFERENCES t (i))")
+    stage.create_table("r", "(i INT) ROW_FORMAT=FIXED")
+    assert stage.execute("SELECT @@GLOBAL.innodb_strict_mode, @@GLOBAL.restrict_fk_on_non_standard_key") == [(1, 1)]
+    stage.apply()
+    assert stage.execute("SHOW TABLES") == [("f",), ("r",), ("t",)]

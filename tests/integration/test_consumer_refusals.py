@@ -200,16 +200,19 @@ def test_a_checkpoint_that_something_else_moves(stage: Stage) -> None:
 
 
 def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    server = mysql_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--skip-log-bin", server_id=8)
+    options = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--log-bin-trust-function-creators=OFF")
+    server = mysql_server(*options, "--skip-log-bin", server_id=8)
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute("REVOKE REPLICATION_APPLIER, SET_ANY_DEFINER, ALTER ON *.* FROM fluvio@'%'")
     profile = write_profile(tmp_path, server, kafka, name="settings_and_grants", log={"format": "json"})
     done = run("cdc-consumer", profile, "--until-current")
     assert done.returncode == 2
     *problems, last = done.stderr.splitlines()
-    assert last.startswith("cdc-consumer: 3 problems with the follower")
+    assert last.startswith("cdc-consumer: 4 problems with the follower")
     found = [json.loads(line)["what"] for line in problems]
     assert found[0].startswith("gtid_mode is OFF")
     assert found[1].startswith("log_bin is 0")
-    assert found[2].startswith("the user lacks ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER")
-    assert "GRANT ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER ON *.* TO 'fluvio'@'%'" in found[2]
+    assert found[2].startswith("log_bin_trust_function_creators is 0")
+    assert "SET PERSIST log_bin_trust_function_creators = ON" in found[2]
+    assert found[3].startswith("the user lacks ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER")
+    assert "GRANT ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER ON *.* TO 'fluvio'@'%'" in found[3]

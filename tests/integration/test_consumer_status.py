@@ -129,23 +129,29 @@ def test_the_number_of_conflicts_that_are_kept_is_bounded(stage: Stage) -> None:
 
 def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
     stage.create_table("t", "(i INT)")
+    context = {
+        "time_zone": "+05:00", "charset": "latin1", "collation": "latin1_german1_ci", "timestamp_us": 10**15,
+    }  # fmt: skip
     body = "FOR EACH ROW BEGIN SET NEW.i = 5; SET @a = 'x'; END"
     for statement, action, name in (
         (f"CREATE TRIGGER gone BEFORE INSERT ON t {body}", "CreateTrigger", "gone"),
         (f"CREATE TRIGGER stays BEFORE INSERT ON t {body}", "CreateTrigger", "stays"),
         ("DROP TRIGGER gone", "DropTrigger", "gone"),
-        ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO DELETE FROM t", "CreateEvent", "e"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT 'ä'", "CreateEvent", "e"),
         ("ALTER EVENT e DISABLE", "AlterEvent", "e"),
     ):
         path = f"{stage.name}/{name}"
-        stage.topic.send([stage.topic.query(statement, (action, path), database=stage.name)])
+        stage.topic.send([stage.topic.query(statement, (action, path), database=stage.name, **context)])
     stage.apply()
     lines = status(stage.profile)
     script = lines[lines.index("DELIMITER ;;") + 1 : lines.index("DELIMITER ;")]
     stage.execute(*[each.removesuffix(";;") for each in script])
     assert [row[0] for row in stage.execute("SHOW TRIGGERS")] == ["stays"]
-    events = "SELECT EVENT_NAME, STATUS FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()"
-    assert stage.execute(events) == [("e", "DISABLED")]
+    columns = "EVENT_NAME, STATUS, EVENT_DEFINITION, TIME_ZONE, CAST(STARTS AS CHAR), COLLATION_CONNECTION"
+    events = f"SELECT {columns} FROM information_schema.EVENTS WHERE EVENT_SCHEMA = DATABASE()"
+    # At the hour at which it runs on the leader.
+    at = "2001-09-09 06:46:40"
+    assert stage.execute(events) == [("e", "DISABLED", "SELECT 'ä'", "+05:00", at, "latin1_german1_ci")]
 
 
 def test_objects_of_a_dropped_database_are_not_missed(stage: Stage) -> None:

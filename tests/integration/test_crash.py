@@ -2,11 +2,13 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,12 @@ from tests.wait import until
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_KILLS", "12"))
+STOP_SECONDS = 60
+# How an end with status 2 says that a server was away at the start; the numbers are MySQL's for a lost connection.
+AWAY = re.compile(
+    r"cannot be reached|does not answer|no answer within|the topic cannot be read"
+    r"|the follower(?:'s schema cdc)? cannot be used: .*\(MySQL error (?:1053|2003|2006|2013)\)"
+)
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
@@ -49,22 +57,35 @@ class Supervised:
         self._process.kill()
 
     def stop(self) -> None:
+        """Tell it to end. Fails where it does not, and kills it then, so that the test ends nevertheless."""
         self._stop.set()
-        told = None
+        told, give_up = None, time.monotonic() + STOP_SECONDS
         # The thread may just be starting one more process: that one is told too.
         while self._thread.is_alive():
             if self._process is not told and self._process is not None:
                 told = self._process
                 told.send_signal(signal.SIGTERM)
             self._thread.join(0.1)
+            if time.monotonic() > give_up and told is not None:
+                told.kill()
+                self._thread.join()
+                raise AssertionError(f"it does not end within {STOP_SECONDS} s: {self._tail()}")
 
     def _run(self) -> None:
         with self._log.open("ab") as log:
             while not self._stop.is_set() and not self.broken:
                 self._process = subprocess.Popen(self._command, stderr=log)
-                if self._process.wait() not in (2, 4, 0, -signal.SIGKILL, -signal.SIGTERM):
-                    self.broken = self._log.read_text()[-2000:]
+                if not self._may_end_so(self._process.wait()):
+                    self.broken = self._tail()
                 self._stop.wait(0.2)
+
+    def _may_end_so(self, status: int) -> bool:
+        if status == 2:
+            return AWAY.search(self._tail().splitlines()[-1]) is not None
+        return status in (4, 0, -signal.SIGKILL, -signal.SIGTERM)
+
+    def _tail(self) -> str:
+        return self._log.read_text()[-2000:]
 
 
 @pytest.mark.parametrize("layout", ["single", "per_table"])
@@ -114,13 +135,11 @@ def supervised(folder: Path, source: Path, target: Path) -> Iterator[list[Superv
         Supervised("cdc-producer", source, folder / "producer.log"),
         Supervised("cdc-consumer", target, folder / "consumer.log"),
     ]
-    for program in programs:
-        program.start()
-    try:
-        yield programs
-    finally:
+    with ExitStack() as stack:
         for program in programs:
-            program.stop()
+            program.start()
+            stack.callback(program.stop)
+        yield programs
 
 
 def broken_places(found: list[Record]) -> list[str]:

@@ -18,6 +18,7 @@ from cdc.sandbox.ports import free_port
 from cdc.topics import Topics
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import BIN, records, refused, run_well, write_profile
+from tests.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -234,6 +235,7 @@ def test_a_topic_without_its_commit_log(tmp_path: Path, leader: MySql, kafka: Ka
     run_well("cdc-producer", path, "--until-current")
     admin = kafka.admin()
     admin.delete_topics(["lost.commits"])["lost.commits"].result(30)
+    until(lambda: "lost.commits" not in admin.list_topics(timeout=10).topics, what="the end of the commit log")
     assert "has records but no commit log" in refused("cdc-producer", path)
 
 
@@ -244,4 +246,5 @@ def test_a_topic_that_was_deleted(tmp_path: Path, leader: MySql, kafka: Kafka) -
     run_well("cdc-producer", path, "--until-current")
     admin = kafka.admin()
     admin.delete_topics(["vanished"])["vanished"].result(30)
+    until(lambda: "vanished" not in admin.list_topics(timeout=10).topics, what="the topic's end")
     assert "it was deleted or emptied" in refused("cdc-producer", path)

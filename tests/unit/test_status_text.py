@@ -54,4 +54,25 @@ def test_what_a_promotion_creates_is_a_script() -> None:
     )  # fmt: skip
     found = shown(Status(None, APPLIED, missing=(trigger,)))
     script = found[found.index("DELIMITER ;;") : found.index("DELIMITER ;") + 1]
-    assert script[1:-1] == ["USE `my db`;;", "SET sql_mode = 'ANSI_QUOTES';;", f"{trigger.statement};;"]
+    assert script[1:-1] == [
+        "SET NAMES utf8mb4;;", "USE `my db`;;",
+        "SET sql_mode = 'ANSI_QUOTES', time_zone = DEFAULT, timestamp = DEFAULT;;", f"{trigger.statement};;",
+    ]  # fmt: skip
+
+
+def test_what_a_promotion_creates_has_the_leaders_session() -> None:
+    context = {
+        "sql_mode": "", "time_zone": "+05:00", "charset": "latin1", "collation": "latin1_german1_ci",
+        "timestamp_us": 1_700_000_000_000_005,
+    }  # fmt: skip
+    ascii_text, other = (
+        Entry(3, "not applied", f"CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT '{text}'", "", AT, context)
+        for text in ("a", "ä")
+    )
+    found = shown(Status(None, APPLIED, missing=(ascii_text, other)))
+    settings = [line for line in found if line.startswith("SET sql_mode")]
+    session = "SET sql_mode = '', time_zone = '+05:00', timestamp = 1700000000.000005, "
+    assert settings == [
+        f"{session}character_set_client = 'latin1', collation_connection = 'latin1_german1_ci';;",
+        f"{session}collation_connection = 'latin1_german1_ci';;",
+    ]

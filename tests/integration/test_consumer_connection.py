@@ -1,0 +1,129 @@
+"""cdc-consumer's connection to the follower, and the lock that lives with it."""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cdc.consumer import session
+from cdc.consumer.session import Interrupted, Session, lock_name
+from cdc.profile import load
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import refused, running, write_profile
+from tests.relay import Relay
+from tests.topic import Stage, number
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
+    made.apply()
+    return made
+
+
+def holder(stage: Stage) -> int | None:
+    """The connection of the consumer that is at work."""
+    ((found,),) = stage.execute(f"SELECT IS_USED_LOCK('{lock_name(stage.name)}')", database="mysql")
+    return None if found is None else int(found)
+
+
+def through(relay: Relay, stage: Stage, folder: Path, kafka: Kafka) -> Path:
+    """The profile of a consumer whose connections can be cut."""
+    return write_profile(
+        folder, stage.follower, kafka, name="through", resource=stage.name, topic=stage.name,
+        database={"port": relay.port},
+    )  # fmt: skip
+
+
+@contextmanager
+def impatient(profile: Path) -> Iterator[None]:
+    """A consumer whose server ends what is silent for 3 s."""
+    process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile])
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
+    path = stage.create_table("t", "(i INT)")
+    with Relay(stage.follower.port) as relay, running("cdc-consumer", through(relay, stage, tmp_path, kafka)):
+        until(lambda: holder(stage) and stage.checkpoint() == 1, what="the start")
+        before = holder(stage)
+        relay.strand()
+        assert holder(stage) == before
+        stage.topic.send([stage.topic.add(path, ["i"], [number(1)])])
+        until(lambda: stage.checkpoint() == 2, seconds=20, what="the row over a new connection")
+        assert holder(stage) != before
+    assert stage.execute("SELECT * FROM t") == [(1,)]
+
+
+def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
+    """The refusal of another one, elsewhere, names the way out."""
+    with Relay(stage.follower.port) as relay:
+        with running("cdc-consumer", through(relay, stage, tmp_path, kafka)) as process:
+            until(lambda: holder(stage), what="the start")
+            process.send_signal(signal.SIGSTOP)
+            relay.strand()
+            process.kill()
+            process.wait()
+        line = refused("cdc-consumer", stage.profile, "--until-current")
+        assert f"connection {holder(stage)} holds the lock" in line
+        stage.execute(*re.findall(r"KILL \d+", line))
+        stage.apply()
+
+
+def test_the_server_ends_a_connection_that_died_without_a_word(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_SILENT_SECONDS", 2)
+    database = load(stage.profile).database
+    with Session(database, lock="silent") as silent, Session(database, lock="silent") as other:
+        silent.connect()
+        begun = time.monotonic()
+        while time.monotonic() - begun < 5:
+            silent.keep()
+            time.sleep(0.1)
+        # Silent from here on: the lock is waited for longer than the server bears that.
+        other.connect()
+        with pytest.raises(Interrupted):
+            silent.keep()
+
+
+def test_a_connection_with_nothing_to_do_is_kept(stage: Stage) -> None:
+    """While the topic is quiet, and while a statement takes long on a connection of its own."""
+    stage.create_table("t", "(i INT)")
+    alter = stage.topic.query("ALTER TABLE t ADD COLUMN a INT", ("AlterTable", f"{stage.name}/t"), database=stage.name)
+    waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE t ADD%'"
+    with impatient(stage.profile):
+        until(lambda: holder(stage) and stage.checkpoint() == 1, what="the start")
+        before = holder(stage)
+        time.sleep(5)
+        assert holder(stage) == before
+        with stage.follower.connect(database=stage.name, autocommit=False) as other, other.cursor() as cursor:
+            cursor.execute("SELECT * FROM t")  # holds the metadata lock that the statement needs
+            stage.topic.send([alter])
+            until(lambda: stage.execute(waiting) == [(1,)], what="the statement waits")
+            time.sleep(5)  # less than lock_wait_timeout
+            assert stage.execute(waiting) == [(1,)]
+            assert holder(stage) == before
+            other.rollback()
+        until(lambda: stage.checkpoint() == 2, what="the statement")
+        assert holder(stage) == before
+
+
+def test_a_connection_is_kept_while_the_topic_is_awaited(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
+    with impatient(write_profile(tmp_path, stage.follower, kafka, name="awaited", resource=stage.name)):
+        until(lambda: holder(stage), what="the lock")
+        before = holder(stage)
+        time.sleep(5)
+        assert holder(stage) == before
