@@ -148,6 +148,46 @@ def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSess
         State.open(spark, tmp_path / "file", ours)
 
 
+def files(folder: Path) -> dict[str, str]:
+    """The files in a folder and below, with their content."""
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "precious",
+    ["2024/precious.sql", "notes.txt", "2025/transactions/january.csv", "2025/records", "7/leader/x"],
+)
+def test_a_folder_that_is_somebodys_own_is_refused_and_left_alone(
+    spark: SparkSession, tmp_path: Path, precious: str
+) -> None:
+    (tmp_path / precious).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / precious).write_text("mine")
+    with pytest.raises(UserError, match=r"not one of a state: it has .*hint: name an empty folder"):
+        State.open(spark, tmp_path, {"format": 1})
+    assert files(tmp_path) == {precious: "mine"}
+
+
+def test_a_state_leaves_alone_what_it_did_not_put_there(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    (tmp_path / "2024").mkdir()
+    (tmp_path / "2024/precious.sql").write_text("mine")
+    (tmp_path / "lock").write_text("mine")
+    shutil.copytree(tmp_path / "1", tmp_path / "2")
+    State.open(spark, tmp_path, {"format": 1}).close()
+    assert (tmp_path / "2024/precious.sql").read_text() == (tmp_path / "lock").read_text() == "mine"
+    assert (tmp_path / "1/leader").exists()
+    assert not (tmp_path / "2").exists()
+
+
+def test_what_a_crash_left_of_the_first_state_is_not_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    (tmp_path / "state.json").replace(tmp_path / "state.json.new")
+    (tmp_path / "1/leader/_temporary/0").mkdir(parents=True)
+    shutil.rmtree(tmp_path / "1/follower")
+    State.open(spark, tmp_path, {"format": 1}).close()
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state.json.new"}
+
+
 def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     state = made(spark, tmp_path, {"format": 1})
     lost = next((tmp_path / "1" / "leader").glob("*.parquet"))
