@@ -16,7 +16,7 @@ from cdc.profile import Kafka as KafkaProfile
 from cdc.profile import Profile
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.audit import audit_topics, main
-from cdc.spark.covered import Covered
+from cdc.spark.covered import Covered, needed_later
 from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
@@ -262,6 +262,14 @@ def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     assert held is not None
     listed = [sorted(frame.collect()) for frame in (*held.folds.values(), held.transactions, held.records)]
     return held.next, held.offsets, held.contents, listed
+
+
+def test_the_state_keeps_statements_and_notes_and_none_of_what_each_commit_updates(spark: SparkSession) -> None:
+    kept = {("db", "t", "DDL"), ("cdc", "ledger", None), ("cdc", "conflicts", None), ("cdc", "offsets", "DDL")}
+    left = {("db", "t", None), ("cdc", "checkpoint", None), ("cdc", "offsets", None)}
+    records = spark.createDataFrame(sorted(kept | left, key=repr), "database STRING, table STRING, query STRING")
+    covered = replace(frames(spark, 1), records=records.selectExpr("*", "true AS valid"))
+    assert {tuple(row)[:3] for row in needed_later(covered).collect()} == kept
 
 
 class _Killed(BaseException):
