@@ -26,7 +26,7 @@ from cdc.spark.options import consumer_of, parsed, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import renames, under_leaders_names
 from cdc.spark.report import Audit, write
-from cdc.spark.session import cut_short, session, set_for
+from cdc.spark.session import SparkGone, cut_short, ended, gone, session, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -53,7 +53,13 @@ def _run(options: argparse.Namespace) -> int:
     clear(options.report)
 
     def audited() -> Audit:
-        return audit_topics(spark, profiles, consumer, options.report, state)
+        try:
+            return audit_topics(spark, profiles, consumer, options.report, state)
+        except Exception as error:
+            if gone(spark):
+                hint = "start cdc-audit again; where memory ran out, the kernel's log says so"
+                raise SparkGone("Spark's JVM has ended", hint=hint) from error
+            raise
 
     if options.watch is None:
         audit = audited()
@@ -64,7 +70,7 @@ def _run(options: argparse.Namespace) -> int:
         status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cut_short(spark))
     if state:
         state.close()
-    spark.stop()
+    ended(spark)
     return status
 
 
