@@ -103,11 +103,20 @@ class State:
         )
 
     def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Let the next audit go on from what this one ``covered`` beyond ``held``."""
-        # One that failed half-way left what would be in the way of this one.
-        self._remove_what_nothing_names()
+        """Let the next audit go on from what this one ``covered`` beyond ``held``; where it fails, from ``held``."""
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
+        # What a removal that failed left would be in the way.
+        self._remove_what_nothing_names()
+        try:
+            self._save(held, covered, topics)
+        except Exception:
+            # It may be what filled the disk, on which the report needs a place, too.
+            self._remove_what_nothing_names()
+            raise
+        self._remove_what_nothing_names()
+
+    def _save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
         before: list[int] = self._pointer["generations"] if self._pointer else []
         number = max(before, default=0) + 1
         frames = {
@@ -134,7 +143,6 @@ class State:
             "files": files,
             "rows": sum(fold.count() for fold in covered.folds.values()),
         })  # fmt: skip
-        self._remove_what_nothing_names()
 
     def _frame(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None

@@ -21,8 +21,10 @@ from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
+from tests.programs import run
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query
+from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
 
 pytestmark = pytest.mark.spark
@@ -218,6 +220,29 @@ def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
     state.keep(state.held(TOPICS), covered, TOPICS)
     state.close()
     assert content(spark, tmp_path)[0] == {LEADER: 6, FOLLOWER: 6}
+
+
+def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = both([query("CREATE TABLE", "db", ("CreateTable", "db/toy"))], [TOY.add((1, "ball"))])
+    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair.grow(leader, follower)
+    assert pair.on_from(tmp_path / "state").verdict == "no drift"
+    kept = (tmp_path / "state/state.json").read_text()
+    follower.transaction(TOY.add((4, "ghost")))
+    pair.grow(leader, follower)
+    # In the way of the next generation.
+    (tmp_path / "state/2").touch()
+    options = options_of(tmp_path, kafka.bootstrap_servers, **{side: f"{tmp_path.name}-{side}" for side in pair.topics})
+    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]
+    done = run("cdc-audit", *options, env=environment())
+    # spark-submit gives a driver one stream for both, standard output.
+    told = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (1, ""), told
+    assert told[0].startswith("cdc-audit: the state was not kept: ")
+    assert "is not a directory" in told[0]
+    assert told[1] == "drift at sequence 1"
+    assert reported(tmp_path)["exit_status"] == 1
+    assert (tmp_path / "state/state.json").read_text() == kept
 
 
 def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_has_it(
