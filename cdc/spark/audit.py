@@ -8,25 +8,29 @@ writes that left no drift are told, and leave it 0.
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc.profile import Profile
 from cdc.service import exit_status
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import kafka_options, span, topic_ids
+from cdc.spark.covered import Covered, Held
 from cdc.spark.folder import HTML, clear, staged
 from cdc.spark.judge import judge
 from cdc.spark.options import consumer_of, parsed, profiles_of
 from cdc.spark.page import page
 from cdc.spark.renamed import renames, under_leaders_names
 from cdc.spark.report import Audit, write
-from cdc.spark.session import cut_short, session, set_for
+from cdc.spark.session import SparkGone, cut_short, ended, gone, session, set_for
 from cdc.spark.state import State, identity
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
@@ -53,7 +57,13 @@ def _run(options: argparse.Namespace) -> int:
     clear(options.report)
 
     def audited() -> Audit:
-        return audit_topics(spark, profiles, consumer, options.report, state)
+        try:
+            return audit_topics(spark, profiles, consumer, options.report, state)
+        except Exception as error:
+            if gone(spark):
+                hint = "start cdc-audit again; where memory ran out, the kernel's log says so"
+                raise SparkGone("Spark's JVM has ended", hint=hint) from error
+            raise
 
     if options.watch is None:
         audit = audited()
@@ -64,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cut_short(spark))
     if state:
         state.close()
-    spark.stop()
+    ended(spark)
     return status
 
 
@@ -102,12 +112,31 @@ def audit_topics(
                 arrivals=logs[0].unionByName(logs[1]),
                 consumer=consumer,
                 before=before,
-                keep=(lambda covered: state.keep(before, covered, ids)) if state else None,
+                keep=(lambda covered: _keep(spark, state, before, covered, ids)) if state else None,
             )
             write(audit, page(audit), aside)
     finally:
         spark.catalog.clearCache()
     return audit
+
+
+def _keep(
+    spark: SparkSession, state: State, before: Held | None, covered: Covered, ids: Mapping[str, Mapping[str, str]]
+) -> None:
+    """Save the state. Where that fails it is told: it costs the next audit time, but this one not its verdict."""
+    try:
+        state.keep(before, covered, ids)
+    except (OSError, Py4JError, PySparkException) as error:
+        # What --watch cancels when it stops is no failure of the save.
+        if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
+            raise
+        print(f"cdc-audit: the state was not kept: {_bottom(error)}", file=sys.stderr, flush=True)
+
+
+def _bottom(error: Exception) -> str:
+    """What lies at the bottom of it: Spark tells the causes one below the other, each with its trace."""
+    causes = re.findall(r"^(?:Caused by)?: (.+)", str(error), re.MULTILINE)
+    return causes[-1] if causes else str(error).partition("\n")[0]
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-_NEEDED_LATER = f"valid AND (query IS NOT NULL OR (database = '{CHECKPOINT_DATABASE}' AND table != 'checkpoint'))"
+# Of the consumer's tables those that ``cdc.spark.marks`` reads: it updates others with each of its commits.
+_NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts')"
+_NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
 
 
 @dataclass(frozen=True, slots=True)

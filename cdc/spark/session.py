@@ -1,10 +1,14 @@
 """The Spark session of an audit, and how it is set for the size of one."""
 
+import logging
+
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from cdc.errors import CdcError
 from cdc.spark.options import SMALL
 
-__all__ = ["KEPT_CODE", "NOTHING_HELD", "cut_short", "session", "set_for"]
+__all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
 
 _RECORDS_A_TASK = 50_000
 # Spark keeps what it compiled for the next query, by default for fewer than one audit has: one audit after the other
@@ -15,8 +19,17 @@ KEPT_CODE = ("spark.sql.codegen.cache.maxEntries", "1000")
 NOTHING_HELD = ("spark.serializer.objectStreamReset", "1")
 
 
+class SparkGone(CdcError):
+    """Spark's JVM has ended, or Spark in it: this process can audit no more. It is no verdict."""
+
+    exit_status = 2
+
+
 def session() -> SparkSession:
     """The session that spark-submit prepared."""
+    # What Py4J logs with a trace, some of it on the root logger, it raises as well.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
     # A cast that fails is an error, not a NULL that drops out of a comparison.
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
     spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).config(*NOTHING_HELD).getOrCreate()
@@ -32,11 +45,30 @@ def set_for(spark: SparkSession, size: int) -> None:
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
+def gone(spark: SparkSession) -> bool:
+    """Whether the JVM has ended, or Spark in it: then nothing that is asked of it has an answer any more."""
+    try:
+        return bool(spark.sparkContext._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True
+
+
+def ended(spark: SparkSession) -> None:
+    """Stop Spark, where it has not ended by itself."""
+    if not gone(spark):
+        spark.stop()
+
+
 def cut_short(spark: SparkSession) -> None:
     """Make the jobs fail that are under way. From then on Spark is not heard: it would only complain of its end."""
-    spark.sparkContext.setLogLevel("OFF")
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None  # it is there as long as the context
-    # Traces of what its threads can't do any more go past the log.
-    jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
-    spark.sparkContext.cancelAllJobs()
+    try:
+        spark.sparkContext.setLogLevel("OFF")
+        jvm = spark.sparkContext._jvm
+        assert jvm is not None  # it is there as long as the context
+        # Traces of what its threads can't do any more go past the log.
+        jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
+        spark.sparkContext.cancelAllJobs()
+    except (Py4JError, OSError):
+        # With the JVM the jobs ended, too.
+        if not gone(spark):
+            raise

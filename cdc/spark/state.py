@@ -10,12 +10,14 @@ What of the records covered (``cdc.spark.covered``) a later audit can still need
                            and what the topics hold
 
 A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
-old state or the new one. What no ``state.json`` names is removed by the next audit.
+old state or the new one. Generations that no ``state.json`` names are removed by the next audit. A folder that holds
+anything else, and no ``state.json``, is somebody's own and refused before anything is put there.
 """
 
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,6 +36,10 @@ __all__ = ["State", "identity"]
 
 _FORMAT = 2  # of the folder; another one is refused
 _POINTER, _LOCK = "state.json", "lock"
+_ASIDE = f"{_POINTER}.new"
+_PARTS = frozenset({*SIDES, "transactions", "records"})
+_GENERATION = re.compile("[1-9][0-9]*")  # its name
+_PARQUET = re.compile(r"part-.*|[._].*")  # of a Parquet folder: its data, and what Spark calls hidden
 _MOST_GENERATIONS = 16  # then their transactions and records are put together into one
 _START_OVER = "remove the folder to audit from the beginning, or name another"
 
@@ -49,10 +55,12 @@ class State:
     def open(cls, spark: SparkSession, folder: Path, identity: Mapping[str, Any]) -> Self:
         """The state in ``folder``, made where it is not there.
 
-        ``identity`` says what it must be of. Raises UserError where it is of something else, damaged, or in use.
+        ``identity`` says what it must be of. Raises UserError where it is of something else, damaged, or in use, and
+        where the folder is not one of a state.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            _require_ours(folder)
             state = cls(spark, folder.resolve(), identity, _locked(folder))
         except OSError as error:
             raise UserError(f"cannot keep a state: {error}", where=f"option --state {folder}") from None
@@ -95,11 +103,20 @@ class State:
         )
 
     def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
-        """Let the next audit go on from what this one ``covered`` beyond ``held``."""
-        # One that failed half-way left what would be in the way of this one.
-        self._remove_what_nothing_names()
+        """Let the next audit go on from what this one ``covered`` beyond ``held``; where it fails, from ``held``."""
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
+        # What a removal that failed left would be in the way.
+        self._remove_what_nothing_names()
+        try:
+            self._save(held, covered, topics)
+        except Exception:
+            # It may be what filled the disk, on which the report needs a place, too.
+            self._remove_what_nothing_names()
+            raise
+        self._remove_what_nothing_names()
+
+    def _save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
         before: list[int] = self._pointer["generations"] if self._pointer else []
         number = max(before, default=0) + 1
         frames = {
@@ -126,7 +143,6 @@ class State:
             "files": files,
             "rows": sum(fold.count() for fold in covered.folds.values()),
         })  # fmt: skip
-        self._remove_what_nothing_names()
 
     def _frame(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None
@@ -167,7 +183,7 @@ class State:
         for path in [generation, *sorted(generation.rglob("*"))]:
             _flush(path)
         _flush(self._folder)
-        aside = self._folder / f"{_POINTER}.new"
+        aside = self._folder / _ASIDE
         aside.write_text(json.dumps(pointer, indent=1, sort_keys=True) + "\n")
         _flush(aside)
         aside.replace(self._folder / _POINTER)
@@ -177,7 +193,7 @@ class State:
 
     def _remove_what_nothing_names(self) -> None:
         generations = self._pointer["generations"] if self._pointer else []
-        for folder in [each for each in self._folder.iterdir() if each.is_dir() and each.name.isdecimal()]:
+        for folder in filter(_is_generation, list(self._folder.iterdir())):
             if int(folder.name) not in generations:
                 shutil.rmtree(folder)
             elif int(folder.name) != generations[-1]:
@@ -185,8 +201,37 @@ class State:
                     shutil.rmtree(folder / side, ignore_errors=True)
 
 
+def _require_ours(folder: Path) -> None:
+    """Raises UserError where a folder without a state has what no audit put there."""
+    found = list(folder.iterdir())
+    if _POINTER in (path.name for path in found):
+        return
+    for path in found:
+        if path.name not in (_LOCK, _ASIDE) and not _is_generation(path):
+            raise UserError(
+                f"the folder is not one of a state: it has {path.name!r} in it",
+                where=f"option --state {folder}",
+                hint="name an empty folder, or one that is not there yet",
+            )
+
+
+def _is_generation(folder: Path) -> bool:
+    """Whether it holds nothing but what ``State.keep`` writes, or as much of it as a crash left."""
+    if not _GENERATION.fullmatch(folder.name) or not _is_folder(folder):
+        return False
+    return all(
+        part.name in _PARTS and _is_folder(part) and all(_PARQUET.fullmatch(path.name) for path in part.iterdir())
+        for part in folder.iterdir()
+    )
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
 def _locked(folder: Path) -> IO[str]:
-    lock = (folder / _LOCK).open("w")
+    # Not "w": whatever has the name of our lock keeps what is in it.
+    lock = (folder / _LOCK).open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

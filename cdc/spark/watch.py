@@ -13,6 +13,7 @@ from cdc.errors import CdcError
 from cdc.health import Check
 from cdc.service import stop_on_signals
 from cdc.spark.report import Audit
+from cdc.spark.session import SparkGone
 
 __all__ = ["Verdicts", "watch", "watched"]
 
@@ -137,7 +138,7 @@ def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Eve
     """Run ``audit`` every ``verdicts.interval`` seconds until ``stop`` is set; the last one's exit status.
 
     An audit that fails is no verdict: it is told as one that could not judge, and the next one may do. But the first
-    one's failure is raised, since it is most likely the user's to mend.
+    one's failure is raised, since it is most likely the user's to mend, and so is Spark's end: no audit can follow it.
     """
     while not stop.is_set():
         begun, failure, found = time.monotonic(), "", None
@@ -146,7 +147,7 @@ def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Eve
         except Exception as error:
             if stop.is_set():
                 break
-            if verdicts.newest is None:
+            if verdicts.newest is None or isinstance(error, SparkGone):
                 raise
             failure = str(error).partition("\n")[0] if isinstance(error, CdcError) else f"Spark failed: {error!r:.200}"
         verdicts.take(found, failure, seconds=time.monotonic() - begun)

@@ -15,7 +15,7 @@ from cdc.sandbox.jars import spark_connector_jars
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.__main__ import command
 from tests.json_schema import SCHEMA, faults
-from tests.programs import BIN, refused, run
+from tests.programs import BIN, LIMIT_SECONDS, refused, run
 from tests.spark.streams import Stream, Table, publish, publish_per_table, tutorial
 
 pytestmark = pytest.mark.spark
@@ -131,7 +131,7 @@ def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> N
     (tmp_path / "report/report.json").write_text("an earlier audit's")
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", COLUMNS="60")
     line = command(BIN, settings, options, small=True)
-    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stdout.startswith("could not judge\n")
     assert "sequence 5 comes, but 4 does not" in " ".join(done.stdout.split())
@@ -145,7 +145,7 @@ def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
     audit = command(BIN, settings, options, small=True)[-len(options) - 1 :]
     done = subprocess.run(
-        ["spark-submit", *audit], env=settings, capture_output=True, text=True, timeout=120, check=False
+        ["spark-submit", *audit], env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
     )
     assert done.returncode == 2, done.stderr
     # spark-submit gives a driver one stream for both, standard output.

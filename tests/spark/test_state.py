@@ -16,13 +16,15 @@ from cdc.profile import Kafka as KafkaProfile
 from cdc.profile import Profile
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.audit import audit_topics, main
-from cdc.spark.covered import Covered
+from cdc.spark.covered import Covered, needed_later
 from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
+from tests.programs import run
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query
+from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
 
 pytestmark = pytest.mark.spark
@@ -148,6 +150,46 @@ def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSess
         State.open(spark, tmp_path / "file", ours)
 
 
+def files(folder: Path) -> dict[str, str]:
+    """The files in a folder and below, with their content."""
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "precious",
+    ["2024/precious.sql", "notes.txt", "2025/transactions/january.csv", "2025/records", "7/leader/x"],
+)
+def test_a_folder_that_is_somebodys_own_is_refused_and_left_alone(
+    spark: SparkSession, tmp_path: Path, precious: str
+) -> None:
+    (tmp_path / precious).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / precious).write_text("mine")
+    with pytest.raises(UserError, match=r"not one of a state: it has .*hint: name an empty folder"):
+        State.open(spark, tmp_path, {"format": 1})
+    assert files(tmp_path) == {precious: "mine"}
+
+
+def test_a_state_leaves_alone_what_it_did_not_put_there(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    (tmp_path / "2024").mkdir()
+    (tmp_path / "2024/precious.sql").write_text("mine")
+    (tmp_path / "lock").write_text("mine")
+    shutil.copytree(tmp_path / "1", tmp_path / "2")
+    State.open(spark, tmp_path, {"format": 1}).close()
+    assert (tmp_path / "2024/precious.sql").read_text() == (tmp_path / "lock").read_text() == "mine"
+    assert (tmp_path / "1/leader").exists()
+    assert not (tmp_path / "2").exists()
+
+
+def test_what_a_crash_left_of_the_first_state_is_not_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    (tmp_path / "state.json").replace(tmp_path / "state.json.new")
+    (tmp_path / "1/leader/_temporary/0").mkdir(parents=True)
+    shutil.rmtree(tmp_path / "1/follower")
+    State.open(spark, tmp_path, {"format": 1}).close()
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state.json.new"}
+
+
 def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     state = made(spark, tmp_path, {"format": 1})
     lost = next((tmp_path / "1" / "leader").glob("*.parquet"))
@@ -178,6 +220,29 @@ def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
     state.keep(state.held(TOPICS), covered, TOPICS)
     state.close()
     assert content(spark, tmp_path)[0] == {LEADER: 6, FOLLOWER: 6}
+
+
+def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = both([query("CREATE TABLE", "db", ("CreateTable", "db/toy"))], [TOY.add((1, "ball"))])
+    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair.grow(leader, follower)
+    assert pair.on_from(tmp_path / "state").verdict == "no drift"
+    kept = (tmp_path / "state/state.json").read_text()
+    follower.transaction(TOY.add((4, "ghost")))
+    pair.grow(leader, follower)
+    # In the way of the next generation.
+    (tmp_path / "state/2").touch()
+    options = options_of(tmp_path, kafka.bootstrap_servers, **{side: f"{tmp_path.name}-{side}" for side in pair.topics})
+    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]
+    done = run("cdc-audit", *options, env=environment())
+    # spark-submit gives a driver one stream for both, standard output.
+    told = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (1, ""), told
+    assert told[0].startswith("cdc-audit: the state was not kept: ")
+    assert "is not a directory" in told[0]
+    assert told[1] == "drift at sequence 1"
+    assert reported(tmp_path)["exit_status"] == 1
+    assert (tmp_path / "state/state.json").read_text() == kept
 
 
 def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_has_it(
@@ -222,6 +287,14 @@ def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     assert held is not None
     listed = [sorted(frame.collect()) for frame in (*held.folds.values(), held.transactions, held.records)]
     return held.next, held.offsets, held.contents, listed
+
+
+def test_the_state_keeps_statements_and_notes_and_none_of_what_each_commit_updates(spark: SparkSession) -> None:
+    kept = {("db", "t", "DDL"), ("cdc", "ledger", None), ("cdc", "conflicts", None), ("cdc", "offsets", "DDL")}
+    left = {("db", "t", None), ("cdc", "checkpoint", None), ("cdc", "offsets", None)}
+    records = spark.createDataFrame(sorted(kept | left, key=repr), "database STRING, table STRING, query STRING")
+    covered = replace(frames(spark, 1), records=records.selectExpr("*", "true AS valid"))
+    assert {tuple(row)[:3] for row in needed_later(covered).collect()} == kept
 
 
 class _Killed(BaseException):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -18,8 +18,8 @@ from cdc.sandbox.ports import free_port
 from cdc.spark.report import Audit, Topic
 from cdc.spark.watch import Verdicts, watch, watched
 from tests.outside import health, scrape
-from tests.programs import BIN, run
-from tests.spark.streams import GrowingTopic, Table, tutorial
+from tests.programs import BIN, LIMIT_SECONDS, run
+from tests.spark.streams import GrowingTopic, Stream, Table, tutorial
 from tests.spark.test_cdc_audit import QUICK, environment, profiles
 from tests.wait import until
 
@@ -37,22 +37,34 @@ def lines(output: IO[str], wanted: str) -> Iterator[str]:
     raise AssertionError(f"the program ended without {wanted!r}")
 
 
-def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
-    leader, follower = tutorial()
-    topics = [GrowingTopic(kafka.bootstrap_servers, f"{tmp_path.name}-{side}") for side in ("leader", "follower")]
-    for topic, stream in zip(topics, (leader, follower), strict=True):
+def growing(kafka: Kafka, folder: Path, streams: Sequence[Stream]) -> list[GrowingTopic]:
+    """Topics of this test's own with both streams as they are now."""
+    topics = [GrowingTopic(kafka.bootstrap_servers, f"{folder.name}-{side}") for side in ("leader", "follower")]
+    for topic, stream in zip(topics, streams, strict=True):
         topic.grow(stream.messages, len(stream.messages))
-    names = {side: f"{tmp_path.name}-{side}" for side in ("leader", "follower")}
-    port, options = free_port(), profiles(tmp_path, kafka.bootstrap_servers, **names)
-    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state"), "--watch", "5"]
-    (tmp_path / "spark-defaults.conf").write_text(
+    return topics
+
+
+def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]":
+    """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own."""
+    options = profiles(
+        folder, kafka.bootstrap_servers, leader=f"{folder.name}-leader", follower=f"{folder.name}-follower"
+    )
+    options += ["--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
+    (folder / "spark-defaults.conf").write_text(
         f"spark.driver.defaultJavaOptions {QUICK}\nspark.sql.codegen.wholeStage false\n"
     )
-    process = subprocess.Popen(
-        [BIN / "cdc-audit", *options, "--metrics", str(port)],
-        env=environment(SPARK_CONF_DIR=str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    return subprocess.Popen(
+        [BIN / "cdc-audit", *options],
+        env=environment(SPARK_CONF_DIR=str(folder)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         process_group=0,
     )  # fmt: skip
+
+
+def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = tutorial()
+    topics, port = growing(kafka, tmp_path, (leader, follower)), free_port()
+    process = watching(kafka, tmp_path, "--watch", "5", "--metrics", str(port))
     assert process.stdout is not None
     try:
         assert "no drift at sequence 8 (0 rows drifted" in list(lines(process.stdout, "sequence"))[-1]
@@ -75,6 +87,39 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (1, "")
     assert time.monotonic() - begun < 30
+
+
+def jvm_below(pid: int) -> int:
+    """The JVM among a process's descendants (proc(5))."""
+    processes = [pid]
+    for each in processes:
+        if Path(f"/proc/{each}/comm").read_text() == "java\n":
+            return each
+        processes += map(int, Path(f"/proc/{each}/task/{each}/children").read_text().split())
+    raise AssertionError(f"no JVM below {pid}")
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool) -> None:
+    growing(kafka, tmp_path, tutorial())
+    process = watching(kafka, tmp_path, "--watch", "600" if stopped else "1")
+    assert process.stdout is not None
+    try:
+        list(lines(process.stdout, "no drift at sequence 8"))
+        # As the kernel does where memory runs out.
+        os.kill(jvm_below(process.pid), signal.SIGKILL)
+        if stopped:
+            os.killpg(process.pid, signal.SIGTERM)
+        _, errors = process.communicate(timeout=LIMIT_SECONDS)
+    finally:
+        process.kill()
+    if stopped:
+        # It was told to stop before it asked anything of Spark again, so the verdict stands.
+        assert (process.returncode, errors) == (0, "")
+    else:
+        assert process.returncode == 2, errors
+        assert errors.startswith("cdc-audit: Spark's JVM has ended; hint: start cdc-audit again")
+        assert errors.count("\n") == 1
 
 
 LISTENING = """
