@@ -124,6 +124,8 @@ def _keep(
     spark: SparkSession, state: State, before: Held | None, covered: Covered, ids: Mapping[str, Mapping[str, str]]
 ) -> None:
     """Save the state. Where that fails it is told: it costs the next audit time, but this one not its verdict."""
+    # Spark would add a trace of each task that failed.
+    spark.sparkContext.setLogLevel("OFF")
     try:
         state.keep(before, covered, ids)
     except (OSError, Py4JError, PySparkException) as error:
@@ -131,6 +133,7 @@ def _keep(
         if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
             raise
         print(f"cdc-audit: the state was not kept: {_bottom(error)}", file=sys.stderr, flush=True)
+    spark.sparkContext.setLogLevel("ERROR")
 
 
 def _bottom(error: Exception) -> str:
