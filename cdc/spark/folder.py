@@ -7,9 +7,10 @@ from pathlib import Path
 
 from cdc.errors import UserError
 
-__all__ = ["HTML", "JSON", "PARQUET", "clear", "staged"]
+__all__ = ["ASIDE", "HTML", "JSON", "PARQUET", "clear", "staged"]
 
 JSON, HTML, PARQUET = "report.json", "report.html", "drift.parquet"
+ASIDE = ".cdc-audit-next"  # removed unasked, so it has a name that nobody else gives
 
 
 def clear(folder: Path) -> None:
@@ -30,7 +31,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
     Of a report that fails half-way nothing is left.
     """
-    aside = folder / "next"
+    aside = folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     try:

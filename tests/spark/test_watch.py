@@ -15,6 +15,7 @@ import pytest
 from cdc.errors import UserError
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.ports import free_port
+from cdc.spark.folder import ASIDE
 from cdc.spark.report import Audit, Topic
 from cdc.spark.watch import Verdicts, watch, watched
 from tests.outside import health, scrape
@@ -79,7 +80,7 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
         assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
         # A signal in the midst of a round, which is then cancelled.
-        until((tmp_path / "report/next").exists, what="another round")
+        until((tmp_path / "report" / ASIDE).exists, what="another round")
         begun = time.monotonic()
     finally:
         # As a terminal does on Ctrl-C: all of the group hear it.
