@@ -126,6 +126,9 @@ class Applier:
                     self._execution.commit()
                     self._take()
                     self._session.keep()
+                    if not self._todo:
+                        # A connection that was lost while there was nothing to do is no trouble once there is another.
+                        self._retry.success()
             except Interrupted as error:
                 # A new connection has no half transaction and no session variable of the old one.
                 self._session.close()

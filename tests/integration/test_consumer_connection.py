@@ -46,14 +46,16 @@ def through(relay: Relay, stage: Stage, folder: Path, kafka: Kafka) -> Path:
 
 
 @contextmanager
-def impatient(profile: Path) -> Iterator[None]:
-    """A consumer whose server ends what is silent for 3 s."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile])
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+def impatient(profile: Path) -> Iterator[Path]:
+    """A consumer whose server ends what is silent for 3 s; its log."""
+    path = profile.with_suffix(".log")
+    with path.open("w") as log:
+        process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile], stderr=log)
+        try:
+            yield path
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0, path.read_text()
 
 
 def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
@@ -67,6 +69,17 @@ def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_pat
         until(lambda: stage.checkpoint() == 2, seconds=20, what="the row over a new connection")
         assert holder(stage) != before
     assert stage.execute("SELECT * FROM t") == [(1,)]
+
+
+def test_a_connection_that_is_lost_while_the_topic_is_quiet(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
+    """It is missed before there is something to apply, and no trouble is left over."""
+    with Relay(stage.follower.port) as relay, impatient(through(relay, stage, tmp_path, kafka)) as log:
+        until(lambda: holder(stage), what="the start")
+        before = holder(stage)
+        time.sleep(1)  # until it reads the topic
+        relay.strand()
+        until(lambda: holder(stage) not in (None, before), seconds=20, what="a new connection")
+        until(lambda: "no longer waiting" in log.read_text(), seconds=10, what="the end of the trouble")
 
 
 def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
