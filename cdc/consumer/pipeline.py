@@ -58,7 +58,6 @@ def run(
         if skips:
             skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
-
         retry.success()
         passes = _replicated(profile.filters)
         renaming = Renaming(Renames(profile.renames), replicated=passes)
