@@ -4,7 +4,7 @@ Of a table with a key only the net effect on each row counts: what the row was b
 told apart by the exact values of the key. The net effects need no order of their own, since they go from one state of
 the leader's to another: first what is gone is deleted, then what is changed is updated, then what is new is inserted.
 A secondary unique key is never in the way of that, because a row whose value in one changes is deleted and inserted;
-after the deletions no row holds a value that it does not hold in the end.
+after the deletions no row holds a value that it does not hold in the end. So is a row that is in the end what it was.
 
 The leader's order is kept, change by change, where rows are not all there is to it: in tables without a key, in those
 of which a foreign key makes the follower change rows by itself, and in those that are not on the follower as they are
@@ -133,7 +133,7 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
         elif before == after or computed or any(before[place] != after[place] for place in places):
-            # An update to what the row is already would not be logged, and the audit look for it in vain.
+            # An update to the same values would not be in the follower's binlog, by which the audit knows its rows.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:

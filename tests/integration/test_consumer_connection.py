@@ -74,9 +74,8 @@ def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_pat
 def test_a_connection_that_is_lost_while_the_topic_is_quiet(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
     """It is missed before there is something to apply, and no trouble is left over."""
     with Relay(stage.follower.port) as relay, impatient(through(relay, stage, tmp_path, kafka)) as log:
-        until(lambda: holder(stage), what="the start")
+        until(lambda: " start " in log.read_text(), what="the start")
         before = holder(stage)
-        time.sleep(1)  # until it reads the topic
         relay.strand()
         until(lambda: holder(stage) not in (None, before), seconds=20, what="a new connection")
         until(lambda: "no longer waiting" in log.read_text(), seconds=10, what="the end of the trouble")
