@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import queue
 import signal
 import sys
 import threading
@@ -101,13 +102,24 @@ def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **
 def stop_on_signals() -> threading.Event:
     """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C."""
     stop = threading.Event()
+    # The handler runs in the main thread between any two instructions, those inside ``stop.wait`` among them, which
+    # holds the event's lock: setting it there would wait for that lock for ever. A put into this queue waits for none.
+    heard: queue.SimpleQueue[int] = queue.SimpleQueue()
+    first = True
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
+        nonlocal first
+        if not first:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
+        first = False
+        heard.put(number)
+
+    def pass_on() -> None:
+        heard.get()
         stop.set()
 
+    threading.Thread(target=pass_on, name="signals", daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
     return stop
