@@ -3,9 +3,11 @@
     python bench/audit.py [--updates 150000] [--rows 50000] [--keys 0]
 
 A leader with ``--rows`` rows and ``--updates`` single-row updates is replicated by our programs, and its follower
-captured. Then, in one Spark on local[2] with a JVM that is warm, each in turn and the best of three:
+captured. Then, each in turn and the best of three:
 
-    floor               both topics read and parsed, nothing else
+    cdc-audit           the command as it is, each time in a process and a JVM of its own
+    floor               both topics read and parsed, nothing else; this and the next two in one Spark on local[2], with
+                        the JVM options that cdc-audit gives larger audits, after six rounds that warm the JVM
     audit               from their beginning, the report included
     incremental         on from the state of that audit, after 1 % more updates
     SELECT              every row of both tables asked of both servers in the order of the key, and compared
@@ -19,7 +21,9 @@ what it spilled to disk, how many such rows would have fitted, and how large the
 
 import argparse
 import functools
+import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +34,7 @@ from pathlib import Path
 
 from consumer import PLAIN, Shape, bulk, execute, fill, updates
 from jvm import Jvm
-from measure import cpu_seconds, run_program
+from measure import BIN, cpu_seconds, run_program
 from pair import Pair
 from pyspark.sql import SparkSession
 from table_checksum import Refused, TableChecksum, installed
@@ -46,6 +50,7 @@ from cdc.spark.state import State, identity
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read
 
 ROUNDS = 3
+WARM_UP = 6
 
 
 class Servers:
@@ -111,10 +116,12 @@ def measure(folder: Path, count: int, rows: int) -> None:
     execute(servers.leader, updates(count, chance))
     servers.replicate()
     line("follower captured", servers.capture, cpu=cpu_seconds, pair=pair, rounds=1)
+    line("cdc-audit", lambda: commanded(servers, folder), cpu=cpu_seconds, pair=pair)
     spark = session("2g")
     jvm = Jvm(spark).cpu_seconds
-    floor = line("read and parsed only", lambda: parsed(spark, servers.profiles), cpu=jvm, pair=pair)
-    line("audit", lambda: audited(spark, servers.profiles, folder), cpu=jvm, pair=pair, floor=floor)
+    floor = line("read and parsed only", lambda: parsed(spark, servers.profiles), cpu=jvm, pair=pair, warm_up=WARM_UP)
+    work = functools.partial(audited, spark, servers.profiles, folder)
+    line("audit", work, cpu=jvm, pair=pair, floor=floor, warm_up=WARM_UP)
     state = State.open(spark, folder / "state", identity(servers.profiles, None))
 
     def kept() -> int:
@@ -176,6 +183,7 @@ def session(heap: str) -> SparkSession:
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
     builder = builder.config(*KEPT_CODE).config(*NOTHING_HELD)
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
@@ -195,6 +203,15 @@ def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, sta
     audit = audit_topics(spark, profiles, None, folder / "report", state)
     assert audit.verdict == "no drift", audit
     return audit.leader.records + audit.follower.records
+
+
+def commanded(servers: Servers, folder: Path) -> int:
+    """Run ``cdc-audit`` as a user does, with the connector at hand."""
+    sides = [word for side in (LEADER, FOLLOWER) for word in (f"--{side}", servers.files[side])]
+    jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
+    command = [BIN / "cdc-audit", *sides, "--report", folder / "report"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"CDC_SPARK_JARS": jars})
+    return sum(span(profile.kafka).size for profile in servers.profiles.values())
 
 
 def asked(servers: Servers) -> int:
@@ -226,8 +243,11 @@ def line(
     pair: Pair,
     rounds: int = ROUNDS,
     floor: float = 0,
+    warm_up: int = 0,
 ) -> float:
-    """Measure and print; the CPU seconds of the best round."""
+    """Measure and print, after so many rounds that warm up; the CPU seconds of the best round."""
+    for _ in range(warm_up):
+        work()
     best = min(spent(work, cpu, pair) for _ in range(rounds))
     ratio = f"{best.cpu / floor:7.2f}" if floor else ""
     figures = f"{best.count:9}{best.wall:8.2f}{best.cpu:8.2f}{best.servers:9.2f}{best.asked:7}"

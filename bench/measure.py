@@ -17,8 +17,8 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
 
 __all__ = [
-    "Used", "cpu_seconds", "plain_reader", "process_cpu_seconds", "profile", "run_program", "running",
-    "server_cpu_seconds", "timed", "used",
+    "BIN", "Used", "cpu_seconds", "plain_reader", "process_cpu_seconds", "profile", "run_program",
+    "running", "server_cpu_seconds", "timed", "used",
 ]  # fmt: skip
 
 BIN = Path(sys.executable).parent

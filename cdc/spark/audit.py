@@ -91,7 +91,7 @@ def audit_topics(
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     before = state.held(ids) if state else None
     new = {side: each.after(before.offsets[side]) if before else each for side, each in spans.items()}
-    set_for(spark, sum(each.size for each in new.values()) + (state.rows if state else 0))
+    set_for(spark, sum(each.size for each in new.values()), rows=before.rows if before else 0)
     messages = [
         read(spark, new[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]

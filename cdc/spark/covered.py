@@ -39,7 +39,10 @@ _NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was."""
+    """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was.
+
+    ``rows`` counts those of both folds.
+    """
 
     next: Mapping[str, int]
     offsets: Mapping[str, Mapping[Partition, int]]
@@ -47,6 +50,7 @@ class Held:
     folds: Mapping[str, DataFrame]
     transactions: DataFrame
     records: DataFrame
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
         end = covered.ends[side]
         if contents.first is not None and contents.first <= end:
             # The stream is whole, so its sequences count its records.
-            cut = replace(contents, records=end + 1 - contents.first, last=end, fingerprint=None)
+            cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None)
             bodies[side] = {
                 **asdict(cut),
                 "resources": sorted(cut.resources),

@@ -27,6 +27,7 @@ from cdc.spark.marks import marks, statements_settled
 from cdc.spark.renamed import renames
 from cdc.spark.report import Audit, Topic
 from cdc.spark.scope import Scope
+from cdc.spark.session import set_for
 from cdc.spark.skipped import skipped
 from cdc.spark.survey import Contents, joined, statements, survey
 from cdc.spark.topics import FOLLOWER, LEADER
@@ -74,6 +75,8 @@ def judge(
     ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what they add.
     """
     seen, scope = _seen(records, profiles, before), Scope(consumer.filters if consumer else None)
+    rows = sum(each.rows for each in seen.read.values()) + (before.rows if before else 0)
+    set_for(spark, sum(each.records for each in seen.read.values()), rows=rows)
     mark, acts = watermark(seen.transactions), statements(seen.told)
     audit = _of_streams(seen, profiles, spans, mark, acts, scope, renames(profiles, consumer), before)
     if audit.reasons or mark.sequence is None:

@@ -10,7 +10,8 @@ from cdc.spark.options import SMALL
 
 __all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
 
-_RECORDS_A_TASK = 50_000
+_A_TASK = 50_000  # records or rows
+_MANY_ROWS = 1_000_000
 # Spark keeps what it compiled for the next query, by default for fewer than one audit has: one audit after the other
 # then compiled all of it anew, and the JVM once more, which was a quarter of its CPU time.
 KEPT_CODE = ("spark.sql.codegen.cache.maxEntries", "1000")
@@ -37,10 +38,15 @@ def session() -> SparkSession:
     return spark
 
 
-def set_for(spark: SparkSession, size: int) -> None:
-    """Set Spark for ``size`` records and rows: what serves large audits costs small ones seconds, and vice versa."""
-    spark.conf.set("spark.sql.shuffle.partitions", str(1 + size // _RECORDS_A_TASK))
-    spark.conf.set("spark.sql.adaptive.enabled", str(size > SMALL).lower())
+def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
+    """Set Spark for so many records, with so many rows as far as that is known yet.
+
+    What serves large audits costs small ones seconds, and vice versa.
+    """
+    # Whatever a task sorts has to fit the memory in parts that are not too many: it is of rows, and one record may hold
+    # thousands.
+    spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // _A_TASK))
+    spark.conf.set("spark.sql.adaptive.enabled", str(records > SMALL or rows > _MANY_ROWS).lower())
     # What is cached is read a few times in one audit: less than to find out how each column is compressed best.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 

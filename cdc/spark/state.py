@@ -75,11 +75,6 @@ class State:
     def close(self) -> None:
         self._lock.close()
 
-    @property
-    def rows(self) -> int:
-        """Rows of both folds."""
-        return int(self._pointer["rows"]) if self._pointer else 0
-
     def held(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
         """What is held, None where nothing is. ``topics`` are per side the ids that Kafka gives its topics now.
 
@@ -100,6 +95,7 @@ class State:
             folds={side: self._frame(side, generations[-1:]) for side in SIDES},
             transactions=self._frame("transactions", generations),
             records=self._frame("records", generations),
+            rows=self._pointer["rows"],
         )
 
     def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:

@@ -24,8 +24,8 @@ class Contents:
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
     ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
-    has the last sequence of each table's rows with their checks off. ``fingerprint`` is that of the sequences, where
-    they were read at once.
+    has the last sequence of each table's rows with their checks off. ``rows``, of all records, and ``fingerprint``, of
+    their sequences, are known where they were read at once.
     """
 
     records: int
@@ -40,6 +40,7 @@ class Contents:
     conflicts: bool = False
     silent_keys: bool = False
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    rows: int = 0
     fingerprint: int | None = None
 
     @property
@@ -54,6 +55,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
         records.groupBy("side", "valid", "resource", "database", "table")
         .agg(
             F.count("*").alias("records"),
+            F.sum(F.expr("coalesce(size(rows), 0)")).alias("rows"),
             F.min("sequence").alias("first"),
             F.max("sequence").alias("last"),
             F.min("ts_us").alias("first_us"),
@@ -83,6 +85,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
             silent_keys=any(of_tables[name]["silent"] for name in tables),
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
+            rows=sum(row["rows"] for row in rows),
             fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
         )
     return contents

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from pyspark.sql import SparkSession
 
 from cdc.filters import Filters
 from cdc.spark.page import page
@@ -42,6 +43,13 @@ def test_faithful_copy(judged: Judge) -> None:
     assert audit.foreign_writes == 0
     assert audit.lag is not None
     assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
+
+
+def test_many_rows_in_few_records_are_sorted_by_many_tasks(judged: Judge, spark: SparkSession) -> None:
+    rows = [(number, "ball") for number in range(60_000)]
+    create = query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb"))
+    assert judged(*both([create], [KEYED.add(*rows)])).verdict == "no drift"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "3"  # 60 000 rows on each side, 50 000 a task
 
 
 def test_what_an_operator_skipped_is_told(judged: Judge) -> None:
