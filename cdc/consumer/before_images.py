@@ -82,8 +82,8 @@ def _joined(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ..
     return Comparison(_expression(names, places, tags), value)
 
 
-# As in ``row_text`` a function is made for the table, for the same reason. Kept, because compiling one costs a hundred
-# uses of it.
+# The tags are the same for nearly all rows, so a function is made of them, one f-string in which each value is taken by
+# its tag. Kept, because compiling one costs a hundred uses of it.
 @lru_cache(maxsize=1000)
 def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
     floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]

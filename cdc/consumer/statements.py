@@ -8,7 +8,7 @@ from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.consumer.refusals import unreadable
-from cdc.consumer.row_text import row_text
+from cdc.consumer.row_text import row_texts
 from cdc.record import Record, Uri
 from cdc.values import Value
 
@@ -114,7 +114,8 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
     size -= len(head) + len(middle)
-    for changes, found in _chunks(alike, keys.row, size=size, count=_DELETE_ROWS, between=between):
+    rows = [keys.row(change) for change in alike]
+    for changes, found in _chunks(alike, rows, size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
 
@@ -145,21 +146,24 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
         yield Statement(sql, 2 * len(changes), changes)
 
 
-def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[list[Change], bytes]]:
+def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[Sequence[Change], bytes]]:
     """INSERTs of the after-images of at most ``size`` bytes each, and what they insert."""
     record = step.record
     written = _written(record, generated)
     names = ",".join(identifier(record.columns[index]) for index in written)
     head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
-
-    text = row_text(_after(step.changes[0]), written)
-
-    def row(change: Change) -> bytes:
-        return f"({text(_after(change))})".encode()
-
+    images = [after for _, (_, after) in step.changes if after is not None]
+    if len(images) < len(step.changes):
+        raise ValueError("a row without an after-image")
+    texts = row_texts(images, written)
+    sql = f"({'),('.join(texts)})".encode()
     size -= len(head) + len(tail)
-    for changes, rows in _chunks(step.changes, row, size=size, count=len(step.changes)):
-        yield changes, head + b",".join(rows) + tail
+    if len(sql) < size and _SUBQUERY not in sql:
+        yield step.changes, head + sql + tail
+        return
+    rows = [f"({text})".encode() for text in texts]
+    for changes, parts in _chunks(step.changes, rows, size=size, count=len(rows)):
+        yield changes, head + b",".join(parts) + tail
 
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
@@ -187,9 +191,10 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     head = f"DELETE FROM {table_name(step.record.uri)} WHERE {keys.head}".encode()
     size -= len(head) + len(keys.tail)
     between = len(keys.separator)
-    for changes, rows in _chunks(step.changes, keys.row, size=size, count=_DELETE_ROWS, between=between):
-        matched = 0 if step.operation == "Absent" else len(rows)
-        yield Statement(head + keys.separator.join(rows) + keys.tail.encode(), matched, changes)
+    rows = [keys.row(change) for change in step.changes]
+    for changes, found in _chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
+        matched = 0 if step.operation == "Absent" else len(found)
+        yield Statement(head + keys.separator.join(found) + keys.tail.encode(), matched, changes)
 
 
 class _Keys(NamedTuple):
@@ -216,16 +221,15 @@ def _by_key(step: Step) -> _Keys:
 
 
 def _chunks(
-    changes: Sequence[Change], text: Callable[[Change], bytes], *, size: int, count: int, between: int = 1
-) -> Iterator[tuple[list[Change], list[bytes]]]:
-    """Changes with their texts, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
+    changes: Sequence[Change], everything: Sequence[bytes], *, size: int, count: int, between: int = 1
+) -> Iterator[tuple[Sequence[Change], Sequence[bytes]]]:
+    """Changes with their texts, ``everything``, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
 
     A subquery counts for more bytes than it has.
     """
-    everything = [text(change) for change in changes]
     whole = sum(map(len, everything)) + between * len(everything)
     if len(everything) <= count and whole < size and not any(_SUBQUERY in content for content in everything):
-        yield list(changes), everything
+        yield changes, everything
         return
     run: list[Change] = []
     texts: list[bytes] = []
