@@ -114,8 +114,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
     size -= len(head) + len(middle)
-    rows = [keys.row(change) for change in alike]
-    for changes, found in _chunks(alike, rows, size=size, count=_DELETE_ROWS, between=between):
+    for changes, found in _chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
 
@@ -191,17 +190,17 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     head = f"DELETE FROM {table_name(step.record.uri)} WHERE {keys.head}".encode()
     size -= len(head) + len(keys.tail)
     between = len(keys.separator)
-    rows = [keys.row(change) for change in step.changes]
+    rows = keys.rows(step.changes)
     for changes, found in _chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
         matched = 0 if step.operation == "Absent" else len(found)
         yield Statement(head + keys.separator.join(found) + keys.tail.encode(), matched, changes)
 
 
 class _Keys(NamedTuple):
-    """The condition that finds rows by their keys: ``head``, what ``row`` says of each, separated, and ``tail``."""
+    """The condition that finds rows by their keys: ``head``, what ``rows`` says of each, separated, and ``tail``."""
 
     head: str
-    row: Callable[[Change], bytes]
+    rows: Callable[[Sequence[Change]], list[bytes]]
     separator: bytes
     tail: str
 
@@ -211,13 +210,13 @@ def _by_key(step: Step) -> _Keys:
     key = _key(record)
     if not all(isinstance(image[index], dict) and image[index].keys() <= _LISTED for index in key):
         where = _matcher(record)
-        return _Keys("", lambda change: f"({where(_before(change))})".encode(), b" OR ", "")
+        return _Keys("", lambda changes: [f"({where(_before(each))})".encode() for each in changes], b" OR ", "")
 
-    def row(change: Change) -> bytes:
-        before = _before(change)
-        return f"({','.join([literal(before[index]) for index in key])})".encode()
+    def rows(changes: Sequence[Change]) -> list[bytes]:
+        keys = [[before[index] for index in key] for before in map(_before, changes)]
+        return [f"({text})".encode() for text in row_texts(keys, range(len(key)))]
 
-    return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", row, b",", ")")
+    return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", rows, b",", ")")
 
 
 def _chunks(
