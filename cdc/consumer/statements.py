@@ -160,7 +160,9 @@ def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> I
     if len(sql) < size and _SUBQUERY not in sql:
         yield step.changes, head + sql + tail
         return
+    del sql  # one row can be as large as a message, so few copies are kept
     rows = [f"({text})".encode() for text in texts]
+    del texts
     for changes, parts in _chunks(step.changes, rows, size=size, count=len(rows)):
         yield changes, head + b",".join(parts) + tail
 
