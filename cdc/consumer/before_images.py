@@ -20,13 +20,14 @@ from functools import lru_cache
 from typing import Any
 
 from cdc.consumer.literals import identifier, literal
+from cdc.consumer.scalars import SCALARS
 from cdc.record import Record
 from cdc.values import NULL, Value
 
 __all__ = ["UNLIKE", "Comparison", "as_before", "compared", "comparison"]
 
 Image = Sequence[Value]
-UNLIKE = (ValueError, KeyError, TypeError, AttributeError)
+UNLIKE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)  # the last two: times past any clock
 _FLOATS = frozenset({"Float", "Double"})
 _MOST_COMPILED = 30  # columns
 
@@ -82,8 +83,8 @@ def _joined(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ..
     return Comparison(_expression(names, places, tags), value)
 
 
-# As in ``row_text`` a function is made for the table, for the same reason. Kept, because compiling one costs a hundred
-# uses of it.
+# The tags are the same for nearly all rows, so a function is made of them, one f-string in which each value is taken by
+# its tag. Kept, because compiling one costs a hundred uses of it.
 @lru_cache(maxsize=1000)
 def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
     floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
@@ -161,7 +162,7 @@ _TEXTS = {
     "UnsignedInteger": (_INTEGER_TEXT, "int(?[UnsignedInteger])"),
     "Bit": (_INTEGER_TEXT, "int(?[Bit])"),
     "Year": (_INTEGER_TEXT, "int(?[Year])"),
-    "Decimal": (_INTEGER_TEXT, "?[Decimal]"),
+    "Decimal": (_INTEGER_TEXT, "decimal(?[Decimal])"),
     "String": (_TEXT_TEXT, "of_text(?[String])"),
     "Enum": (_TEXT_TEXT, "of_text(?[Enum])"),
     "Enum number": (_INTEGER_TEXT, "+?[Enum]"),
@@ -181,7 +182,7 @@ _TEXTS = {
 _NAMES: dict[str, Any] = {
     "Null": NULL, "null": "NULL", "there": "there", "comma": ",", "quote": "'", "base64": "base64", "int": int,
     "date": _DATE, "datetime": f"{_DATE} {_TIME}", "time": _time, "timestamp": _timestamp,
-    "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "never": _never,
+    "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "never": _never,
     **{tag: tag for tag in _TEXTS},
 }  # fmt: skip
 _FIELDS: dict[str, Callable[[Value], str]] = {

@@ -36,7 +36,8 @@ def literal(value: Value) -> str:
     try:
         ((tag, content),) = value.items()
         return _LITERALS[tag](content)
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, OSError, OverflowError, TypeError) as error:
+        # Times past what a clock can show give the second and the third of these.
         raise ValueError(f"not a value of a record ({type(error).__name__}: {error}): {str(value)[:80]}") from None
 
 

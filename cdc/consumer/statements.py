@@ -8,7 +8,7 @@ from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.consumer.refusals import unreadable
-from cdc.consumer.row_text import row_text
+from cdc.consumer.row_text import row_texts
 from cdc.record import Record, Uri
 from cdc.values import Value
 
@@ -114,7 +114,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
     size -= len(head) + len(middle)
-    for changes, found in _chunks(alike, keys.row, size=size, count=_DELETE_ROWS, between=between):
+    for changes, found in _chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
 
@@ -145,21 +145,26 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
         yield Statement(sql, 2 * len(changes), changes)
 
 
-def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[list[Change], bytes]]:
+def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[Sequence[Change], bytes]]:
     """INSERTs of the after-images of at most ``size`` bytes each, and what they insert."""
     record = step.record
     written = _written(record, generated)
     names = ",".join(identifier(record.columns[index]) for index in written)
     head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
-
-    text = row_text(_after(step.changes[0]), written)
-
-    def row(change: Change) -> bytes:
-        return f"({text(_after(change))})".encode()
-
+    images = [after for _, (_, after) in step.changes if after is not None]
+    if len(images) < len(step.changes):
+        raise ValueError("a row without an after-image")
+    texts = row_texts(images, written)
+    sql = f"({'),('.join(texts)})".encode()
     size -= len(head) + len(tail)
-    for changes, rows in _chunks(step.changes, row, size=size, count=len(step.changes)):
-        yield changes, head + b",".join(rows) + tail
+    if len(sql) < size and _SUBQUERY not in sql:
+        yield step.changes, head + sql + tail
+        return
+    del sql  # one row can be as large as a message, so few copies are kept
+    rows = [f"({text})".encode() for text in texts]
+    del texts
+    for changes, parts in _chunks(step.changes, rows, size=size, count=len(rows)):
+        yield changes, head + b",".join(parts) + tail
 
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
@@ -187,16 +192,17 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     head = f"DELETE FROM {table_name(step.record.uri)} WHERE {keys.head}".encode()
     size -= len(head) + len(keys.tail)
     between = len(keys.separator)
-    for changes, rows in _chunks(step.changes, keys.row, size=size, count=_DELETE_ROWS, between=between):
-        matched = 0 if step.operation == "Absent" else len(rows)
-        yield Statement(head + keys.separator.join(rows) + keys.tail.encode(), matched, changes)
+    rows = keys.rows(step.changes)
+    for changes, found in _chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
+        matched = 0 if step.operation == "Absent" else len(found)
+        yield Statement(head + keys.separator.join(found) + keys.tail.encode(), matched, changes)
 
 
 class _Keys(NamedTuple):
-    """The condition that finds rows by their keys: ``head``, what ``row`` says of each, separated, and ``tail``."""
+    """The condition that finds rows by their keys: ``head``, what ``rows`` says of each, separated, and ``tail``."""
 
     head: str
-    row: Callable[[Change], bytes]
+    rows: Callable[[Sequence[Change]], list[bytes]]
     separator: bytes
     tail: str
 
@@ -206,26 +212,25 @@ def _by_key(step: Step) -> _Keys:
     key = _key(record)
     if not all(isinstance(image[index], dict) and image[index].keys() <= _LISTED for index in key):
         where = _matcher(record)
-        return _Keys("", lambda change: f"({where(_before(change))})".encode(), b" OR ", "")
+        return _Keys("", lambda changes: [f"({where(_before(each))})".encode() for each in changes], b" OR ", "")
 
-    def row(change: Change) -> bytes:
-        before = _before(change)
-        return f"({','.join([literal(before[index]) for index in key])})".encode()
+    def rows(changes: Sequence[Change]) -> list[bytes]:
+        keys = [[before[index] for index in key] for before in map(_before, changes)]
+        return [f"({text})".encode() for text in row_texts(keys, range(len(key)))]
 
-    return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", row, b",", ")")
+    return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", rows, b",", ")")
 
 
 def _chunks(
-    changes: Sequence[Change], text: Callable[[Change], bytes], *, size: int, count: int, between: int = 1
-) -> Iterator[tuple[list[Change], list[bytes]]]:
-    """Changes with their texts, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
+    changes: Sequence[Change], everything: Sequence[bytes], *, size: int, count: int, between: int = 1
+) -> Iterator[tuple[Sequence[Change], Sequence[bytes]]]:
+    """Changes with their texts, ``everything``, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
 
     A subquery counts for more bytes than it has.
     """
-    everything = [text(change) for change in changes]
     whole = sum(map(len, everything)) + between * len(everything)
     if len(everything) <= count and whole < size and not any(_SUBQUERY in content for content in everything):
-        yield list(changes), everything
+        yield changes, everything
         return
     run: list[Change] = []
     texts: list[bytes] = []

@@ -58,7 +58,18 @@ def test_numbers_without_a_text_of_their_own_stand_beside_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [{"SignedInteger": "x"}, {"Time": {"hour": 1}}, {"Hologram": 1}, {}, 5, {"Blob": "A"}]
+    "value",
+    [
+        {"SignedInteger": "x"},
+        {"Time": {"hour": 1}},
+        {"Hologram": 1},
+        {},
+        5,
+        {"Blob": "A"},
+        {"Decimal": "1' OR '1"},
+        {"Timestamp": {"unix_time": 10**30, "subsecond": 0}},
+        {"Timestamp": {"unix_time": 10**17, "subsecond": 0}},
+    ],
 )
 @pytest.mark.parametrize("operation", ["Delete", "Upsert", "Update"])
 def test_what_is_no_value_of_a_record_is_told(value: Any, operation: str) -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cdc.consumer.literals import exact, identifier, literal, quoted
 from cdc.consumer.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.planner import Change, Step, in_order
-from cdc.consumer.row_text import row_text
 from cdc.consumer.statements import single, statements
 from cdc.errors import PromiseError
 from cdc.position import Position
@@ -238,22 +237,3 @@ def test_rows_are_deleted_by_keys_of_several_columns_with_an_enum() -> None:
 def test_a_set_with_its_last_member_is_compared_as_a_negative_number() -> None:
     assert exact("a", {"Set": (1 << 64) - 1}) == "`a`=-1"
     assert literal({"Set": (1 << 64) - 1}) == "18446744073709551615"
-
-
-CELLS = st.sampled_from([
-    "Null", {"SignedInteger": -1}, {"UnsignedInteger": 2}, {"String": "it's"}, {"Decimal": "1"},
-    {"Text": {"charset": "sjis", "base64": "g1w="}}, {"Enum": "a"}, {"Enum": 0}, {"Double": -0.0}, {"Json": {"a": [1]}},
-    {"Blob": "AP8="},
-])  # fmt: skip
-
-
-@given(st.lists(CELLS, min_size=3, max_size=3), st.lists(CELLS, min_size=3, max_size=3))
-def test_a_rows_text_is_its_literals_whatever_the_sample(sample: list[Any], row: list[Any]) -> None:
-    assert row_text(sample, [2, 0])(row) == f"{literal(row[2])},{literal(row[0])}"
-
-
-@pytest.mark.parametrize("value", [{"SignedInteger": "1; DROP"}, {"Decimal": "x"}, {"Hologram": 1}, "null", {}, 5])
-def test_what_is_no_value_is_refused_in_a_row_too(value: Any) -> None:
-    for sample in (value, {"SignedInteger": 1}, {"Decimal": "1"}):
-        with pytest.raises(ValueError, match=r".+"):
-            row_text([sample], [0])([value])
