@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,9 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer import session
+from cdc.brokers import Brokers
+from cdc.consumer import pipeline, session
+from cdc.consumer.activity import Activity
 from cdc.consumer.session import Interrupted, Session, lock_name
+from cdc.consumer.skips import Skips
 from cdc.profile import load
+from cdc.retry import Retry
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.programs import refused, running, write_profile
@@ -94,6 +99,20 @@ def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, ka
         assert f"connection {holder(stage)} holds the lock" in line
         stage.execute(*re.findall(r"KILL \d+", line))
         stage.apply()
+
+
+def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start: an orderly stop is no refusal."""
+    monkeypatch.setattr(session, "_LOCK_SECONDS", 600)
+    profile, stop = load(stage.profile), threading.Event()
+    retry = Retry(seconds=60, log=lambda *_, **__: None, stop=stop)
+    brokers = Brokers(profile.kafka.properties())
+    activity = Activity(retry=retry, brokers=brokers, commits="", follower=profile.database)
+    with Session(profile.database, lock=stage.name) as other:
+        other.connect()
+        stop.set()
+        pipeline.run(profile, retry=retry, activity=activity, skips=Skips([]), until_current=False, stop=stop)
+    assert activity.totals() == {}
 
 
 def test_the_server_ends_a_connection_that_died_without_a_word(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
