@@ -17,7 +17,7 @@ from tests.binlog import events, position
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import json_lines, records, refused, run_well, running, write_profile
 from tests.relay import Relay
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -122,7 +122,7 @@ def test_settings_that_change_while_it_is_connected(tmp_path: Path, mysql_server
         until(lambda: len(records(path)) == 8, what="all records")
         assert process.poll() is None
         execute(leader, "SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO d.a VALUES (1)")
-        assert process.wait(60) == 3
+        assert process.wait(LIMIT_SECONDS) == 3
         assert process.stderr is not None
         assert "SET PERSIST binlog_row_metadata = FULL" in process.stderr.read()
     found = records(path)
