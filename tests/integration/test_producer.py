@@ -86,7 +86,7 @@ def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
     rows = ", ".join(f"({number}, REPEAT('x', 150))" for number in range(40_000))
     execute(leader, f"INSERT INTO large.a VALUES {rows}")
     with Relay(leader.port) as relay:
-        relay.slowly = 0.002  # so that the kills come in time, however fast the machine is
+        relay.slowly = 0.01  # so that the kills come in time, however fast the machine is
         profile(commit_records=3, port=relay.port)
         for _ in range(4):
             with running("cdc-producer", path) as process:
