@@ -74,7 +74,7 @@ def applied_at_once(
     with running("cdc-consumer", path) as process:
         until(lambda: rows_changed(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
         with follower.root() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'fluvio'")
+            cursor.execute("SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0")
             for (number,) in cursor.fetchall():
                 cursor.execute(f"KILL {number}")
         until(lambda: count(follower) > 0, seconds=LIMIT_SECONDS, what="the commit")
