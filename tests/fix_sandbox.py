@@ -29,7 +29,10 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """A broker that all tests share: each uses topics of its own name."""
-    yield from _until_done(Kafka(tmp_path_factory.mktemp("kafka")))
+    # It is never killed. On a busy machine one that is not heard for the sandbox's 3 s is merely held up, and clients
+    # would find its partitions without a leader.
+    patient = {"broker.session.timeout.ms": "60000"}
+    yield from _until_done(Kafka(tmp_path_factory.mktemp("kafka"), settings=patient))
 
 
 @pytest.fixture

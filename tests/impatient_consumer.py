@@ -1,10 +1,33 @@
-"""cdc-consumer on a follower that ends silent connections after 3 s: ``python -m tests.impatient_consumer PROFILE``."""
+"""cdc-consumer on a follower that soon ends silent connections: ``python -m tests.impatient_consumer PROFILE``."""
 
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from cdc.consumer import __main__ as program
 from cdc.consumer import session
+from tests.wait import LIMIT_SECONDS
+
+SILENT_SECONDS = 6  # it speaks four times as often, so it may be held up for some seconds
+
+
+@contextmanager
+def impatient(profile: Path) -> Iterator[Path]:
+    """A consumer whose server soon ends what is silent, and lets it wait long for locks; its log."""
+    path = profile.with_suffix(".log")
+    with path.open("w") as log:
+        process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile], stderr=log)
+        try:
+            yield path
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(LIMIT_SECONDS) == 0, path.read_text()
+
 
 if __name__ == "__main__":
-    session._SILENT_SECONDS = 3
+    session._SILENT_SECONDS = SILENT_SECONDS
+    session._SETUP = session._SETUP.replace("lock_wait_timeout=10", f"lock_wait_timeout={LIMIT_SECONDS}")
     sys.exit(program.main())

@@ -1,6 +1,7 @@
 """What a running program shows of itself: its metrics and health over HTTP, its terminal."""
 
 import json
+import math
 import os
 import pty
 import signal
@@ -16,11 +17,12 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.programs import BIN
+from tests.wait import LIMIT_SECONDS
 
 
 def get(port: int, path: str) -> tuple[int, str]:
     """The answer's status and body; (0, why not) where there is none."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
     try:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -31,11 +33,18 @@ def get(port: int, path: str) -> tuple[int, str]:
         connection.close()
 
 
-def scrape(port: int) -> dict[str, float]:
-    """The samples of /metrics by name; none where nothing answers."""
+class Samples(dict[str, float]):
+    """Samples by name; one that is not there is not equal to, less or more than anything."""
+
+    def __missing__(self, name: str) -> float:
+        return math.nan
+
+
+def scrape(port: int) -> Samples:
+    """The samples of /metrics; none where nothing answers."""
     status, body = get(port, "/metrics")
     families = text_string_to_metric_families(body) if status == 200 else ()
-    return {sample.name: sample.value for family in families for sample in family.samples}
+    return Samples({sample.name: sample.value for family in families for sample in family.samples})
 
 
 def health(port: int) -> tuple[int, dict[str, Any]]:
@@ -86,7 +95,7 @@ def on_terminal(program: str, profile: Path, *, columns: int = 120) -> Iterator[
             yield terminal
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(LIMIT_SECONDS)
     finally:
         terminal.close()
     assert process.returncode == 0, terminal.text

@@ -15,9 +15,10 @@ from cdc import topic_tail
 from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from tests.wait import LIMIT_SECONDS
 
 BIN = Path(sys.executable).parent
-LIMIT_SECONDS = 600  # only against hangs: on a busy machine an audit alone takes two minutes
+RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested
 
 
 def write_profile(
@@ -35,6 +36,8 @@ def write_profile(
         "mysql_resource_name": resource,
         "database": {"port": server.port, "user": USER, "password": PASSWORD},
         "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topic": topic or name},
+        "producer": {"retry_seconds": RETRY_SECONDS},
+        "consumer": {"retry_seconds": RETRY_SECONDS},
     }
     for table, keys in tables.items():
         content[table] = content.get(table, {}) | keys
@@ -76,7 +79,10 @@ def running(program: str, *arguments: str | Path, stderr: Any = subprocess.PIPE)
     finally:
         alive = process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        try:
+            _, errors = process.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            process.kill()
     if alive:
         assert process.returncode == 0, errors
 

@@ -56,7 +56,7 @@ class Relay:
                 return  # closed
             try:
                 server = socket.create_connection(("127.0.0.1", self._server))
-            except ConnectionRefusedError:
+            except ConnectionError:
                 client.close()  # as the server would, which is away
                 continue
             threading.Thread(target=self._connection, args=(client, server), daemon=True).start()

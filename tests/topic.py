@@ -12,6 +12,7 @@ from confluent_kafka.admin import NewTopic
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.programs import run_well, write_profile
+from tests.readable import until_readable
 
 Body = dict[str, Any]
 
@@ -33,6 +34,7 @@ class LeaderTopic:
         self.next_sequence = next_sequence
         self._kafka = kafka
         self._transactions = 0
+        self._admin = kafka.admin()
         self._producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"test-{name}"})
         self._producer.init_transactions()
 
@@ -56,6 +58,7 @@ class LeaderTopic:
                 self.name, json.dumps(record, ensure_ascii=False).encode(), key=record["uri"].encode()
             )
         self._producer.commit_transaction()
+        until_readable(self._admin, self.name)
 
     def transaction(self, bodies: Sequence[Body]) -> list[Body]:
         """Whole records of one leader transaction, not sent."""

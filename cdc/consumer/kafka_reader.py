@@ -116,9 +116,11 @@ class KafkaReader:
         # Asked first, because it says at once that no broker is there.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
         admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
-        for name, answer in admin.describe_topics(TopicCollection(list(names))).items() if names else ():
+        # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
+        asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
+        for name, answer in asked.items():
             try:
-                described = answer.result(_ASK_SECONDS)
+                described = answer.result()
             except KafkaException as error:
                 if error.args[0].code() not in _NO_TOPIC:
                     raise

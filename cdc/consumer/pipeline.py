@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 
 from cdc.consumer import preflight
@@ -18,7 +18,7 @@ from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.merged_source import MergedSource
 from cdc.consumer.renaming import Renaming
-from cdc.consumer.session import Session
+from cdc.consumer.session import Session, Stopped
 from cdc.consumer.skips import Skips
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
@@ -45,7 +45,8 @@ def run(
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
     names = profile.kafka.topics()
-    with ExitStack() as opened:
+    # Where the follower lets us wait before anything is applied, an orderly stop ends the wait.
+    with ExitStack() as opened, suppress(Stopped):
         reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.kafka_reader import Topic
-from cdc.consumer.session import Denied, Interrupted, Refused, Session
+from cdc.consumer.session import Denied, Interrupted, Refused, Session, Stopped
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.service import event
@@ -50,10 +50,12 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """The first connection, and a look at the server; ``name`` is the server's for errors. Raises UserError."""
+    """The first connection, and a look at the server; ``name`` is its name for errors. Raises UserError, Stopped."""
     try:
         session.connect()
         problems = list(_problems(session, name))
+    except Stopped:
+        raise
     except Denied as error:
         raise UserError(
             f"the follower refuses the user: {error}",
@@ -110,7 +112,7 @@ def _privileges(session: Session) -> set[str]:
 
 
 def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: First | None) -> Checkpoint:
-    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError.
+    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError, Stopped.
 
     ``topic`` stands for the stream; for ``first`` see ``check_topics``.
     """
@@ -136,6 +138,8 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
             check_topics(new, topic, {}, first=first)
             session.run([new.insert().encode()])
         session.commit()
+    except Stopped:
+        raise
     except (Interrupted, Refused) as error:
         raise UserError(
             f"the follower's schema cdc cannot be used: {error}",

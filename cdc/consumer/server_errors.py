@@ -1,6 +1,6 @@
 """What the server's error numbers mean for what was tried."""
 
-__all__ = ["DENIED", "NO_SUCH_THREAD", "TRANSIENT", "UNREACHABLE", "Denied", "Interrupted", "Refused"]
+__all__ = ["DENIED", "NO_SUCH_THREAD", "TRANSIENT", "UNREACHABLE", "Denied", "Interrupted", "Refused", "Stopped"]
 
 # Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
 TRANSIENT = frozenset({
@@ -26,6 +26,10 @@ class Interrupted(Exception):
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
         self.code = code
+
+
+class Stopped(Interrupted):
+    """We were told to stop while the server let us wait."""
 
 
 class Refused(Exception):

@@ -11,10 +11,19 @@ import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
 from cdc.consumer.answers import Answers
-from cdc.consumer.server_errors import DENIED, NO_SUCH_THREAD, TRANSIENT, UNREACHABLE, Denied, Interrupted, Refused
+from cdc.consumer.server_errors import (
+    DENIED,
+    NO_SUCH_THREAD,
+    TRANSIENT,
+    UNREACHABLE,
+    Denied,
+    Interrupted,
+    Refused,
+    Stopped,
+)
 from cdc.profile import Database
 
-__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "ask", "lock_name"]
+__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask", "lock_name"]
 
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
 # A connection that died without a word to the server keeps its locks until the server has heard nothing for so long.
@@ -163,7 +172,7 @@ class Session:
         It says nothing while it is at work, be it for hours: a new connection tells whether it is there at all.
         """
         if waited > _STOP_SECONDS and self._stop is not None and self._stop.is_set():
-            raise Interrupted("told to stop while a statement runs")
+            raise Stopped("told to stop while a statement runs")
         self._asked = min(self._asked, waited)
         if waited - self._asked > _LONG_SECONDS:
             self._asked = waited

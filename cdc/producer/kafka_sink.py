@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 from zlib import crc32
@@ -75,6 +76,7 @@ class KafkaSink:
     ) -> None:
         self._producer = producer
         self._reports = reports
+        self._topics = topics
         self._names = topics.names
         self._resource = resource
         self._stop = stop
@@ -89,6 +91,7 @@ class KafkaSink:
         self.begun_at = _NEVER
         self.records = 0
         self.bytes = 0
+        self._committed_at = -_NEVER
 
     @classmethod
     def open(
@@ -195,6 +198,7 @@ class KafkaSink:
                 if not error.args[0].retriable() or time.monotonic() > give_up:
                     raise translated(error, self._names.topic) from None
         self.entry = entry
+        self._committed_at = time.monotonic()
         self.begun_at, self.records, self.bytes = _NEVER, 0, 0
 
     def _raise_refused(self) -> None:
@@ -213,8 +217,9 @@ class KafkaSink:
             raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._names.topic}")
 
     def close(self) -> None:
-        """Drop what is not committed, so that readers need not wait for it to time out."""
+        """Drop what is not committed, so that readers need not wait for it to time out; what is, they see by then."""
         if self.begun_at == _NEVER:
+            self._await_readers()
             return
         self.begun_at = _NEVER
         try:
@@ -223,6 +228,16 @@ class KafkaSink:
         except KafkaException:
             # The next producer's init_transactions aborts it; nothing of it can be read before.
             return
+
+    def _await_readers(self) -> None:
+        """Wait until readers can see the last commit: who starts one when we have ended must not miss it."""
+        self._producer.poll(0)
+        late = time.monotonic() - self._committed_at > _ANSWER_SECONDS
+        if self.entry is None or late or self._reports.lost:
+            return
+        # It is committed, so where the brokers can't tell, or take long, nobody needs to wait for them.
+        with suppress(KafkaException):
+            self._topics.unended([*self.entry.partitions, (self._names.commits, 0)])
 
     def _begin(self) -> None:
         # A transaction begun after a broker was away would take one along that lost its end.

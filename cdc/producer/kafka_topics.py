@@ -124,6 +124,16 @@ class KafkaTopics:
                     hint=_FRESH,
                 )
 
+    def unended(self, partitions: list[Partition]) -> list[Partition]:
+        """Those of ``partitions`` in which a transaction still has no end after a while. Raises KafkaException.
+
+        A broker says that a transaction is committed, or rolled back, before it writes that into the partitions.
+        """
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while (left := hanging(self._properties, partitions)) and time.monotonic() < give_up:
+            time.sleep(_ASK_AGAIN_SECONDS)
+        return left
+
     def require_alone(self, resource: str) -> None:
         """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
 
@@ -173,7 +183,8 @@ class KafkaTopics:
             name, num_partitions=partitions, replication_factor=self._replicas, config=self._settings(name)
         )
         try:
-            admin.create_topics([topic])[name].result(_ANSWER_SECONDS)
+            # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
+            admin.create_topics([topic], request_timeout=_ANSWER_SECONDS)[name].result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise translated(error, name) from None

@@ -73,7 +73,7 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
     if left:
         _roll_back(producer, left)
-        if hanging(properties, left):
+        if topics.unended(left):
             raise Disconnected(
                 "a transaction of something else is open",
                 where=f"topics {' and '.join(sorted({topic for topic, _ in left}))}",

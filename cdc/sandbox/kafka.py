@@ -18,7 +18,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 120
+_START_SECONDS = 300  # only against hangs: ten on a machine with nothing else to do
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",

@@ -17,7 +17,7 @@ from tests.binlog import events, position
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import json_lines, records, refused, run_well, running, write_profile
 from tests.relay import Relay
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -92,7 +92,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
         for trouble in (stall, kill, restart):
             insert(leader, 60_000)
             execute(leader, f"SET GLOBAL net_write_timeout = {1 if trouble is stall else 60}")
-            relay.slowly = 0.001  # so that the trouble comes in time, however fast the machine is
+            relay.slowly = 0.005  # so that the trouble comes in time, however fast the machine is
             with running("cdc-producer", path) as process:
                 until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")
                 trouble(leader, process, relay)
@@ -122,7 +122,7 @@ def test_settings_that_change_while_it_is_connected(tmp_path: Path, mysql_server
         until(lambda: len(records(path)) == 8, what="all records")
         assert process.poll() is None
         execute(leader, "SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO d.a VALUES (1)")
-        assert process.wait(60) == 3
+        assert process.wait(LIMIT_SECONDS) == 3
         assert process.stderr is not None
         assert "SET PERSIST binlog_row_metadata = FULL" in process.stderr.read()
     found = records(path)

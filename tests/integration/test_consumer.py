@@ -11,9 +11,10 @@ from cdc.consumer.assembler import MOST_BYTES
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.impatient_consumer import impatient
 from tests.programs import BIN, running, write_profile
 from tests.topic import LeaderTopic, Stage, number, text
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -70,7 +71,7 @@ def test_a_connection_lost_in_the_first_part_of_a_large_transaction(stage: Stage
             until(lambda: cursor.execute(waiting), what="the consumer to wait")
             cursor.execute(f"KILL {cursor.fetchall()[0][0]}")
             connection.rollback()
-            assert process.wait(60) == 0
+            assert process.wait(LIMIT_SECONDS) == 0
     assert stage.execute("SELECT id FROM large ORDER BY id") == [(n,) for n in range(-1, 20)]
 
 
@@ -236,7 +237,7 @@ def test_it_gives_up_when_a_server_stays_away(
         (server if gone == "follower" else broker).kill()
         if gone == "follower":
             stage.topic.send([stage.topic.add(path, ["id"], [number(2)], key=["id"])])
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 4, errors
     assert "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("cdc-consumer: ")
@@ -261,7 +262,7 @@ def test_a_follower_that_hangs_is_noticed_and_the_stop_heard(
                     break
             assert "no answer for" in line
             process.terminate()
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=LIMIT_SECONDS)
         finally:
             os.kill(server.process.pid, signal.SIGCONT)
     assert process.returncode == 0, errors
@@ -275,12 +276,11 @@ def test_a_long_statement_is_given_up_for_the_stop(stage: Stage) -> None:
     with stage.follower.connect(database=stage.name) as connection, connection.cursor() as cursor:
         connection.begin()
         cursor.execute("INSERT INTO t VALUES (1)")  # not committed: whoever inserts it too has to wait
-        with running("cdc-consumer", stage.profile) as process:
+        # It would wait for the row longer than this test waits for its end.
+        with impatient(stage.profile):
             stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
             waits = "SELECT 1 FROM information_schema.PROCESSLIST WHERE INFO LIKE 'INSERT INTO %' AND TIME > 0"
             until(lambda: stage.execute(waits), what="the wait for the row")
-            process.terminate()
-            assert process.wait(timeout=8) == 0  # innodb_lock_wait_timeout is 10 s
         connection.rollback()
     stage.apply()
     assert stage.execute("SELECT id FROM t") == [(1,)]

@@ -2,24 +2,26 @@
 
 import re
 import signal
-import subprocess
-import sys
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from cdc.consumer import session
+from cdc.brokers import Brokers
+from cdc.consumer import pipeline, session
+from cdc.consumer.activity import Activity
 from cdc.consumer.session import Interrupted, Session, lock_name
+from cdc.consumer.skips import Skips
 from cdc.profile import load
+from cdc.retry import Retry
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from tests.impatient_consumer import SILENT_SECONDS, impatient
 from tests.programs import refused, running, write_profile
 from tests.relay import Relay
 from tests.topic import Stage, number
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -45,28 +47,21 @@ def through(relay: Relay, stage: Stage, folder: Path, kafka: Kafka) -> Path:
     )  # fmt: skip
 
 
-@contextmanager
-def impatient(profile: Path) -> Iterator[Path]:
-    """A consumer whose server ends what is silent for 3 s; its log."""
-    path = profile.with_suffix(".log")
-    with path.open("w") as log:
-        process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile], stderr=log)
-        try:
-            yield path
-        finally:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0, path.read_text()
-
-
 def test_a_connection_that_only_the_server_takes_for_alive(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
     path = stage.create_table("t", "(i INT)")
-    with Relay(stage.follower.port) as relay, running("cdc-consumer", through(relay, stage, tmp_path, kafka)):
+    with (
+        Relay(stage.follower.port) as relay,
+        running("cdc-consumer", through(relay, stage, tmp_path, kafka)) as process,
+    ):
         until(lambda: holder(stage) and stage.checkpoint() == 1, what="the start")
         before = holder(stage)
+        # Held, so that it does not just then speak to the server and miss the connection.
+        process.send_signal(signal.SIGSTOP)
         relay.strand()
         assert holder(stage) == before
+        process.send_signal(signal.SIGCONT)
         stage.topic.send([stage.topic.add(path, ["i"], [number(1)])])
-        until(lambda: stage.checkpoint() == 2, seconds=20, what="the row over a new connection")
+        until(lambda: stage.checkpoint() == 2, what="the row over a new connection")
         assert holder(stage) != before
     assert stage.execute("SELECT * FROM t") == [(1,)]
 
@@ -77,8 +72,8 @@ def test_a_connection_that_is_lost_while_the_topic_is_quiet(stage: Stage, tmp_pa
         until(lambda: " start " in log.read_text(), what="the start")
         before = holder(stage)
         relay.strand()
-        until(lambda: holder(stage) not in (None, before), seconds=20, what="a new connection")
-        until(lambda: "no longer waiting" in log.read_text(), seconds=10, what="the end of the trouble")
+        until(lambda: holder(stage) not in (None, before), what="a new connection")
+        until(lambda: "no longer waiting" in log.read_text(), what="the end of the trouble")
 
 
 def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
@@ -96,16 +91,31 @@ def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, ka
         stage.apply()
 
 
+def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the start: an orderly stop is no refusal."""
+    monkeypatch.setattr(session, "_LOCK_SECONDS", 600)
+    profile, stop = load(stage.profile), threading.Event()
+    retry = Retry(seconds=60, log=lambda *_, **__: None, stop=stop)
+    brokers = Brokers(profile.kafka.properties())
+    activity = Activity(retry=retry, brokers=brokers, commits="", follower=profile.database)
+    with Session(profile.database, lock=stage.name) as other:
+        other.connect()
+        stop.set()
+        pipeline.run(profile, retry=retry, activity=activity, skips=Skips([]), until_current=False, stop=stop)
+    assert activity.totals() == {}
+
+
 def test_the_server_ends_a_connection_that_died_without_a_word(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_SILENT_SECONDS", 2)
+    monkeypatch.setattr(session, "_SILENT_SECONDS", SILENT_SECONDS)
+    monkeypatch.setattr(session, "_LOCK_SECONDS", LIMIT_SECONDS)
     database = load(stage.profile).database
     with Session(database, lock="silent") as silent, Session(database, lock="silent") as other:
         silent.connect()
         begun = time.monotonic()
-        while time.monotonic() - begun < 5:
+        while time.monotonic() - begun < SILENT_SECONDS + 2:
             silent.keep()
             time.sleep(0.1)
-        # Silent from here on: the lock is waited for longer than the server bears that.
+        # Silent from here on, until the server ends it, and the lock with it.
         other.connect()
         with pytest.raises(Interrupted):
             silent.keep()
@@ -119,13 +129,13 @@ def test_a_connection_with_nothing_to_do_is_kept(stage: Stage) -> None:
     with impatient(stage.profile):
         until(lambda: holder(stage) and stage.checkpoint() == 1, what="the start")
         before = holder(stage)
-        time.sleep(5)
+        time.sleep(SILENT_SECONDS + 2)
         assert holder(stage) == before
         with stage.follower.connect(database=stage.name, autocommit=False) as other, other.cursor() as cursor:
             cursor.execute("SELECT * FROM t")  # holds the metadata lock that the statement needs
             stage.topic.send([alter])
             until(lambda: stage.execute(waiting) == [(1,)], what="the statement waits")
-            time.sleep(5)  # less than lock_wait_timeout
+            time.sleep(SILENT_SECONDS + 2)
             assert stage.execute(waiting) == [(1,)]
             assert holder(stage) == before
             other.rollback()
@@ -137,5 +147,5 @@ def test_a_connection_is_kept_while_the_topic_is_awaited(stage: Stage, tmp_path:
     with impatient(write_profile(tmp_path, stage.follower, kafka, name="awaited", resource=stage.name)):
         until(lambda: holder(stage), what="the lock")
         before = holder(stage)
-        time.sleep(5)
+        time.sleep(SILENT_SECONDS + 2)
         assert holder(stage) == before

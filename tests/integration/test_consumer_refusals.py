@@ -15,7 +15,7 @@ from cdc.sandbox.ports import free_port
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import BIN, refused, run, running, write_profile
 from tests.topic import LeaderTopic, Stage, number
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -193,7 +193,7 @@ def test_a_checkpoint_that_something_else_moves(stage: Stage) -> None:
     until(lambda: stage.execute("SHOW DATABASES LIKE 'cdc'", database="mysql") and applied(stage), what="the start")
     stage.execute(f"UPDATE checkpoint SET sequence = 7 WHERE resource = '{stage.name}'", database="cdc")
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=LIMIT_SECONDS)
     assert process.returncode == 3
     assert "the checkpoint in the follower has been moved by something else" in errors
     assert stage.execute("SELECT * FROM t") == []

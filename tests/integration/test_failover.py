@@ -13,7 +13,7 @@ from cdc.sandbox.mysql import PASSWORD, USER, MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.relay import Relay
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -44,7 +44,7 @@ def replicate(server: MySql, *, source: MySql) -> None:
 def catch_up(server: MySql, *, source: MySql) -> None:
     """Wait until ``server`` has all transactions of ``source``."""
     ((executed,),) = execute(source, "SELECT @@GLOBAL.gtid_executed")
-    assert execute(server, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', 60)") == [(0,)]
+    assert execute(server, f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{executed}', {LIMIT_SECONDS})") == [(0,)]
 
 
 def promote(server: MySql) -> None:
@@ -144,7 +144,7 @@ def test_a_transaction_that_is_half_out_ends_on_its_own_leader(
     execute(first, f"INSERT INTO d.a VALUES {values}")
     catch_up(second, source=first)
     with Relay(first.port) as relay:
-        relay.slowly = 0.001  # so that the kill comes in time, however fast the machine is
+        relay.slowly = 0.005  # so that the kill comes in time, however fast the machine is
         with running("cdc-producer", profile(first, port=relay.port)) as process:
             until(lambda: end_offset(kafka, topic) > 50, what="a part of it")
             process.send_signal(signal.SIGKILL)

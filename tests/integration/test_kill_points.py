@@ -14,6 +14,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.killed_producer import POINTS
 from tests.programs import records, run_well, write_profile
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -50,7 +51,7 @@ def test_kills_at_named_points(
             point = POINTS[number % len(POINTS)]
             count = chance.randint(1, 20 if "record" in point or "flush" in point else 3)
             command = [sys.executable, "-m", "tests.killed_producer", profile, point, str(count)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
             assert done.returncode in (-signal.SIGKILL, 0), f"seed {SEED}, {point}: {done.stderr}"
             killed[point] += done.returncode != 0
     run_well("cdc-producer", profile, "--until-current")

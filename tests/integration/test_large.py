@@ -15,6 +15,7 @@ import pytest
 from cdc.record import Record
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from tests import wait
 from tests.fix_sandbox import MySqlFactory
 from tests.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.programs import BIN, end_offset, run_well, running, write_profile
@@ -26,7 +27,7 @@ ROWS = int(os.environ.get("CDC_LARGE_ROWS", "400000"))
 KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
-LIMIT_SECONDS = 60 + ROWS // 5000
+LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
 
 @pytest.mark.parametrize("compression", ["OFF", "ON"])
@@ -73,7 +74,7 @@ def applied_at_once(
     with running("cdc-consumer", path) as process:
         until(lambda: rows_changed(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
         with follower.root() as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'fluvio'")
+            cursor.execute("SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0")
             for (number,) in cursor.fetchall():
                 cursor.execute(f"KILL {number}")
         until(lambda: count(follower) > 0, seconds=LIMIT_SECONDS, what="the commit")

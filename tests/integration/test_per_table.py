@@ -26,7 +26,8 @@ from cdc.topics import Topics
 from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
-from tests.wait import until
+from tests.readable import until_readable
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -87,7 +88,7 @@ def read(kafka: Kafka, topic: str) -> list[tuple[int, str, dict[str, str], dict[
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     found, ended = [], 0
     while ended < len(partitions):
-        message = consumer.poll(10)
+        message = consumer.poll(LIMIT_SECONDS)
         assert message is not None
         if message.error():
             ended += 1
@@ -501,6 +502,7 @@ def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
     entry = {"next_sequence": sum(map(len, held.values())), "counts": {f"{topic}/0": 1 for topic in held}}
     producer.produce(names.commits, json.dumps(entry).encode())
     producer.commit_transaction()
+    until_readable(admin, *held, names.commits)
 
 
 def killed_after_some_commits(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from tests.compare import content
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
 from tests.relay import Relay
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -86,7 +86,7 @@ def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
     rows = ", ".join(f"({number}, REPEAT('x', 150))" for number in range(40_000))
     execute(leader, f"INSERT INTO large.a VALUES {rows}")
     with Relay(leader.port) as relay:
-        relay.slowly = 0.002  # so that the kills come in time, however fast the machine is
+        relay.slowly = 0.01  # so that the kills come in time, however fast the machine is
         profile(commit_records=3, port=relay.port)
         for _ in range(4):
             with running("cdc-producer", path) as process:
@@ -120,7 +120,7 @@ def test_a_second_producer_takes_over_and_the_first_says_so(profile: Path, leade
     with running("cdc-producer", profile) as first:
         until(lambda: len(records(profile)) == 1, what="the first record")
         with running("cdc-producer", profile):
-            assert first.wait(60) == 3
+            assert first.wait(LIMIT_SECONDS) == 3
             assert first.stderr is not None
             assert "another cdc-producer has taken over" in first.stderr.read()
             execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)

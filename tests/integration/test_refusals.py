@@ -18,7 +18,7 @@ from cdc.sandbox.ports import free_port
 from cdc.topics import Topics
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import BIN, records, refused, run_well, write_profile
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -90,11 +90,14 @@ def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka
 
 
 def test_two_producers_that_meet_a_new_topic_at_the_same_moment(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    paths = [write_profile(tmp_path, leader, kafka, name=name, topic="met", resource=name) for name in ("one", "two")]
+    paths = [
+        write_profile(tmp_path, leader, kafka, name=name, topic="met", resource=name, producer={"start": "now"})
+        for name in ("one", "two")
+    ]
     begun = [
         subprocess.Popen([BIN / "cdc-producer", path, "--until-current"], stderr=subprocess.PIPE) for path in paths
     ]
-    said = [process.communicate(timeout=60)[1].decode() for process in begun]
+    said = [process.communicate(timeout=LIMIT_SECONDS)[1].decode() for process in begun]
     refusals = [text for process, text in zip(begun, said, strict=True) if process.returncode == 2]
     assert refusals, said
     assert all("another leader" in text for text in refusals)

@@ -16,6 +16,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.process import Process, wait_until
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -122,7 +123,7 @@ def test_servers_die_with_whoever_started_them(number: signal.Signals, tmp_path:
         assert starter.stdout.readline() == "up\n"
         assert server.running()
         starter.send_signal(number)
-    assert wait_until(lambda: not server.running(), seconds=30)
+    assert wait_until(lambda: not server.running(), seconds=LIMIT_SECONDS)
 
 
 def test_a_program_dies_with_its_guard(tmp_path: Path) -> None:
@@ -130,7 +131,7 @@ def test_a_program_dies_with_its_guard(tmp_path: Path) -> None:
     process.start(["sleep", "600"])
     guard = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(guard, signal.SIGKILL)
-    assert wait_until(lambda: not process.running(), seconds=30)
+    assert wait_until(lambda: not process.running(), seconds=LIMIT_SECONDS)
     process.kill()
 
 

@@ -17,7 +17,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.tailed_topics import TailedTopics
 from cdc.topics import PER_TABLE, SINGLE, Topics
 from tests.programs import BIN
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +46,7 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     consumer = Consumer(properties | {"group.id": "tailed", "enable.partition.eof": True})
     tailed = TailedTopics(consumer, properties, names, last=None, most_bytes=MOST_BYTES)
     shown, most = [], 0
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + LIMIT_SECONDS
     while len(shown) < RECORDS - 1 and time.monotonic() < give_up:
         shown += [json.loads(value)["sequence"] for value, _ in tailed.next(0.2)]
         most = max(most, tailed.waiting_bytes)
@@ -89,7 +89,7 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
             until(lambda: len(shown()) > last + 2, what="new records")
         finally:
             tail.terminate()
-            tail.wait(10)
+            tail.wait(LIMIT_SECONDS)
     assert "flv://r/tailed/a" in out.read_text()
 
 

@@ -13,6 +13,7 @@ from cdc.sandbox.mysql_programs import mysql_programs
 from tests.compare import content, databases
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import json_lines, refused, run_well, write_profile
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -33,7 +34,7 @@ def load(server: MySql, *, compression: str = "OFF") -> None:
         f"--socket={server.socket}",
     ]
     with SQL.open("rb") as text:
-        done = subprocess.run(client, stdin=text, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(client, stdin=text, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.position import ddl_gtid
 from cdc.record import Uri
 from cdc.topics import Topics
+from tests.readable import until_readable
 
 Part = dict[str, Any]
 
@@ -187,6 +188,7 @@ def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> N
     counts = {f"{topic}/{number}": 1 for topic in topics for number in (0, 1)}
     producer.produce(names.commits, json.dumps({"next_sequence": len(records), "counts": counts}).encode())
     producer.commit_transaction(30)
+    until_readable(admin, *topics, names.commits)
 
 
 def _topic_of(record: dict[str, Any], names: Topics) -> str:
@@ -212,6 +214,7 @@ class GrowingTopic:
                 self._producer.produce(self._topic, message.encode())
                 self._sent += 1
             self._producer.commit_transaction(30)
+        until_readable(self._admin, self._topic)
 
     def expire(self, before: int = OFFSET_END) -> None:
         """Let the topic begin at an offset, as retention does; without one, at its end."""
@@ -237,3 +240,4 @@ def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
     producer.produce(topic, b"never committed")
     producer.flush(30)
     producer.abort_transaction(30)
+    until_readable(admin, topic)

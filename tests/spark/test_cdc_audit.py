@@ -15,8 +15,9 @@ from cdc.sandbox.jars import spark_connector_jars
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.__main__ import command
 from tests.json_schema import SCHEMA, faults
-from tests.programs import BIN, LIMIT_SECONDS, refused, run
+from tests.programs import BIN, refused, run
 from tests.spark.streams import Stream, Table, publish, publish_per_table, tutorial
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 

@@ -11,6 +11,7 @@ from cdc.sandbox.kafka import Kafka
 from tests.programs import BIN
 from tests.spark.streams import Stream, Table, both
 from tests.spark.test_cdc_audit import QUICK, environment, published
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +47,7 @@ def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     line += ["--driver-java-options", QUICK, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
     # What reaches the driver is a line a table, whatever the number of rows.
     line += ["--conf", "spark.driver.maxResultSize=16m", "cdc/spark/audit.py", *options]
-    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=400, check=False)
+    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 1, done.stderr[-4000:] + done.stdout[-4000:]
     told = json.loads((tmp_path / "report/report.json").read_text())
     assert (told["verdict"], told["drifted_rows"], len(told["tables"])) == ("drift", 1, TABLES + 1)

@@ -14,6 +14,7 @@ from cdc.spark import causes
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import run_well, write_profile
 from tests.spark.pair import Pair
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -93,7 +94,7 @@ def test_logs_that_do_not_show_all(
 def killed(pair: Pair) -> None:
     """A consumer that is killed when it has sent rows, and no COMMIT yet."""
     command = [sys.executable, "-c", _KILLED, str(pair.target)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.wait import LIMIT_SECONDS
+
 pytestmark = pytest.mark.spark
 
 # 800 MB, in records of 100 rows, 20 kB each.
@@ -26,5 +28,7 @@ def test_what_is_cached_may_be_larger_than_the_heap() -> None:
     small = "--driver-memory 512m --master local[2] --conf spark.ui.enabled=false pyspark-shell"
     ours = {"PYSPARK_SUBMIT_ARGS": small, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-c", CACHES_THEM]
-    done = subprocess.run(command, env=os.environ | ours, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=os.environ | ours, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]

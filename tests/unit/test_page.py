@@ -23,6 +23,7 @@ from cdc.spark.visible import Cut, cut, differing, visible
 from tests import audits
 from tests.html_page import Page
 from tests.json_schema import SCHEMA, faults
+from tests.wait import LIMIT_SECONDS
 
 MADE: dict[str, Callable[[], Audit]] = {
     "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big
@@ -174,7 +175,7 @@ def browsed(html: str, folder: Path) -> tuple[str, str, set[str]]:
     file.write_text(html, encoding="utf-8")
     options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'home'}"]
     options += ["--enable-logging=stderr", f"--log-net-log={log}", "--dump-dom", file.as_uri()]
-    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     asked = set(re.findall(r'"url":"([^"]+)"', log.read_text()))
     return done.stdout, "\n".join(said), {url for url in asked if not url.startswith(("file:", "data:"))}

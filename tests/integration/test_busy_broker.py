@@ -1,0 +1,76 @@
+"""A broker that takes its time: what is committed can be read when a sink is closed, and no question waits for ever."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from cdc.consumer import kafka_reader
+from cdc.consumer.kafka_reader import KafkaReader
+from cdc.errors import Disconnected, UserError
+from cdc.position import Position
+from cdc.producer.commit_log import Entry
+from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_topics import KafkaTopics, hanging
+from cdc.producer.router import Message
+from cdc.sandbox.kafka import Kafka
+from cdc.topics import Topics
+from tests.fix_sandbox import KafkaFactory
+
+pytestmark = pytest.mark.integration
+
+
+def topics_of(kafka: Kafka, name: str) -> KafkaTopics:
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    return KafkaTopics(properties, Topics(name), partitions=1, replicas=1, retention_hours=0)
+
+
+def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
+    """The broker writes a transaction's ends after it has said that it commits, often some milliseconds later."""
+    topics, properties = topics_of(kafka, "closed"), {"bootstrap.servers": kafka.bootstrap_servers}
+    sink = KafkaSink.open(
+        properties, topics, resource="r", instance="i", reopening=False, stop=threading.Event()
+    )  # fmt: skip
+    for number in range(20):
+        sink.write([Message("closed", b"r", b"{}", 0, [])])
+        sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
+        sink.close()
+        assert not hanging(properties, [("closed", 0), ("closed.commits", 0)]), number
+
+
+@contextmanager
+def stopped(kafka: Kafka) -> Iterator[None]:
+    """The broker's process holds still."""
+    os.kill(kafka.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(kafka.process.pid, signal.SIGCONT)
+
+
+def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    kafka = kafka_broker()
+    with stopped(kafka), pytest.raises(Disconnected, match="Kafka does not answer"):
+        topics_of(kafka, "late")._create("late", 1)
+
+    class HangsAfterwards(Consumer):
+        """The broker answers the first question and hangs before the next."""
+
+        def list_topics(self, *arguments: Any, **named: Any) -> Any:
+            answer = super().list_topics(*arguments, **named)
+            os.kill(kafka.process.pid, signal.SIGSTOP)
+            return answer
+
+    monkeypatch.setattr(kafka_reader, "Consumer", HangsAfterwards)
+    servers = kafka.bootstrap_servers
+    with KafkaReader(bootstrap_servers=servers, group="g", properties={}, retry_seconds=1) as reader:
+        try:
+            with pytest.raises(UserError, match="Kafka cannot be reached"):
+                reader.topic("late")
+        finally:
+            os.kill(kafka.process.pid, signal.SIGCONT)
