@@ -79,7 +79,8 @@ def _integers(contents: list[int]) -> list[str]:
 
 
 def _strings(contents: list[str]) -> list[str]:
-    if "'" in "".join(contents):
+    text = "".join(contents)
+    if "'" in text or "\\" in text:
         return [quoted(content) for content in contents]
     return [f"'{content}'" for content in contents]
 

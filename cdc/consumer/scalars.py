@@ -1,7 +1,7 @@
 """Scalar values of a record as SQL literals, by their tag.
 
-Written for a session with NO_BACKSLASH_ESCAPES, character set utf8mb4 and time zone +00:00 (see ``session``), so that
-a quote is the only character that needs escaping. Syntax: MySQL manual, "Literal Values".
+Written for a session with backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``), so that
+quotes and backslashes are the only characters that need escaping. Syntax: MySQL manual, "Literal Values".
 """
 
 import base64
@@ -21,7 +21,7 @@ _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 def quoted(text: str) -> str:
     """Text as a string literal."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def hexadecimal(data: bytes) -> str:

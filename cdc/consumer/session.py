@@ -28,7 +28,9 @@ __all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stop
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
 # A connection that died without a word to the server keeps its locks until the server has heard nothing for so long.
 _SILENT_SECONDS = 60
-_SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_BACKSLASH_ESCAPES"
+# Not NO_BACKSLASH_ESCAPES: under it the server takes the expressions of generated columns, defaults and checks, which
+# it keeps as text with backslashes, for other ones, or for none at all.
+_SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 # The error value of an ENUM, which strict mode takes for a mistake, can be stored only so.
 STRICT = f"SET SESSION sql_mode='{_SQL_MODE}'".encode()
 LAX = f"SET SESSION sql_mode='{_SQL_MODE.partition(',')[2]}'".encode()

@@ -73,7 +73,6 @@ class Tables:
 
     def _related(self, table: Uri) -> bool:
         """Whether a foreign key leads from the table, or to it."""
-        # Not KEY_COLUMN_USAGE: as a union of queries it takes no name with a quote under NO_BACKSLASH_ESCAPES.
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
         to = f"UNIQUE_CONSTRAINT_SCHEMA = {database} AND REFERENCED_TABLE_NAME = {name}"

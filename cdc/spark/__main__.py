@@ -77,15 +77,13 @@ def _version(report: Path) -> tuple[int, int] | None:
 def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
     """The spark-submit command line: the connector from CDC_SPARK_JARS (a comma list of jars), or by its Maven name.
 
-    A ``small`` audit ends before the JVM's second compiler and more than one collecting thread would be of use. For the
-    others the default collector works beside the audit, for which there are no short waits to be kept: on two cores
-    that took a seventh of the CPU time.
+    A ``small`` audit ends before the JVM's second compiler and parallel collector would be of use.
     """
     here = Path(__file__).parent
     jars = environment.get("CDC_SPARK_JARS")
     connector = ["--jars", jars] if jars else ["--packages", f"{_CONNECTOR}:{metadata.version('pyspark')}"]
     java = [f"-Dlog4j2.configurationFile={(here / 'log4j2.properties').as_uri()}"]
-    java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else ["-XX:+UseParallelGC"]
+    java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
     progress = str(not small and sys.stderr.isatty()).lower()
     settings = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.ui.showConsoleProgress={progress}"]
     submit = [str(programs / "spark-submit"), "--master", "local[*]", *connector, *settings]

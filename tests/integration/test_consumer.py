@@ -136,6 +136,22 @@ def test_generated_columns_are_computed_by_the_follower(stage: Stage) -> None:
     assert stage.execute("SELECT * FROM t") == [(2, 4, 6)]
 
 
+def test_expressions_of_a_table_with_quotes_and_backslashes(stage: Stage) -> None:
+    """The server keeps them as text, and reads that anew for the session that opens the table."""
+    generated, default = r"REPLACE(c, '\\', '''')", r"CONCAT('\\', '''')"
+    check = r"CHECK (c <> '\\' AND c <> '''')"
+    path = stage.create_table(
+        "t", f"(i INT PRIMARY KEY, c TEXT, g TEXT AS ({generated}) STORED, d TEXT DEFAULT ({default}), {check})"
+    )
+    stage.apply()
+    with stage.follower.root(database=stage.name) as connection, connection.cursor() as cursor:
+        cursor.execute("FLUSH TABLES t")
+    rows = [[number(1), text(r"a\b"), text("a'b"), text("\\'")], [number(2), text(r"\\"), text("''"), text("'")]]
+    stage.topic.send([stage.topic.add(path, ["i", "c", "g", "d"], *rows, key=["i"])])
+    assert "conflicts=0" in stage.apply()
+    assert stage.execute("SELECT * FROM t") == [(1, r"a\b", "a'b", "\\'"), (2, r"\\", "''", "'")]
+
+
 def test_auto_increment_zero_and_timestamps_stay_as_they_are(stage: Stage) -> None:
     path = stage.create_table(
         "t", "(id INT PRIMARY KEY AUTO_INCREMENT, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"

@@ -156,9 +156,7 @@ def test_every_key_finds_its_row(follower: MySql, kind: str, value: Any) -> None
         cursor.execute("CREATE DATABASE IF NOT EXISTS key_finds_its_row")
         cursor.execute("USE key_finds_its_row")
         cursor.execute("DROP TABLE IF EXISTS t")
-        cursor.execute(
-            "SET sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES,NO_BACKSLASH_ESCAPES'"
-        )
+        cursor.execute("SET sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'")
         cursor.execute(f"CREATE TABLE t (k {kind} PRIMARY KEY)")
         cursor.execute(f"INSERT INTO t VALUES ({literal(value)})")
         for condition in (f"k={literal(value)}", f"(k) IN (({literal(value)}))"):
@@ -185,7 +183,7 @@ def test_the_server_reads_literals_exactly(
     values = [{"Float": single}, {"Double": double}, {"String": text}, {"Blob": blob(data)}, {"Json": document}]
     a, b, c, d, e = map(literal, values)
     with follower.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET sql_mode='NO_BACKSLASH_ESCAPES'")
+        cursor.execute("SET sql_mode=''")
         cursor.execute(f"SELECT CAST({a} AS FLOAT)+0e0, {b}, {c}, {d}, CAST({e} AS CHAR)")
         *found, shown = cursor.fetchone()
     assert found == [single, double, text, data]
@@ -210,7 +208,7 @@ def test_a_document_says_which_member_has_which_type(follower: MySql) -> None:
     }  # fmt: skip
     text = literal({"JsonTyped": {"array": list(members.values())}})
     with follower.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET sql_mode='NO_BACKSLASH_ESCAPES', time_zone='+00:00'")
+        cursor.execute("SET sql_mode='', time_zone='+00:00'")
         types = [f"JSON_TYPE(JSON_EXTRACT(d,'$[{place}]'))" for place in range(len(members))]
         cursor.execute(f"SELECT {','.join(types)} FROM (SELECT {text} AS d) x")
         assert list(cursor.fetchone()) == list(members)
@@ -224,7 +222,7 @@ def test_bytes_in_a_document_keep_their_type_and_length(follower: MySql, kind: i
     data = b"\x81\x00" * (size // 2)
     text = literal({"JsonTyped": {"Opaque": {"type": kind, "base64": blob(data)}}})
     with follower.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("SET sql_mode='STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES'")
+        cursor.execute("SET sql_mode='STRICT_ALL_TABLES'")
         cursor.execute(f"SELECT CAST({text} AS CHAR), JSON_STORAGE_SIZE({text}), JSON_TYPE({text})")
         shown, stored, type_ = cursor.fetchone()
     assert type_ == ("BIT" if kind == 16 else "BLOB")
