@@ -92,7 +92,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
         for trouble in (stall, kill, restart):
             insert(leader, 60_000)
             execute(leader, f"SET GLOBAL net_write_timeout = {1 if trouble is stall else 60}")
-            relay.slowly = 0.005  # so that the trouble comes in time, however fast the machine is
+            relay.slowly = 0.002  # so that the trouble comes in time, however fast the machine is
             with running("cdc-producer", path) as process:
                 until(lambda: newest(kafka, path.stem).partial, what="a part of the transaction")
                 trouble(leader, process, relay)

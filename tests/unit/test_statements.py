@@ -176,7 +176,7 @@ def test_a_double_reads_back_and_is_a_double_literal(value: float) -> None:
         ("Null", "NULL"),
         ({"UnsignedInteger": 18446744073709551615}, "18446744073709551615"),
         ({"Decimal": "-0.10"}, "-0.10"),
-        ({"String": "it's \\ \n"}, "'it''s \\ \n'"),
+        ({"String": "it's \\ \n"}, "'it''s \\\\ \n'"),
         ({"Text": {"charset": "sjis", "base64": "g1w="}}, "_sjis x'835c'"),
         ({"Blob": ""}, "x''"),
         ({"Blob": "AP8="}, "x'00ff'"),
