@@ -45,8 +45,7 @@ def run(
     """
     resource, follower = profile.mysql_resource_name, str(profile.database)
     names = profile.kafka.topics()
-    # Where the follower lets us wait before anything is applied, an orderly stop ends the wait.
-    with ExitStack() as opened, suppress(Stopped):
+    with ExitStack() as opened, suppress(Stopped):  # a stop while the follower lets us wait is an orderly end
         reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
