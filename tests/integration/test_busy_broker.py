@@ -33,9 +33,8 @@ def topics_of(kafka: Kafka, name: str) -> KafkaTopics:
 def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
     """The broker writes a transaction's ends after it has said that it commits, often some milliseconds later."""
     topics, properties = topics_of(kafka, "closed"), {"bootstrap.servers": kafka.bootstrap_servers}
-    sink = KafkaSink.open(
-        properties, topics, resource="r", instance="i", reopening=False, stop=threading.Event()
-    )  # fmt: skip
+    stop = threading.Event()
+    sink = KafkaSink.open(properties, topics, resource="r", instance="i", reopening=False, stop=stop)
     for number in range(20):
         sink.write([Message("closed", b"r", b"{}", 0, [])])
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))

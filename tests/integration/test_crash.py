@@ -20,11 +20,12 @@ from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.load import DATABASE, Load
 from tests.programs import BIN, records, run_well, write_profile
-from tests.wait import LIMIT_SECONDS, until
+from tests.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_KILLS", "12"))
+STOP_SECONDS = 60
 # How an end with status 2 says that a server was away at the start, or had not noticed the end of a killed consumer;
 # the numbers are MySQL's for a lost connection.
 AWAY = re.compile(
@@ -60,7 +61,7 @@ class Supervised:
     def stop(self) -> None:
         """Tell it to end. Fails where it does not, and kills it then, so that the test ends nevertheless."""
         self._stop.set()
-        told, give_up = None, time.monotonic() + LIMIT_SECONDS
+        told, give_up = None, time.monotonic() + STOP_SECONDS
         # The thread may just be starting one more process: that one is told too.
         while self._thread.is_alive():
             if self._process is not told and self._process is not None:
@@ -70,7 +71,7 @@ class Supervised:
             if time.monotonic() > give_up and told is not None:
                 told.kill()
                 self._thread.join()
-                raise AssertionError(f"it does not end within {LIMIT_SECONDS} s: {self._tail()}")
+                raise AssertionError(f"it does not end within {STOP_SECONDS} s: {self._tail()}")
 
     def _run(self) -> None:
         with self._log.open("ab") as log:
