@@ -43,8 +43,8 @@ def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
 
     What serves large audits costs small ones seconds, and vice versa.
     """
-    # Whatever a task sorts has to fit the memory in parts that are not too many: it is of rows, and one record may hold
-    # thousands.
+    # By rows, too, since they are what a task sorts, and one record may hold thousands: too many in one task, and the
+    # pieces that it spills and merges take more memory than there is.
     spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // _A_TASK))
     spark.conf.set("spark.sql.adaptive.enabled", str(records > SMALL or rows > _MANY_ROWS).lower())
     # What is cached is read a few times in one audit: less than to find out how each column is compressed best.
