@@ -10,15 +10,20 @@ from typing import NamedTuple
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.differences import Differences
-from cdc.consumer.execution import FRONT_BYTES, Execution, Work
+from cdc.consumer.execution import Execution
+from cdc.consumer.independence import doing, independent
+from cdc.consumer.lanes import Lanes, RunFailed
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.packets import PACKET_BYTES, Statement, packets
-from cdc.consumer.planner import plan
+from cdc.consumer.planner import Step, plan
 from cdc.consumer.replay import Replay
 from cdc.consumer.session import Interrupted, Refused, Session
+from cdc.consumer.shape import Shape
 from cdc.consumer.statements import statements
 from cdc.consumer.tables import Tables
+from cdc.consumer.work import FRONT_BYTES, Work
 from cdc.errors import Disconnected, PromiseError
+from cdc.profile import Consumer
 from cdc.record import Record, Uri
 from cdc.retry import Retry
 
@@ -31,6 +36,7 @@ _LOCKED = (
     "show which); end it and start again, or raise consumer.retry_seconds"
 )
 _LOCKS = frozenset({1205, 1213, 3572})
+_ALONE = 64  # batches after a run that failed
 
 
 class Reread(Exception):
@@ -49,9 +55,9 @@ class Applied(NamedTuple):
 class Applier:
     """Applies batches from ``checkpoint`` on, over a connected session that holds the lock.
 
-    ``passes(uri)`` says whose tables are replicated; with ``compare`` rows must be what they were on the leader before
-    they changed there, not only be there; ``retry`` says how long to go on without progress while the
-    follower is away, ``stop`` ends that early. ``filtered`` counts the rows of tables that do not pass.
+    ``passes(uri)`` says whose tables are replicated, ``settings`` how conflicts are told and settled, and over how many
+    connections batches that do not depend on one another go; ``retry`` says how long to go on without progress while
+    the follower is away, ``stop`` ends that early. ``filtered`` counts the rows of tables that do not pass.
     """
 
     def __init__(
@@ -61,24 +67,27 @@ class Applier:
         *,
         checkpoint: Checkpoint,
         passes: Callable[[Uri], bool],
-        on_conflict: str,
-        compare: bool,
+        settings: Consumer,
         retry: Retry,
         stop: threading.Event,
     ) -> None:
         self._session = session
         self._ledger = ledger
         self._tables = Tables(session)
-        self._differences = Differences(session, self._tables) if compare else None
+        compares = settings.before_images == "compare"
+        self._differences = Differences(session, self._tables) if compares else None
         replay = Replay(
             session,
             self._tables,
-            on_conflict=on_conflict,
+            on_conflict=settings.on_conflict,
             differences=self._differences,
             skips=ledger.skips,
             note=ledger.skip,
         )
         self._execution = Execution(session, replay)
+        self._lanes = Lanes(session, connections=settings.connections)
+        self._doing: dict[Uri, str] | None = None  # what the batch before does, or all of the run, if that can be told
+        self._alone = 0  # so many batches are to be in no run
         self._passes = passes
         self._retry = retry
         self._stop = stop
@@ -118,17 +127,18 @@ class Applier:
         """Send all that is to do and, to ``wait``, hear that it has committed. False where ``stop`` was set before."""
         while True:
             try:
-                if not self._session.connected:
+                if not self._session.connected or self._lanes.failed:
                     self._resume()
                 while self._put < len(self._todo):
                     self._begin(self._todo[self._put])
                 if wait:
-                    self._execution.commit()
-                    self._take()
+                    self._commit()
                     self._session.keep()
                     if not self._todo:
                         # A connection that was lost while there was nothing to do is no trouble once there is another.
                         self._retry.success()
+            except RunFailed:
+                self._alone, self._doing = _ALONE, None
             except Interrupted as error:
                 # A new connection has no half transaction and no session variable of the old one.
                 self._session.close()
@@ -148,11 +158,18 @@ class Applier:
                 return True
 
     def _resume(self) -> None:
-        """Connect anew. Raises Reread where parts of a transaction are lost that are not here any more."""
-        # With the lock taken again the former connection has ended at the server, and its commit is decided.
-        self._session.connect()
+        """Connect anew, or end a run that failed: what has not committed is still to do.
+
+        Raises Reread where parts of a transaction are lost that are not here any more.
+        """
+        if not self._session.connected:
+            # With the lock taken again the former connections have ended at the server, and their commits are decided.
+            self._session.connect()
         self._take()
-        self._execution.reconnected(self.checkpoint)
+        if self._lanes.running:
+            self._lanes.clear(self.checkpoint)
+        else:
+            self._execution.reconnected(self.checkpoint)
         self._take()
         self._put = 0
         self._reached = self.checkpoint
@@ -171,21 +188,45 @@ class Applier:
         self._passed += sum(len(record.rows) for record in records)
         if batch.statement is not None or not self._tables.know(record.uri for record in records):
             # Its statements must not come before what was before it, nor a question between a packet and its counts.
-            self._execution.commit()
-            self._take()
+            self._commit()
         work = self._work(batch, records, begun=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked for now: where statements are made, the answer to the packet before them may be due.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
         limit = self._session.max_packet - FRONT_BYTES
+        steps = plan(records, shape=shapes.__getitem__)
         rows = statements(
-            plan(records, shape=shapes.__getitem__),
+            steps,
             generated=lambda uri: shapes[uri].generated,
             comparable=comparable.__getitem__ if comparable is not None else None,
             size=min(limit, PACKET_BYTES),
         )
-        self._execution.put(work, packets(chain(rows, work.tail), limit=limit))
+        if self._is_apart(batch, steps, shapes):
+            if not self._lanes.running:
+                self._execution.commit()
+            self._lanes.put(work, packets(rows, limit=limit))
+        else:
+            self._lanes.finish()
+            self._execution.put(work, packets(chain(rows, work.tail), limit=limit))
         self._put += 1
+        self._take()
+
+    def _is_apart(self, batch: Batch, steps: list[Step], shapes: Mapping[Uri, Shape]) -> bool:
+        """Whether the batch can be executed at once with those before it."""
+        before, self._doing = self._doing, None
+        if not self._lanes.many or not batch.full or self._alone > 0:
+            self._alone = max(self._alone - 1, 0)
+            return False
+        does = self._doing = doing(steps, shapes.__getitem__)
+        if does is None or before is None or not independent(before, does):
+            return False
+        self._doing = before | does
+        return True
+
+    def _commit(self) -> None:
+        """Commit all that was put, and hear of it."""
+        self._lanes.finish()
+        self._execution.commit()
         self._take()
 
     def _work(self, batch: Batch, records: list[Record], *, begun: float) -> Work:
@@ -204,7 +245,7 @@ class Applier:
 
     def _take(self) -> None:
         """Forget the batches that are needed no more: what is committed, and all parts but the last."""
-        for work in self._execution.committed:
+        for work in chain(self._execution.committed, self._lanes.committed):
             self._retry.success()
             self.checkpoint = work.target
             self.filtered += work.rows - work.passed
@@ -212,6 +253,7 @@ class Applier:
             self._done.append(Applied(work.batch.last, work.batch.offsets, work.rows, seconds))
             self._forget()
         self._execution.committed.clear()
+        self._lanes.committed.clear()
         # A part that is only sent is needed yet: until it is executed a lost connection can be made good from memory.
         while self._execution.parts and len(self._todo) > 1 and not self._todo[0].ends:
             self._forget()

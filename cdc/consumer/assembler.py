@@ -31,7 +31,8 @@ class Batch:
     """Whole leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
-    A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it.
+    A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it. ``full`` is one
+    that was joined until no more was to be in it; there may be more of them at once.
     """
 
     records: list[Record]
@@ -40,6 +41,7 @@ class Batch:
     statement: Record | None = None
     begins: bool = True
     ends: bool = True
+    full: bool = False
 
     @property
     def rows(self) -> int:
@@ -118,24 +120,24 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
             if count < rows and total < size:
                 continue
         if waiting:
-            yield _joined(waiting)
+            yield _joined(waiting, full=count >= rows or total >= size)
             waiting, count, total = [], 0, 0
         if transaction is None:
             yield None
         elif not _can_wait(transaction):
             yield _alone(transaction)
     if waiting:
-        yield _joined(waiting)
+        yield _joined(waiting, full=False)
 
 
 def _can_wait(transaction: Transaction) -> bool:
     return transaction.begins and transaction.ends and not transaction.statement
 
 
-def _joined(transactions: list[Transaction]) -> Batch:
+def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
     records = [record for transaction in transactions for record in transaction.records]
     offsets = {place: offset for transaction in transactions for place, offset in transaction.offsets.items()}
-    return Batch(records, records[-1], offsets)
+    return Batch(records, records[-1], offsets, full=full)
 
 
 def _alone(transaction: Transaction) -> Batch:

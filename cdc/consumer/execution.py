@@ -5,47 +5,23 @@ one are made. So up to two batches are under way: one whose COMMIT was sent, and
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
-from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.packets import Statement
 from cdc.consumer.planner import in_order
 from cdc.consumer.refusals import Unapplicable
 from cdc.consumer.replay import Replay, refusal
 from cdc.consumer.session import Refused, Session
-from cdc.errors import PromiseError
-from cdc.record import Record
+from cdc.consumer.work import Mismatch, Work, check, moved, reached
 from cdc.service import event
 
-__all__ = ["FRONT_BYTES", "Execution", "Work", "moved"]
+__all__ = ["Execution"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _PART = "part"
-FRONT_BYTES = 32  # at most so many are sent in front of a packet: a COMMIT or a savepoint
 _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
-
-
-class _Mismatch(Exception):
-    """A statement matched another number of rows than the leader changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A batch under way: its records that pass, what commits with them, and the checkpoint that this sets.
-
-    ``rows`` counts those of its follower transaction so far, ``passed`` those of them that passed.
-    """
-
-    batch: Batch
-    records: Sequence[Record]
-    tail: Sequence[Statement]
-    target: Checkpoint
-    rows: int
-    passed: int
-    begun: float
 
 
 class Execution:
@@ -92,11 +68,11 @@ class Execution:
                 self._check(sent)
                 self._send(packet)
                 sent = packet
-        except (_Mismatch, Refused) as error:
+        except (Mismatch, Refused) as error:
             self._one_by_one(work, error)
         except Unapplicable as error:
             # The next packet could not be made; the counts of the one before it do not matter any more.
-            with suppress(_Mismatch, Refused):
+            with suppress(Mismatch, Refused):
                 self._check(sent)
             self._one_by_one(work, error)
         else:
@@ -109,7 +85,7 @@ class Execution:
         work, sent = self._executing
         try:
             self._check(sent)
-        except (_Mismatch, Refused) as error:
+        except (Mismatch, Refused) as error:
             self._one_by_one(work, error)
         else:
             self._is_executed(work)
@@ -126,18 +102,13 @@ class Execution:
 
         ``checkpoint`` is the one known to be committed. Raises PromiseError where the follower has another one.
         """
-        sequence = self._sequence(checkpoint)
+        sequence = reached(self._session, checkpoint.resource)
         if self._committing is not None and sequence == self._committing.target.sequence:
             self._has_committed(self._committing)
         elif sequence != checkpoint.sequence:
             raise moved(checkpoint)
         self._executing = self._executed = self._committing = None
         self._settled = 0
-
-    def _sequence(self, checkpoint: Checkpoint) -> int | None:
-        rows = self._session.rows(Checkpoint.select(checkpoint.resource))
-        self._session.run([b"COMMIT"])
-        return Checkpoint.from_rows(rows[0]).sequence if rows else None
 
     def _is_executed(self, work: Work) -> None:
         self._executing = None
@@ -161,24 +132,20 @@ class Execution:
         self._committing, self._executed = self._executed, None
 
     def _check(self, packet: list[Statement]) -> None:
-        """Raises _Mismatch or Refused where a statement of the packet did not do what it did on the leader."""
+        """Raises Mismatch or Refused where a statement of the packet did not do what it did on the leader."""
         committing = self._committing
         try:
             counts = self._session.receive()
         except Refused as error:
             if committing is not None:
                 self._session.reset()
-                if self._sequence(committing.target) != committing.target.sequence:
+                if reached(self._session, committing.target.resource) != committing.target.sequence:
                     raise refusal(error, Statement(b"COMMIT")) from None
                 self._has_committed(committing)
             raise
         if committing is not None:
             self._has_committed(committing)
-        # What was sent in front of the packet has no counts to check.
-        for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
-            if statement.rows is not None and statement.rows != count:
-                table = statement.changes[0].record.uri if statement.changes else "cdc.checkpoint"
-                raise _Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
+        check(packet, counts)
 
     def _one_by_one(self, work: Work, reason: Exception) -> None:
         """Execute a batch anew, change by change.
@@ -195,15 +162,6 @@ class Execution:
                 self._check([statement])
             except Refused as error:
                 raise refusal(error, statement) from None
-            except _Mismatch:
+            except Mismatch:
                 raise moved(work.target) from None
         self._is_executed(work)
-
-
-def moved(checkpoint: Checkpoint) -> PromiseError:
-    """The error for a checkpoint in the follower that is not where we left it."""
-    return PromiseError(
-        "the checkpoint in the follower has been moved by something else",
-        where=f"cdc.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
-        hint="nothing was applied; run one consumer only, and leave the schema cdc to it",
-    )

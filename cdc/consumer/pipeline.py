@@ -67,8 +67,7 @@ def run(
             ledger,
             checkpoint=checkpoint,
             passes=cache(renaming.passes),
-            on_conflict=profile.consumer.on_conflict,
-            compare=profile.consumer.before_images == "compare",
+            settings=profile.consumer,
             retry=retry,
             stop=stop,
         )

@@ -1,6 +1,5 @@
 """Our session on the follower: connect, the one lock, statements in packets, and what an error of the server means."""
 
-import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,9 +10,9 @@ import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
 from cdc.consumer.answers import Answers
+from cdc.consumer.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.server_errors import (
     DENIED,
-    NO_SUCH_THREAD,
     TRANSIENT,
     UNREACHABLE,
     Denied,
@@ -23,11 +22,8 @@ from cdc.consumer.server_errors import (
 )
 from cdc.profile import Database
 
-__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask", "lock_name"]
+__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
 
-_LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
-# A connection that died without a word to the server keeps its locks until the server has heard nothing for so long.
-_SILENT_SECONDS = 60
 # Not NO_BACKSLASH_ESCAPES: under it the server takes the expressions of generated columns, defaults and checks, which
 # it keeps as text with backslashes, for other ones, or for none at all.
 _SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
@@ -48,9 +44,10 @@ _STOP_SECONDS, _LONG_SECONDS, _ANSWER_SECONDS = 2.0, 10.0, 3.0
 
 
 class Session:
-    """One connection, not connected at first, that can be connected anew. ``lock`` names the lock it holds, if any.
+    """One connection, not connected at first, that can be connected anew. ``lock`` names whose lock it holds, if any.
 
     The lock lives and dies with the connection that applies, so that no connection applies without holding it.
+    ``number`` is that of a connection beside the first one, which has a lock of its own.
     ``meanwhile`` is called while the server lets us wait (``Answers``); once ``stop`` is set a statement that takes
     long is given up.
     """
@@ -60,16 +57,19 @@ class Session:
         database: Database,
         *,
         lock: str | None = None,
+        number: int = 0,
         meanwhile: Callable[[], bool] = lambda: False,
         stop: threading.Event | None = None,
     ) -> None:
         self._database = database
         self._lock = lock
+        self._place = number
         self._meanwhile = meanwhile
         self._stop = stop
         self._asked = 0.0
         self._connection: Any = None
         self._number = 0  # by which the server knows the connection, or knew the one before
+        self._beside: dict[int, Session] = {}
         self._heard_at = 0.0
         self._sent = 0
         self.max_packet = 0
@@ -87,10 +87,24 @@ class Session:
         """
         return Session(self._database, meanwhile=self.try_keep, stop=self._stop)
 
+    def beside(self, number: int) -> "Session":
+        """A session, not connected, to apply with beside this one, where ``number`` (1 to MOST_BESIDE) is no other's.
+
+        When this one connects, it waits until those beside have ended: what was under way there is decided then.
+        """
+        session = Session(self._database, lock=self._lock, number=number, meanwhile=self._meanwhile, stop=self._stop)
+        self._beside[number] = session
+        return session
+
     @property
     def connected(self) -> bool:
         """Whether there is a connection, as far as we know."""
         return self._connection is not None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a packet was sent whose counts have not been received."""
+        return self._sent > 0
 
     def connect(self) -> None:
         """Connect with the settings that literals and row counts rely on, and take the lock.
@@ -117,40 +131,20 @@ class Session:
             raise
 
     def _set_up(self) -> None:
-        self.run([_SETUP.encode(), f"SET SESSION wait_timeout={_SILENT_SECONDS}".encode()])
+        self.run([_SETUP.encode(), f"SET SESSION wait_timeout={SILENT_SECONDS}".encode()])
         self.max_packet = int(self.rows("SELECT @@max_allowed_packet")[0][0])
         if self._lock is not None:
-            self._take_lock(lock_name(self._lock))
+            take(self, lock_name(self._lock, self._place), former=self._number)
+            if self._place == 0:
+                outlast(self, self._lock, formers={place: other._number for place, other in self._beside.items()})
         self._number = self._connection.thread_id()
-
-    def _take_lock(self, name: str) -> None:
-        """Raises Interrupted where another session holds it, which must not be our own former connection."""
-        if self._holder(name) == self._number:
-            # The server does not know yet that we have lost it. Only where that one has the lock: after a restart of
-            # the server the number may be anybody's.
-            try:
-                self.run([f"KILL {self._number}".encode()])
-            except Refused as error:
-                if error.code != NO_SUCH_THREAD:
-                    raise
-        if self.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
-            holder = self._holder(name)
-            raise Interrupted(
-                f"another consumer is at work on this follower: connection {holder} holds the lock (if it is of one "
-                f"that is gone, the server ends it {_SILENT_SECONDS} s after its last word, or now: KILL {holder})"
-            )
-
-    def _holder(self, name: str) -> int | None:
-        """The connection that has the lock."""
-        ((holder,),) = self.rows(f"SELECT IS_USED_LOCK('{name}')")
-        return None if holder is None else int(holder)
 
     def keep(self) -> None:
         """Say something where the server has long heard nothing: to be called often while there is nothing to do.
 
         Raises Interrupted where the connection is lost.
         """
-        if not self._sent and time.monotonic() - self._heard_at > _SILENT_SECONDS / 4:
+        if not self._sent and time.monotonic() - self._heard_at > SILENT_SECONDS / 4:
             self.run([b"DO 0"])
 
     def try_keep(self) -> bool:
@@ -161,7 +155,9 @@ class Session:
         return False
 
     def close(self) -> None:
-        """End the connection; the server rolls back what is not committed."""
+        """End the connection, and those beside it; the server rolls back what is not committed."""
+        for other in self._beside.values():
+            other.close()
         self._sent = 0
         if self._connection is not None:
             connection, self._connection = self._connection, None
@@ -253,12 +249,6 @@ def _responds(database: Database) -> bool:
     except Refused:
         pass
     return True
-
-
-def lock_name(name: str) -> str:
-    """What the server calls the lock ``name``."""
-    # Lock names have 64 characters at most and ignore case: a digest has neither trouble.
-    return "cdc-consumer:" + hashlib.sha256(name.encode()).hexdigest()[:48]
 
 
 def _meaning(error: Exception) -> Interrupted | Refused:

@@ -12,7 +12,8 @@ from typing import Any
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.literals import quoted
-from cdc.consumer.session import Interrupted, Refused, Session, lock_name
+from cdc.consumer.locks import lock_name
+from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Database

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from cdc.brokers import Brokers
-from cdc.consumer import pipeline, session
+from cdc.consumer import locks, pipeline, session
 from cdc.consumer.activity import Activity
-from cdc.consumer.session import Interrupted, Session, lock_name
+from cdc.consumer.locks import lock_name
+from cdc.consumer.session import Interrupted, Session
 from cdc.consumer.skips import Skips
 from cdc.profile import load
 from cdc.retry import Retry
@@ -93,7 +94,7 @@ def test_a_consumer_that_is_gone_without_a_word(stage: Stage, tmp_path: Path, ka
 
 def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the start: an orderly stop is no refusal."""
-    monkeypatch.setattr(session, "_LOCK_SECONDS", 600)
+    monkeypatch.setattr(locks, "_LOCK_SECONDS", 600)
     profile, stop = load(stage.profile), threading.Event()
     retry = Retry(seconds=60, log=lambda *_, **__: None, stop=stop)
     brokers = Brokers(profile.kafka.properties())
@@ -106,8 +107,8 @@ def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch:
 
 
 def test_the_server_ends_a_connection_that_died_without_a_word(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "_SILENT_SECONDS", SILENT_SECONDS)
-    monkeypatch.setattr(session, "_LOCK_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(session, "SILENT_SECONDS", SILENT_SECONDS)
+    monkeypatch.setattr(locks, "_LOCK_SECONDS", LIMIT_SECONDS)
     database = load(stage.profile).database
     with Session(database, lock="silent") as silent, Session(database, lock="silent") as other:
         silent.connect()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.session import lock_name
+from cdc.consumer.locks import lock_name
 from cdc.position import ddl_gtid
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql

@@ -1,0 +1,175 @@
+"""Batches over several connections at once: the same tables, the same order of commits, whatever goes wrong between."""
+
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cdc.consumer.locks import lock_name
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import BIN, run_well, write_profile
+from tests.topic import Stage, number, text
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = ["id", "name"]
+APART = "batches one after the other"
+
+
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    stage = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55], consumer={"batch_rows": 1})
+    stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))")
+    stage.apply()
+    return stage
+
+
+def send_rows(stage: Stage, numbers: range) -> None:
+    rows = [[number(each), text(f"row {each}")] for each in numbers]
+    stage.topic.send(*[[stage.topic.add(f"{stage.name}/t", COLUMNS, row, key=["id"])] for row in rows])
+
+
+def is_whole(stage: Stage, numbers: range) -> bool:
+    return stage.execute("SELECT * FROM t ORDER BY id") == [(each, f"row {each}") for each in numbers]
+
+
+@contextmanager
+def general_log(follower: MySql) -> Iterator[None]:
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON")
+        try:
+            yield
+        finally:
+            cursor.execute("SET GLOBAL log_output = DEFAULT, GLOBAL general_log = OFF")
+
+
+def who_inserted(stage: Stage, table: str) -> list[int]:
+    """The connections, in the order in which they inserted."""
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT thread_id FROM mysql.general_log WHERE CONVERT(argument USING utf8mb4) LIKE %s ORDER BY event_time",
+            [f"INSERT INTO `{stage.name}`.`{table}`%"],
+        )
+        return [thread for (thread,) in cursor.fetchall()]
+
+
+@pytest.mark.parametrize("connections", [1, 2, 3])
+def test_who_adds(tmp_path: Path, follower: MySql, kafka: Kafka, connections: int) -> None:
+    consumer = {"batch_rows": 1, "connections": connections}
+    stage = Stage.make(tmp_path, follower, kafka, name=f"who_adds_{connections}", consumer=consumer)
+    stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))")
+    send_rows(stage, range(30))
+    with general_log(follower):
+        log = stage.apply()
+    assert is_whole(stage, range(30))
+    assert APART not in log
+    assert len(set(who_inserted(stage, "t"))) == connections
+
+
+def test_changes_of_other_kinds_wait(stage: Stage) -> None:
+    """A row that goes may be one that has just come: the second batch needs the first."""
+    path = f"{stage.name}/t"
+    rows = [[number(each), text(f"row {each}")] for each in range(10)]
+    for row in rows:
+        add, delete = (
+            stage.topic.add(path, COLUMNS, row, key=["id"]),
+            stage.topic.delete(path, COLUMNS, row, key=["id"]),
+        )
+        stage.topic.send([add], [delete], [add])
+    with general_log(stage.follower):
+        log = stage.apply()
+    assert is_whole(stage, range(10))
+    assert APART not in log and "conflicts=0" in log
+    assert len(who_inserted(stage, "t")) == 20
+    assert len(set(who_inserted(stage, "t"))) == 1
+
+
+def test_a_foreign_row_in_the_way(stage: Stage) -> None:
+    stage.execute("INSERT INTO t VALUES (17, 'foreign'), (1000, 'row 23')")
+    send_rows(stage, range(40))
+    log = stage.apply()
+    assert is_whole(stage, range(40))
+    assert APART in log and "conflicts=2" in log
+
+
+def test_a_lock_of_somebody_else_is_waited_for(stage: Stage) -> None:
+    send_rows(stage, range(40))
+    with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO t VALUES (17, 'foreign')")
+        ended = threading.Timer(3, connection.rollback)
+        ended.start()
+        log = stage.apply()
+        ended.join()
+    assert is_whole(stage, range(40))
+    assert APART in log and "conflicts=0" in log
+
+
+def test_connections_that_are_killed(stage: Stage, tmp_path: Path) -> None:
+    """Whichever of the two connections ends, nothing is lost and nothing is doubled."""
+    count, killed = 3000, 0
+    send_rows(stage, range(count))
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        while process.poll() is None and killed < 6:
+            cursor.execute("SELECT IS_USED_LOCK(%s)", [lock_name(stage.name, 0 if killed % 3 == 2 else 1)])
+            ((holder,),) = cursor.fetchall()
+            if holder is not None:
+                cursor.execute(f"KILL {holder}")
+                killed += 1
+            time.sleep(0.2)
+    assert process.wait() == 0, (tmp_path / "log").read_text()
+    assert killed
+    assert is_whole(stage, range(count))
+    assert "conflicts=0" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.crash
+def test_a_consumer_that_is_killed_or_stopped(stage: Stage, tmp_path: Path) -> None:
+    """At any moment of a run: the next one goes on where the follower is."""
+    count, chance = 4000, random.Random()
+    send_rows(stage, range(count))
+    for round_number in range(6):
+        with (tmp_path / "log").open("ab") as log:
+            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile], stderr=log)
+        before = stage.checkpoint()
+        until(lambda before=before: stage.checkpoint() > before, what="progress")
+        time.sleep(chance.random() / 4)
+        process.send_signal(signal.SIGTERM if round_number % 3 == 2 else signal.SIGKILL)
+        assert process.wait() in (0, -signal.SIGKILL), (tmp_path / "log").read_text()
+        # Whole up to where the checkpoint says, and nothing behind that.
+        until(lambda: not is_held(stage), what="the end of the killed consumer's connections")
+        rows = stage.checkpoint() - 1
+        assert is_whole(stage, range(rows))
+        if rows == count:
+            send_rows(stage, range(count, count + 1000))
+            count += 1000
+    assert "conflicts=0" in stage.apply()
+    assert is_whole(stage, range(count))
+
+
+def is_held(stage: Stage) -> bool:
+    names = ",".join(f"IS_USED_LOCK('{lock_name(stage.name, place)}')" for place in (0, 1))
+    ((*holders,),) = stage.execute(f"SELECT {names}")
+    return any(holder is not None for holder in holders)
+
+
+def test_two_profiles_of_one_follower(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
+    """A profile that says another number of connections is the same follower's all the same."""
+    send_rows(stage, range(10))
+    stage.apply()
+    send_rows(stage, range(10, 60))
+    more = write_profile(
+        tmp_path, stage.follower, kafka, name="more", resource=stage.name, topic=stage.topic.name,
+        consumer={"batch_rows": 2, "connections": 8},
+    )  # fmt: skip
+    run_well("cdc-consumer", more, "--until-current")
+    assert is_whole(stage, range(60))
