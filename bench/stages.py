@@ -8,6 +8,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
+from cdc.consumer.added_rows import RecordParser
 from cdc.consumer.assembler import Batch, Located, assemble, batches
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.differences import Differences
@@ -77,7 +78,8 @@ def _consumer(profile: Profile) -> Consumer:
 
 def _batches(profile: Profile, values: list[bytes]) -> Iterator[Batch | None]:
     place, first = Partition("bench", 0, ""), Record.parse(values[0], where="").sequence
-    located = (Located(place, at, Record.parse(value, where=""), len(value)) for at, value in enumerate(values))
+    parser = RecordParser()
+    located = (Located(place, at, parser.parse(value, where=""), len(value)) for at, value in enumerate(values))
     whole = assemble(located, resource=profile.mysql_resource_name, next_sequence=first)
     return batches(whole, rows=profile.consumer.batch_rows)
 

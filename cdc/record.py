@@ -1,6 +1,6 @@
 """The record: one Kafka message, one Query or one rows event of the leader, as JSON (DESIGN.md, "The record")."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import repeat
@@ -49,7 +49,7 @@ class Record:
     query: str = ""
     columns: tuple[str, ...] = ()
     key: tuple[str, ...] | None = None
-    rows: tuple[Row, ...] = ()
+    rows: Sequence[Row] = ()
     flags: int = 0
     context: dict[str, Any] | None = None
     affects: tuple[dict[str, Any], ...] = ()

@@ -7,11 +7,11 @@ from typing import Protocol
 
 from confluent_kafka import Message
 
+from cdc.consumer.added_rows import RecordParser
 from cdc.consumer.assembler import Located
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.errors import CdcError
-from cdc.record import Record
 
 __all__ = ["AHEAD_BYTES", "POLL_SECONDS", "KafkaSource", "Source"]
 
@@ -64,6 +64,7 @@ class KafkaSource:
         self._raw: deque[Message] = deque()
         self._ahead: deque[Located] = deque()  # before those that are raw
         self._ahead_bytes = 0
+        self._parser = RecordParser()
         self.topics = reader.topics
         self.commit = reader.commit
 
@@ -140,7 +141,7 @@ class KafkaSource:
     def _located(self, message: Message) -> Located:
         number, offset = message.partition() or 0, message.offset() or 0
         value = message.value() or b""
-        record = Record.parse(value, where=f"{self._name}/{number}/{offset}")
+        record = self._parser.parse(value, where=f"{self._name}/{number}/{offset}")
         return Located(self._partitions[number], offset, record, len(value))
 
     def _reached(self, number: int, offset: int) -> None:

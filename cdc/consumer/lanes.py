@@ -20,7 +20,7 @@ from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.packets import Statement
 from cdc.consumer.packets import packets as joined
 from cdc.consumer.refusals import Unapplicable
-from cdc.consumer.session import Interrupted, Refused, Session
+from cdc.consumer.session import Interrupted, Refused, Session, Stopped
 from cdc.consumer.work import Mismatch, Work, check, moved, reached
 from cdc.service import event
 
@@ -140,7 +140,13 @@ class Lanes:
     def _opened(self) -> Session:
         session = self._sessions[len(self._lanes)]
         if not session.connected:
-            session.connect()
+            try:
+                session.connect()
+            except Stopped:
+                raise
+            except Interrupted as error:
+                # Too many connections, say: there is one to go on with.
+                raise Refused(error.code, str(error)) from None
         return session
 
     def _settle(self, lane: _Lane) -> None:

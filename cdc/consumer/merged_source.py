@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from confluent_kafka import Message
 
 from cdc.commits import Commits
+from cdc.consumer.added_rows import RecordParser
 from cdc.consumer.assembler import Located
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import AHEAD_BYTES, POLL_SECONDS
 from cdc.errors import CdcError, PromiseError
 from cdc.merge import Merge
-from cdc.record import Record, is_event
+from cdc.record import is_event
 from cdc.topics import Topics
 
 __all__ = ["MergedSource"]
@@ -44,6 +45,7 @@ class MergedSource:
         self._waits_for: int | None = None
         self._unheard_since: float | None = None
         self._missing: tuple[int, Mapping[Partition, int]] | None = None
+        self._parser = RecordParser()
         self.topics = reader.topics
         self.commit = reader.commit
 
@@ -143,7 +145,7 @@ class MergedSource:
         self._read[place] = offset + 1
         if name == self._names.events and is_event(value):
             return
-        record = Record.parse(value, where=f"{name}/{number}/{offset}")
+        record = self._parser.parse(value, where=f"{name}/{number}/{offset}")
         self._merge.add(place, record.sequence, Located(place, offset, record, len(value)), size=len(value))
 
     def _drained(self) -> bool:

@@ -17,11 +17,21 @@ from functools import partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
+from cdc.consumer.added_rows import AddedRows, Anew
 from cdc.consumer.shape import Shape
 from cdc.record import Record, Row, Uri
 from cdc.values import Value
 
-__all__ = ["ALL_LOGGED", "NO_FOREIGN_KEY_CHECKS", "RELAXED_UNIQUE_CHECKS", "Change", "Step", "in_order", "plan"]
+__all__ = [
+    "ALL_LOGGED",
+    "NO_FOREIGN_KEY_CHECKS",
+    "RELAXED_UNIQUE_CHECKS",
+    "AddedChanges",
+    "Change",
+    "Step",
+    "in_order",
+    "plan",
+]
 
 # Flags of a rows event (MySQL source, class Rows_event). The last says that the leader logged the rows of other tables
 # that its foreign keys changed, as it does since 9.6.
@@ -42,6 +52,23 @@ class Change(NamedTuple):
 _change: Callable[[tuple[Record, Row]], Change] = partial(tuple.__new__, Change)
 
 
+class AddedChanges(Anew[Change]):
+    """The changes of ``records`` whose rows are all ``AddedRows``, which have their texts."""
+
+    __slots__ = ("_count", "records")
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._count = sum(len(record.rows) for record in records)
+        self.records = records
+
+    def __len__(self) -> int:
+        return self._count
+
+    def made(self) -> Sequence[Change]:
+        """The changes, with rows that are read anew."""
+        return list(chain.from_iterable(map(_changes, self.records)))
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """Changes of one kind in one table, under the checks of ``flags``. Never empty.
@@ -51,13 +78,13 @@ class Step:
     """
 
     operation: str
-    changes: list[Change]
+    changes: Sequence[Change]
     flags: int = 0
 
     @property
     def record(self) -> Record:
         """The first record of the step: what it says of the table holds for all of them."""
-        return self.changes[0].record
+        return self.changes.records[0] if isinstance(self.changes, AddedChanges) else self.changes[0].record
 
 
 def plan(records: Iterable[Record], *, shape: Callable[[Uri], Shape]) -> list[Step]:
@@ -80,12 +107,14 @@ def plan(records: Iterable[Record], *, shape: Callable[[Uri], Shape]) -> list[St
 def in_order(records: Iterable[Record]) -> list[Step]:
     """The steps that keep the leader's order throughout: each only joins what stands side by side."""
     steps: list[Step] = []
+    last: list[Change] = []
     for record in records:
         changes = _changes(record)
         if steps and _joins(steps[-1].record, record):
-            steps[-1].changes.extend(changes)
+            last.extend(changes)
         elif changes:
-            steps.append(Step(record.operation, changes, record.flags & _CHECKS))
+            last = changes
+            steps.append(Step(record.operation, last, record.flags & _CHECKS))
     return steps
 
 
@@ -119,7 +148,8 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
     flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
     if first.operation != "Update" and all(record.operation == first.operation for record in records):
         # Rows that only come, or only go, are their own net effect.
-        changes = list(chain.from_iterable(map(_changes, records)))
+        added = AddedChanges(records)
+        changes = added if all(isinstance(record.rows, AddedRows) for record in records) else added.made()
         if changes:
             yield Step(first.operation, changes, flags)
         return

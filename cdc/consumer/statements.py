@@ -8,6 +8,7 @@ from cdc.consumer.literals import equal, exact, identifier, literal, table_name
 from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.consumer.refusals import unreadable
+from cdc.consumer.row_lists import chunks, row_lists, written_places
 from cdc.consumer.row_text import row_texts
 from cdc.record import Record, Uri
 from cdc.values import Value
@@ -22,9 +23,6 @@ __all__ = [
 
 # Longer IN lists come near range_optimizer_max_mem_size, past which the server scans the table.
 _DELETE_ROWS = 1000
-# Some documents are subqueries, of which the server takes fewer than 2000 in one statement, and 500 at its best pace.
-_SUBQUERY, _SUBQUERY_BYTES = b"WITH RECURSIVE", PACKET_BYTES // 500
-
 # In a list of rows MySQL compares other types in ways of its own, and misses TIMEs and numbers of ENUMs.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
@@ -114,17 +112,13 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
     size -= len(head) + len(middle)
-    for changes, found in _chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
+    for changes, found in chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
 
 
-def _written(record: Record, generated: frozenset[str]) -> list[int]:
-    return [index for index, column in enumerate(record.columns) if column not in generated]
-
-
 def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
-    for changes, sql in _rows(step, generated, size, tail=b""):
+    for changes, sql in row_lists(step, generated, size, tail=b""):
         yield Statement(sql, len(changes), changes)
 
 
@@ -137,40 +131,18 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
     record = step.record
     table, key = table_name(record.uri), record.key or ()
     new = "`n`" if (record.uri.table or "").lower() != "n" else "`m`"
-    names = [identifier(record.columns[index]) for index in _written(record, generated)]
+    names = [identifier(record.columns[index]) for index in written_places(record, generated)]
     guards = [f"{name}=IF({table}.{name}={new}.{name},{table}.{name},NULL)" for name in map(identifier, key)]
     values = [f"{name}={new}.{name}" for name in names if name not in set(map(identifier, key))]
     tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(guards + values)}".encode()
-    for changes, sql in _rows(step, generated, size, tail=tail):
+    for changes, sql in row_lists(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)
-
-
-def _rows(step: Step, generated: frozenset[str], size: int, *, tail: bytes) -> Iterator[tuple[Sequence[Change], bytes]]:
-    """INSERTs of the after-images of at most ``size`` bytes each, and what they insert."""
-    record = step.record
-    written = _written(record, generated)
-    names = ",".join(identifier(record.columns[index]) for index in written)
-    head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
-    images = [after for _, (_, after) in step.changes if after is not None]
-    if len(images) < len(step.changes):
-        raise ValueError("a row without an after-image")
-    texts = row_texts(images, written)
-    sql = f"({'),('.join(texts)})".encode()
-    size -= len(head) + len(tail)
-    if len(sql) < size and _SUBQUERY not in sql:
-        yield step.changes, head + sql + tail
-        return
-    del sql  # one row can be as large as a message, so few copies are kept
-    rows = [f"({text})".encode() for text in texts]
-    del texts
-    for changes, parts in _chunks(step.changes, rows, size=size, count=len(rows)):
-        yield changes, head + b",".join(parts) + tail
 
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
     # Every column is set: one left out with ON UPDATE CURRENT_TIMESTAMP would set itself.
-    written = [(index, identifier(record.columns[index])) for index in _written(record, generated)]
+    written = [(index, identifier(record.columns[index])) for index in written_places(record, generated)]
     table, where = table_name(record.uri), _matcher(record)
     places = compared(record, columns)
     for change in step.changes:
@@ -193,7 +165,7 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     size -= len(head) + len(keys.tail)
     between = len(keys.separator)
     rows = keys.rows(step.changes)
-    for changes, found in _chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
+    for changes, found in chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
         matched = 0 if step.operation == "Absent" else len(found)
         yield Statement(head + keys.separator.join(found) + keys.tail.encode(), matched, changes)
 
@@ -219,32 +191,6 @@ def _by_key(step: Step) -> _Keys:
         return [f"({text})".encode() for text in row_texts(keys, range(len(key)))]
 
     return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", rows, b",", ")")
-
-
-def _chunks(
-    changes: Sequence[Change], everything: Sequence[bytes], *, size: int, count: int, between: int = 1
-) -> Iterator[tuple[Sequence[Change], Sequence[bytes]]]:
-    """Changes with their texts, ``everything``, in runs of at most ``size`` bytes and ``count`` rows, one row at least.
-
-    A subquery counts for more bytes than it has.
-    """
-    whole = sum(map(len, everything)) + between * len(everything)
-    if len(everything) <= count and whole < size and not any(_SUBQUERY in content for content in everything):
-        yield changes, everything
-        return
-    run: list[Change] = []
-    texts: list[bytes] = []
-    total = 0
-    for change, content in zip(changes, everything, strict=True):
-        length = len(content) + _SUBQUERY_BYTES * content.count(_SUBQUERY)
-        if texts and (total + length >= size or len(texts) >= count):
-            yield run, texts
-            run, texts, total = [], [], 0
-        run.append(change)
-        texts.append(content)
-        total += length + between
-    if texts:
-        yield run, texts
 
 
 def _matcher(record: Record) -> Callable[[list[Value]], str]:

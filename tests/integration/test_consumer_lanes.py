@@ -162,6 +162,18 @@ def is_held(stage: Stage) -> bool:
     return any(holder is not None for holder in holders)
 
 
+def test_no_more_connections(stage: Stage) -> None:
+    send_rows(stage, range(40))
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL max_user_connections = 1")
+        try:
+            log = stage.apply()
+        finally:
+            cursor.execute("SET GLOBAL max_user_connections = DEFAULT")
+    assert is_whole(stage, range(40))
+    assert APART in log and "MySQL error 1203" in log
+
+
 def test_two_profiles_of_one_follower(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
     """A profile that says another number of connections is the same follower's all the same."""
     send_rows(stage, range(10))
