@@ -257,19 +257,29 @@ class KafkaReader:
             event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=error.str())
 
     def _check(self, error: KafkaError, where: str) -> None:
+        fault = self._fault(error, where)
+        if fault is not None:
+            raise fault
+        if not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
+            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+
+    def _fault(self, error: KafkaError, where: str) -> CdcError | None:
+        """What the brokers say that waiting does not mend, or None."""
         code = error.code()
         if code in _LOST_PLACE or code in _NO_TOPIC:
-            raise PromiseError(
+            return PromiseError(
                 f"the place in the topic is gone while reading: {error.str()}",
                 where=where,
                 hint="retention has cut the topic or it was deleted; start again for a check against the checkpoint",
             )
         if code in _REFUSED:
-            raise UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
-        if not (error.retriable() or code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
-            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+            return UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
+        return None
 
     def _unreachable(self, error: KafkaError) -> CdcError:
+        fault = self._fault(error, self._servers)
+        if fault is not None:
+            return fault
         self._consumer.poll(0)  # the reason comes by callback, which only a poll delivers
         return self._gone(f"{error.str()} ({self._last_error})" if self._last_error else error.str())
 
