@@ -2,6 +2,7 @@
 
 CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant
+│   └── Unreachable   a server does not answer: an address that is wrong, or later one that may be waited for
 ├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
 └── ServerGone     4  a server is gone and retries ran out
     └── Disconnected  a connection is lost, and a new one from the committed place may do: the pipelines retry
@@ -37,6 +38,10 @@ class UserError(CdcError):
     """The user must change something before the program can work."""
 
     exit_status = 2
+
+
+class Unreachable(UserError):
+    """A server does not answer: its address may be wrong or, where it has answered before, it may come back."""
 
 
 class PromiseError(CdcError):

@@ -228,7 +228,7 @@ def load(path: Path) -> Profile:
 
 def _read(path: Path, *, key: str) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # with a byte order mark or without: editors on Windows write one
     except FileNotFoundError:
         raise UserError(f"no such file: {path}", where=f"profile key {key}", hint="check the path") from None
     except (OSError, UnicodeDecodeError) as error:

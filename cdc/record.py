@@ -66,7 +66,8 @@ class Record:
             raise PromiseError(
                 f"not a record ({type(error).__name__}: {error}): {text[:80]!r}",
                 where=where,
-                hint="something else writes to this topic; give the producer a topic of its own",
+                hint="something else writes to this topic: end it; when every follower has applied what comes before, "
+                "delete the partition's records up to and with this one (kafka-delete-records.sh)",
             ) from None
 
     @classmethod

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from cdc.commits import Commits, newest_commits
 from cdc.consumer.checkpoint import Partition
-from cdc.errors import CdcError, PromiseError, ServerGone, UserError
+from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone, Unreachable, UserError
 from cdc.record import Record
 from cdc.service import event
 from cdc.topic_tail import begin_offsets, end_offsets, oldest
@@ -93,11 +93,11 @@ class KafkaReader:
         self._consumer.close()
 
     def topic(self, name: str) -> Topic | None:
-        """The topic, or None where there is none. Raises UserError where the brokers can't be reached."""
+        """The topic, or None where there is none. Raises Unreachable where the brokers can't be reached."""
         return self.topics([name]).get(name)
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that there are. Raises UserError where the brokers can't be reached."""
+        """Those of the topics that there are. Raises Unreachable where the brokers can't be reached."""
         try:
             return self._described(names)
         except KafkaException as error:
@@ -135,22 +135,26 @@ class KafkaReader:
         return found
 
     def commits(self, topic: str) -> Commits | None:
-        """The newest entry of the commit log ``topic``. Raises UserError where the brokers can't be reached."""
+        """The newest entry of the commit log ``topic``. Raises Unreachable where the brokers can't be reached."""
         try:
             return newest_commits(self._connection, topic)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
+        except Disconnected as error:
+            raise self._gone(str(error)) from None
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
         """The sequence of the oldest record in the one partition of ``topic``; without any, of the next that comes.
 
-        None where that can't be told, since there is no commit log ``commits``. Raises UserError where the brokers
-        can't be reached, PromiseError for what is no record.
+        None where that can't be told, since there is no commit log ``commits``. Raises Unreachable where the
+        brokers can't be reached, PromiseError for what is no record.
         """
         try:
             message = oldest(self._connection, (topic, 0))
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
+        except Disconnected as error:
+            raise self._gone(str(error)) from None
         if message is not None:
             return Record.parse(message.value() or b"", where=f"{topic}/0/{message.offset()}").sequence
         newest = self.commits(commits) if self.topic(commits) else None
@@ -217,6 +221,11 @@ class KafkaReader:
             self._consumer.commit(offsets=places, asynchronous=True)
             self._to_commit.clear()
 
+    @property
+    def away(self) -> bool:
+        """Whether no broker has answered since the last one was lost: there may be more than what is here."""
+        return self._down_since is not None
+
     def check_brokers(self) -> None:
         """Raises ServerGone where the brokers have been away for longer than was agreed."""
         if self._down_since is None:
@@ -248,22 +257,34 @@ class KafkaReader:
             event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=error.str())
 
     def _check(self, error: KafkaError, where: str) -> None:
+        fault = self._fault(error, where)
+        if fault is not None:
+            raise fault
+        if not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
+            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+
+    def _fault(self, error: KafkaError, where: str) -> CdcError | None:
+        """What the brokers say that waiting does not mend, or None."""
         code = error.code()
         if code in _LOST_PLACE or code in _NO_TOPIC:
-            raise PromiseError(
+            return PromiseError(
                 f"the place in the topic is gone while reading: {error.str()}",
                 where=where,
                 hint="retention has cut the topic or it was deleted; start again for a check against the checkpoint",
             )
         if code in _REFUSED:
-            raise UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
-        if not (error.retriable() or code in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
-            raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
+            return UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
+        return None
 
     def _unreachable(self, error: KafkaError) -> CdcError:
+        fault = self._fault(error, self._servers)
+        if fault is not None:
+            return fault
         self._consumer.poll(0)  # the reason comes by callback, which only a poll delivers
-        reason = f"{error.str()} ({self._last_error})" if self._last_error else error.str()
-        return UserError(
+        return self._gone(f"{error.str()} ({self._last_error})" if self._last_error else error.str())
+
+    def _gone(self, reason: str) -> Unreachable:
+        return Unreachable(
             f"Kafka cannot be reached: {reason}",
             where=f"{self._servers} (profile key kafka.bootstrap_servers)",
             hint="start the broker, or mend the address",

@@ -33,7 +33,8 @@ class Source(Protocol):
     ) -> dict[Partition, int]:
         """Read on at ``offsets``, where record ``sequence`` follows; with ``until_current`` up to the end as of now.
 
-        May be called again, to read anew. Returns the places of the records from which it reads.
+        May be called again, to read anew. Returns the places of the records from which it reads. Raises Unreachable
+        where the brokers do not answer.
         """
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
@@ -42,6 +43,9 @@ class Source(Protocol):
         Raises PromiseError for a message that is no record or a place that is gone, ServerGone where the brokers stay
         away, UserError for what the brokers refuse.
         """
+
+    def drained(self) -> bool:
+        """Whether all that is out has been given out, as far as is known."""
 
     def ahead(self) -> bool:
         """Take one more message of those that have come, for ``records`` to give out later.
@@ -69,7 +73,7 @@ class KafkaSource:
         self.commit = reader.commit
 
     def topic(self) -> Topic | None:
-        """The topic, or None where there is none. Raises UserError where the brokers can't be reached."""
+        """The topic, or None where there is none. Raises Unreachable where the brokers can't be reached."""
         return self._reader.topic(self._name)
 
     def start(
@@ -106,6 +110,10 @@ class KafkaSource:
             if not found:
                 self._reader.check_brokers()
                 yield None
+
+    def drained(self) -> bool:
+        """See ``Source``."""
+        return not self._reader.away
 
     def _next(self) -> Located | None:
         """The next record of those that are here."""

@@ -42,7 +42,6 @@ class MergedSource:
         self._entry = b""
         self._out = 0
         self._until: int | None = None
-        self._waits_for: int | None = None
         self._unheard_since: float | None = None
         self._missing: tuple[int, Mapping[Partition, int]] | None = None
         self._parser = RecordParser()
@@ -50,7 +49,7 @@ class MergedSource:
         self.commit = reader.commit
 
     def topic(self) -> Topic | None:
-        """The commit log, or None where there is none. Raises UserError where the brokers can't be reached."""
+        """The commit log, or None where there is none. Raises Unreachable where the brokers can't be reached."""
         return self._reader.topic(self._names.commits)
 
     def start(
@@ -59,7 +58,7 @@ class MergedSource:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._merge = Merge(sequence)
         self._here.clear()
-        self._read, self._paused, self._missing, self._waits_for = {}, set(), None, None
+        self._read, self._paused, self._missing = {}, set(), None
         self._partitions = {(place.topic, place.number): place for place in offsets}
         # From its end on: what it says up to here is asked for now, after that end was taken.
         end = {Partition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
@@ -99,7 +98,8 @@ class MergedSource:
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
-                if not found and self._drained():
+                if not found:
+                    # Also while a record is out that is not here: what was before it must not wait for it.
                     yield None
             self._balance()
             wait = 0.0 if found else POLL_SECONDS
@@ -113,6 +113,10 @@ class MergedSource:
             yield located
             if stop.is_set() or self._at_end():
                 return
+
+    def drained(self) -> bool:
+        """See ``Source``."""
+        return self._merge.next_number >= self._out and not self._reader.away
 
     def ahead(self) -> bool:
         """See ``Source``."""
@@ -147,12 +151,6 @@ class MergedSource:
             return
         record = self._parser.parse(value, where=f"{name}/{number}/{offset}")
         self._merge.add(place, record.sequence, Located(place, offset, record, len(value)), size=len(value))
-
-    def _drained(self) -> bool:
-        """Whether there is no more right now. Where a record is out that is not here, that is said once."""
-        waits_for = self._merge.next_number if self._merge.next_number < self._out else None
-        said, self._waits_for = self._waits_for, waits_for
-        return waits_for is None or waits_for != said
 
     def _look_further(self) -> None:
         """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""

@@ -17,6 +17,7 @@ from cdc.consumer.kafka_reader import KafkaReader, Topic
 from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.ledger import Ledger
 from cdc.consumer.merged_source import MergedSource
+from cdc.consumer.patience import Patience
 from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Session, Stopped
 from cdc.consumer.skips import Skips
@@ -50,7 +51,8 @@ def run(
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
         preflight.connect(session, name=follower)
-        topic = _topic(source, names.main, wait=not until_current, meanwhile=session.try_keep, stop=stop)
+        patience = Patience(retry, session.try_keep, stop)
+        topic = _topic(source, names.main, wait=not until_current, patience=patience)
         if topic is None:
             return
         first = None if names.layout == PER_TABLE else partial(reader.first_sequence, topic.name, names.commits)
@@ -73,12 +75,13 @@ def run(
         )
         start = partial(source.start, topic, until_current=until_current)
         activity.begins(applier, ledger, offsets=start(checkpoint.offsets, sequence=checkpoint.sequence + 1))
-        _stream(profile, source, start, applier, renaming, activity, skips, stop)
+        _stream(profile, source, patience, start, applier, renaming, activity, skips, stop)
 
 
 def _stream(
     profile: Profile,
     source: Source,
+    patience: Patience,
     start: Callable[..., object],
     applier: Applier,
     renaming: Renaming,
@@ -93,7 +96,7 @@ def _stream(
         transactions = Intact(assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence))
         if _apply(batches(transactions, rows=profile.consumer.batch_rows), applier, source, activity, skips):
             break
-        start(applier.checkpoint.offsets, sequence=applier.checkpoint.sequence + 1)
+        patience.ask(partial(start, applier.checkpoint.offsets, sequence=applier.checkpoint.sequence + 1))
     transactions.check_end()
     if not stop.is_set():
         skips.check_end(applier.checkpoint.sequence)
@@ -114,7 +117,8 @@ def _apply(todo: Iterable[Batch | None], applier: Applier, source: Source, activ
     try:
         for applied in applier.applied(todo):
             if applied is None:
-                activity.drained()
+                if source.drained():
+                    activity.drained()
             else:
                 activity.applied(applied)
                 source.commit(applied.offsets)
@@ -134,21 +138,17 @@ def _reader(profile: Profile) -> KafkaReader:
     )
 
 
-def _topic(
-    source: Source, name: str, *, wait: bool, meanwhile: Callable[[], object], stop: threading.Event
-) -> Topic | None:
-    """The topic; where it is missing, wait for the producer to make it. None where ``stop`` was set meanwhile."""
+def _topic(source: Source, name: str, *, wait: bool, patience: Patience) -> Topic | None:
+    """The topic; where it is missing, wait for the producer to make it. None where the waiting was stopped."""
     hint = "start cdc-producer, which creates it, or mend kafka.topic in the profile"
     said = -_SAY_SECONDS
-    while (topic := source.topic()) is None:
+    while (topic := patience.ask(source.topic)) is None and not patience.stop.is_set():
         if not wait:
             raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
         if time.monotonic() - said >= _SAY_SECONDS:
             said = time.monotonic()
             event(_LOG, "waiting for the topic", topic=name, hint=hint)
-        meanwhile()
-        if stop.wait(_ASK_SECONDS):
-            return None
+        patience.pause(_ASK_SECONDS)
     return topic
 
 

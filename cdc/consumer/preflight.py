@@ -39,6 +39,11 @@ _SETTINGS = {
         "SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to OFF_PERMISSIVE, ON_PERMISSIVE and ON in turn",
     ),
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
+    "lower_case_table_names": (
+        "0",
+        "two of the leader's tables whose names differ in case would be one",
+        "only a new server can have another value",
+    ),
     "super_read_only": ("0", "nobody can write", "SET PERSIST super_read_only = OFF"),
     # No session setting does, and SUPER does not for functions that say nothing of what they do.
     "log_bin_trust_function_creators": (

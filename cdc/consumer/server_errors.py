@@ -8,6 +8,7 @@ TRANSIENT = frozenset({
     1040, 1041, 1203,  # too many connections, out of memory
     1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # shutdown, connection lost
     1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
+    1317,  # KILL QUERY: somebody took it for too long, or in the way
     1290, 1836,  # the server is read-only for now
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,

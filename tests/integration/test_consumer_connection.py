@@ -144,6 +144,23 @@ def test_a_connection_with_nothing_to_do_is_kept(stage: Stage) -> None:
         assert holder(stage) == before
 
 
+def test_a_statement_that_somebody_killed_is_tried_again(stage: Stage) -> None:
+    """By hand or by pt-kill: the follower does not refuse it."""
+    stage.create_table("t", "(i INT)")
+    stage.apply()
+    alter = stage.topic.query("ALTER TABLE t ADD COLUMN a INT", ("AlterTable", f"{stage.name}/t"), database=stage.name)
+    stage.topic.send([alter])
+    waiting = "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'ALTER TABLE t ADD%'"
+    with stage.follower.connect(database=stage.name, autocommit=False) as other, other.cursor() as cursor:
+        cursor.execute("SELECT * FROM t")  # holds the metadata lock that the statement needs
+        with impatient(stage.profile) as log:
+            until(lambda: stage.execute(waiting), what="the statement waits")
+            stage.execute(f"KILL QUERY {stage.execute(waiting)[0][0]}")
+            until(lambda: "MySQL error 1317" in log.read_text(), what="its end")
+            other.rollback()
+            until(lambda: stage.checkpoint() == 2, what="the statement")
+
+
 def test_a_connection_is_kept_while_the_topic_is_awaited(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
     with impatient(write_profile(tmp_path, stage.follower, kafka, name="awaited", resource=stage.name)):
         until(lambda: holder(stage), what="the lock")

@@ -2,17 +2,26 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
 
+from cdc.sandbox import mysql
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.ports import free_port
-from tests.fix_sandbox import MySqlFactory
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import BIN, refused, run, running, write_profile
 from tests.topic import LeaderTopic, Stage, number
 from tests.wait import LIMIT_SECONDS, until
@@ -65,6 +74,43 @@ def test_a_topic_that_is_not_there(tmp_path: Path, follower: MySql, kafka: Kafka
         "cdc-consumer: there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or "
         "mend kafka.topic in the profile"
     )
+
+
+def test_a_follower_to_which_names_that_differ_in_case_are_one(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a server that is initialised so can be one."""
+    started = mysql._server
+
+    def made(name: str, fill: Callable[[Path], None]) -> Path:
+        folder = tmp_path / name
+        folder.mkdir()
+        fill(folder)
+        return folder
+
+    monkeypatch.setattr(mysql, "_server", lambda *given: [*started(*given), "--lower-case-table-names=1"])
+    monkeypatch.setattr(mysql, "cached", made)
+    line = refusal(write_profile(tmp_path, mysql_server(), kafka, name="lower_case"))
+    assert "lower_case_table_names is 1" in line
+    assert "whose names differ in case would be one" in line
+
+
+def test_a_topic_that_the_brokers_do_not_let_us_read(
+    tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory
+) -> None:
+    authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    settings = {"authorizer.class.name": authorizer, "allow.everyone.if.no.acl.found": "true"}
+    kafka = kafka_broker(settings=settings)
+    stage = Stage.make(tmp_path, follower, kafka, name="not_for_us")
+    admin = kafka.admin()
+    denied = AclBinding(
+        ResourceType.TOPIC, stage.name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", AclOperation.DESCRIBE,
+        AclPermissionType.DENY,
+    )  # fmt: skip
+    admin.create_acls([denied])[denied].result(30)
+    line = refusal(stage.profile)
+    assert "Kafka refuses: Broker: Topic authorization failed" in line
+    assert "the ACLs" in line
 
 
 def test_a_topic_of_several_partitions(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:

@@ -400,6 +400,29 @@ def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[st
             yield from ((file, row[1]) for row in cursor.fetchall() if row[2] in kinds and (file, row[1]) >= first)
 
 
+@pytest.mark.parametrize("stage", [{}, {"layout": "single"}], indirect=True)
+def test_a_message_that_is_no_record_is_cut_off(stage: Stage) -> None:
+    """It stops both programs until it is deleted, with what every follower has applied before it."""
+    stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    topic = stage.name if "single" in stage.producer.read_text() else f"{stage.name}.{stage.name}_a"
+    stranger = Producer({"bootstrap.servers": stage.kafka.bootstrap_servers})
+    stranger.produce(topic, b"hello")
+    stranger.flush()
+    for program, profile in (("cdc-producer", stage.producer), ("cdc-consumer", stage.consumer)):
+        line = refused(program, profile, "--until-current", status=3)
+        assert "not a record" in line
+        assert "kafka-delete-records.sh" in line
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+    admin = stage.kafka.admin()
+    (cut,) = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values()
+    cut.result(30)
+    stage.execute("INSERT INTO a VALUES (2)")
+    run_well("cdc-producer", stage.producer, "--until-current")
+    run_well("cdc-consumer", stage.consumer, "--until-current")
+    assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
+
+
 def test_retention_in_the_topic_of_a_quiet_table(stage: Stage) -> None:
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
     stage.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")

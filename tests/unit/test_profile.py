@@ -95,6 +95,12 @@ def test_no_such_profile(tmp_path: Path) -> None:
         load(tmp_path / "none.toml")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b'\xef\xbb\xbfmysql_resource_name = "srv"\r\n')
+    assert load(path).mysql_resource_name == "srv"
+
+
 def test_passwords_come_from_the_environment_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LEADER_PASSWORD", "from env")
     (tmp_path / "secret").write_text("from file\n")

@@ -1,0 +1,145 @@
+"""cdc-consumer in layout ``per_table``, and before there is a topic: what it does while Kafka keeps it waiting."""
+
+import json
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from cdc.consumer.session import lock_name
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.ports import free_port
+from cdc.topics import Topics
+from tests.fix_sandbox import KafkaFactory
+from tests.impatient_consumer import SILENT_SECONDS, impatient
+from tests.outside import scrape
+from tests.programs import running, write_profile
+from tests.topic import Body, LeaderTopic, number, text
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+COLUMNS = ["id", "name"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A leader's only table, which has a topic of its own, and its commit log; all are called ``name``."""
+
+    name: str
+    follower: MySql
+    profile: Path
+    topic: LeaderTopic
+    commits: str
+    log: Producer
+
+    @classmethod
+    def make(cls, folder: Path, follower: MySql, kafka: Kafka, *, name: str) -> Self:
+        names = Topics(name, layout="per_table", prefix=f"{name}.")
+        admin = kafka.admin()  # kept while the answer is on its way
+        admin.create_topics([NewTopic(names.commits, 1, 1)])[names.commits].result(30)
+        keys = {"layout": "per_table", "prefix": f"{name}.", "topic": name}
+        profile = write_profile(folder, follower, kafka, name=name, resource=name, kafka=keys)
+        topic = LeaderTopic.create(kafka, names.of_table(name, "t"), resource=name)
+        made = cls(
+            name, follower, profile, topic, names.commits, Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        )
+        made.execute(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, name LONGTEXT)")
+        return made
+
+    def add(self, id_: int, name: str) -> Body:
+        return self.topic.add(f"{self.name}/t", COLUMNS, [number(id_), text(name)], key=["id"])
+
+    def send(self, *records: Body) -> None:
+        """Send whole records, and say in the commit log that they are out."""
+        for record in records:
+            self.log.produce(self.topic.name, json.dumps(record).encode())
+        entry = {"next_sequence": records[-1]["sequence"] + 1, "counts": {f"{self.topic.name}/0": 1}}
+        self.log.produce(self.commits, json.dumps(entry).encode())
+        assert self.log.flush(60) == 0
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        with self.follower.root() as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def ids(self) -> list[int]:
+        return [id_ for (id_,) in self.execute(f"SELECT id FROM {self.name}.t ORDER BY id")]
+
+    def holder(self) -> int | None:
+        """The connection of the consumer that is at work."""
+        ((found,),) = self.execute(f"SELECT IS_USED_LOCK('{lock_name(self.name)}')")
+        return None if found is None else int(found)
+
+    def changed(self) -> int:
+        """How many rows that connection has changed and not committed."""
+        ours = f"trx_mysql_thread_id = {self.holder() or 0}"
+        found = self.execute(f"SELECT trx_rows_modified FROM information_schema.innodb_trx WHERE {ours}")
+        return int(found[0][0]) if found else 0
+
+
+def test_kafka_and_the_follower_are_away_at_once(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
+    """In the midst of a large transaction, of which parts are executed: they are read anew once Kafka is back."""
+    kafka = kafka_broker()
+    table = Table.make(tmp_path, follower, kafka, name="both_away")
+    records = table.topic.transaction([table.add(id_, "x" * 900_000) for id_ in range(12)])
+    table.send(*records[:-1])
+    with impatient(table.profile) as log:
+        # Its own tables are made before the start: a transaction then is that of the rows.
+        until(lambda: " start " in log.read_text() and table.changed() > 4, what="a part of the transaction")
+        kafka.kill()
+        table.execute(f"KILL {table.holder()}")
+        until(
+            lambda: 'waiting for a server error="Kafka cannot be reached' in log.read_text(), what="the wait for Kafka"
+        )
+        kafka.start()
+        table.send(records[-1])
+        until(lambda: table.ids() == list(range(12)), what="all rows")
+    assert "no longer waiting" in log.read_text()
+
+
+def test_the_connection_is_kept_while_a_record_can_not_be_read(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """Another's open transaction hides what comes after it in the topic of a table."""
+    table = Table.make(tmp_path, follower, kafka, name="hidden")
+    table.send(*table.topic.transaction([table.add(1, "a")]))
+    other = Producer({
+        "bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "hides", "transaction.timeout.ms": 600_000,
+    })  # fmt: skip
+    other.init_transactions()
+    with impatient(table.profile):
+        until(lambda: table.ids() == [1], what="the first row")
+        before = table.holder()
+        other.begin_transaction()
+        other.produce(table.topic.name, b"")
+        other.flush()
+        table.send(*table.topic.transaction([table.add(2, "b")]))
+        time.sleep(SILENT_SECONDS + 2)
+        assert (table.holder(), table.ids()) == (before, [1])
+        other.abort_transaction()
+        until(lambda: table.ids() == [1, 2], what="the second row")
+        assert table.holder() == before
+
+
+def test_kafka_is_away_while_the_topic_is_awaited(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
+    """And once more when all is applied: then nobody knows whether there is more, so it is not "0 seconds behind"."""
+    kafka, log, port = kafka_broker(), tmp_path / "log", free_port()
+    profile = write_profile(
+        tmp_path, follower, kafka, name="awaited_long", resource="awaited_long", metrics={"port": port}
+    )
+    with log.open("w") as stderr, running("cdc-consumer", profile, stderr=stderr) as process:
+        until(lambda: "waiting for the topic" in log.read_text(), what="the wait for the topic")
+        kafka.kill()
+        until(lambda: "Kafka cannot be reached" in log.read_text(), what="the wait for Kafka")
+        kafka.start()
+        LeaderTopic.create(kafka, "awaited_long", resource="awaited_long")
+        until(lambda: scrape(port).get("cdc_consumer_behind_seconds") == 0, what="the topic's end")
+        kafka.kill()
+        until(lambda: scrape(port)["cdc_consumer_behind_seconds"] > 0, what="that there may be more")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
