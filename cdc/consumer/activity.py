@@ -5,7 +5,7 @@ record. Other threads read the attributes as they stand.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
@@ -42,6 +42,7 @@ class Activity:
         self._applier: Applier | None = None
         self._ledger: Ledger | None = None
         self._offsets: dict[Partition, int] = {}
+        self._away: Callable[[], bool] = lambda: False
         self._sequence = -1
         self._rows = 0
         self._commits = 0
@@ -49,8 +50,11 @@ class Activity:
         self._applied_at = 0.0
         self.records = 0
 
-    def begins(self, applier: Applier, ledger: Ledger, *, offsets: dict[Partition, int]) -> None:
-        """Both servers are there; the records are read from ``offsets`` on."""
+    def begins(
+        self, applier: Applier, ledger: Ledger, *, offsets: dict[Partition, int], away: Callable[[], bool]
+    ) -> None:
+        """Both servers are there; the records are read from ``offsets`` on. ``away`` tells when the brokers are not."""
+        self._away = away
         self._applier, self._ledger = applier, ledger
         self._offsets = offsets
         self._sequence = applier.checkpoint.sequence
@@ -86,7 +90,8 @@ class Activity:
         yield _count(
             "retries", "Times that a batch was put off because the follower did not take it.", self._retry.waits
         )
-        yield _value("waiting", "1 while the consumer waits for the follower.", bool(self._retry.trouble))
+        waiting = bool(self._retry.trouble) or self._away()
+        yield _value("waiting", "1 while the consumer waits for the follower or Kafka.", waiting)
         if self._applier is not None and self._ledger is not None:
             yield _value("sequence", "The sequence of the last record applied.", self._sequence)
             yield _count("conflicts", "Rows settled in the leader's favour.", self._applier.conflicts)
@@ -143,7 +148,8 @@ class Activity:
             "behind unknown" if behind is None else f"{behind:.1f} s behind",
             f"{self._applier.conflicts:,} conflicts",
         ]
-        return "  ".join((["waiting for the follower"] if self._retry.trouble else []) + words)
+        waits = "the follower" if self._retry.trouble else "Kafka" if self._away() else ""
+        return "  ".join(([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
         """For the log."""

@@ -35,7 +35,11 @@ _LOCKED = (
     "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
     "show which); end it and start again, or raise consumer.retry_seconds"
 )
-_LOCKS = frozenset({1205, 1213, 3572})
+_READ_ONLY = (
+    "on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN to our user, with which it can write "
+    "under read_only, not under super_read_only; then start again"
+)
+_HINTS = {1205: _LOCKED, 1213: _LOCKED, 3572: _LOCKED, 1290: _READ_ONLY, 1836: _READ_ONLY}
 _ALONE = 64  # batches after a run that failed
 
 
@@ -271,5 +275,5 @@ def _lost(error: Interrupted, *, after: int) -> Disconnected:
     return Disconnected(
         f"the follower does not take the changes: {error}",
         where=f"the batch after sequence {after}",
-        hint=_LOCKED if error.code in _LOCKS else _AWAY,
+        hint=_HINTS.get(error.code, _AWAY),
     )

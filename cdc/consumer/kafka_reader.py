@@ -13,6 +13,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from cdc.commits import Commits, newest_commits
+from cdc.consumer.broker_errors import NO_TOPIC, fault, passes
 from cdc.consumer.checkpoint import Partition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone, Unreachable, UserError
 from cdc.record import Record
@@ -30,15 +31,8 @@ _COMMIT_SECONDS = 1.0
 # its own 500 ms are half of what a short --until-current takes.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
-_NO_TOPIC = frozenset({
-    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-})  # fmt: skip
-_LOST_PLACE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-_REFUSED = frozenset({
-    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION,
-    KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL,
-})  # fmt: skip
+# Whoever reads at a topic's end hears nothing of its deletion (librdkafka 2), so it is looked for.
+_TOPICS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +56,8 @@ class KafkaReader:
         self._down_since: float | None = None
         self._committed_at = 0.0
         self._to_commit: dict[Partition, int] = {}
+        self._looked_at = time.monotonic()
+        self._unseen: set[str] = set()
         self._last_error = ""
         # librdkafka's own log is for its developers; what matters comes as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
@@ -122,7 +118,7 @@ class KafkaReader:
             try:
                 described = answer.result()
             except KafkaException as error:
-                if error.args[0].code() not in _NO_TOPIC:
+                if error.args[0].code() not in NO_TOPIC:
                     raise
             else:
                 numbers = [partition.id for partition in described.partitions]
@@ -243,6 +239,26 @@ class KafkaReader:
             ) from None
         self._answers()
 
+    def check_topics(self, names: Collection[str]) -> None:
+        """Raises PromiseError where one of the topics is there no more, now and when it was last looked for."""
+        if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
+            return
+        try:
+            known = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
+        except KafkaException:
+            # As in ``written``.
+            return
+        self._looked_at = time.monotonic()
+        # Twice, since a broker that has just come may not have heard of all topics.
+        before, self._unseen = self._unseen, set(names) - known.keys()
+        gone = sorted(before & self._unseen)
+        if gone:
+            raise PromiseError(
+                "the topic was deleted while reading",
+                where=f"topic {gone[0]} on {self._servers}",
+                hint="start again for a check against the checkpoint; where it is there, check the ACLs",
+            )
+
     def _answers(self) -> None:
         if self._down_since is not None:
             away = round(time.monotonic() - self._down_since, 1)
@@ -257,29 +273,16 @@ class KafkaReader:
             event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=error.str())
 
     def _check(self, error: KafkaError, where: str) -> None:
-        fault = self._fault(error, where)
-        if fault is not None:
-            raise fault
-        if not (error.retriable() or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)):
+        found = fault(error, where)
+        if found is not None:
+            raise found
+        if not passes(error):
             raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
 
-    def _fault(self, error: KafkaError, where: str) -> CdcError | None:
-        """What the brokers say that waiting does not mend, or None."""
-        code = error.code()
-        if code in _LOST_PLACE or code in _NO_TOPIC:
-            return PromiseError(
-                f"the place in the topic is gone while reading: {error.str()}",
-                where=where,
-                hint="retention has cut the topic or it was deleted; start again for a check against the checkpoint",
-            )
-        if code in _REFUSED:
-            return UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
-        return None
-
     def _unreachable(self, error: KafkaError) -> CdcError:
-        fault = self._fault(error, self._servers)
-        if fault is not None:
-            return fault
+        found = fault(error, self._servers)
+        if found is not None:
+            return found
         self._consumer.poll(0)  # the reason comes by callback, which only a poll delivers
         return self._gone(f"{error.str()} ({self._last_error})" if self._last_error else error.str())
 

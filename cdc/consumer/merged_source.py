@@ -98,6 +98,7 @@ class MergedSource:
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
+                self._reader.check_topics({self._names.commits, *(name for name, _ in self._partitions)})
                 if not found:
                     # Also while a record is out that is not here: what was before it must not wait for it.
                     yield None

@@ -74,7 +74,8 @@ def run(
             stop=stop,
         )
         start = partial(source.start, topic, until_current=until_current)
-        activity.begins(applier, ledger, offsets=start(checkpoint.offsets, sequence=checkpoint.sequence + 1))
+        begun = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
+        activity.begins(applier, ledger, offsets=begun, away=lambda: reader.away)
         _stream(profile, source, patience, start, applier, renaming, activity, skips, stop)
 
 

@@ -92,16 +92,27 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
         if value != wanted:
             yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {mend}")
     held = _privileges(session)
+    ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
+    if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
+        mend = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
+        yield UserError(
+            "read_only is 1, and the user lacks CONNECTION_ADMIN, with which it could write nevertheless",
+            where=name,
+            hint=f"on the follower: {mend}",
+        )
     missing = [privilege for privilege in _STATIC if privilege not in held]
     missing += [choice[0] for choice in _DYNAMIC if held.isdisjoint(choice)]
     if missing and "ALL PRIVILEGES" not in held:
-        user = str(session.rows("SELECT CURRENT_USER()")[0][0])
-        account = "@".join(f"'{part}'" for part in user.rsplit("@", 1))
         yield UserError(
             f"the user lacks {', '.join(missing)}",
             where=name,
-            hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {account}",
+            hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
+
+
+def _account(session: Session) -> str:
+    user = str(session.rows("SELECT CURRENT_USER()")[0][0])
+    return "@".join(f"'{part}'" for part in user.rsplit("@", 1))
 
 
 def _privileges(session: Session) -> set[str]:

@@ -34,7 +34,9 @@ _SETUP = (
     f"SET SESSION sql_mode='{_SQL_MODE}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
     "foreign_key_checks=1, unique_checks=1, "
     # Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
-    "innodb_lock_wait_timeout=10, lock_wait_timeout=10"
+    "innodb_lock_wait_timeout=10, lock_wait_timeout=10, "
+    # What an administrator may have limited for everybody.
+    "transaction_read_only=0, sql_big_selects=1, sql_select_limit=18446744073709551615"
 )
 
 

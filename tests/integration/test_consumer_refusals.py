@@ -245,6 +245,46 @@ def test_a_checkpoint_that_something_else_moves(stage: Stage) -> None:
     assert stage.execute("SELECT * FROM t") == []
 
 
+def test_a_follower_that_is_read_only(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """Refused at the start without the privilege to write nevertheless; later it is waited for, with the way out."""
+    stage = Stage.make(tmp_path, mysql_server(), kafka, name="read_only")
+    stage.apply()
+    profile = write_profile(
+        tmp_path, stage.follower, kafka, name=stage.name, resource=stage.name, consumer={"retry_seconds": 0}
+    )
+    log = tmp_path / "log"
+    with stage.follower.root() as connection, connection.cursor() as cursor, log.open("w") as stderr:
+        process = subprocess.Popen([BIN / "cdc-consumer", profile], stderr=stderr)
+        until(lambda: " start " in log.read_text(), what="the start")
+        cursor.execute("SET GLOBAL read_only = ON")
+        stage.create_table("t", "(i INT)")
+        assert process.wait(LIMIT_SECONDS) == 4
+        assert "hint: on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN" in log.read_text()
+        line = refusal(profile)
+        assert "read_only is 1, and the user lacks CONNECTION_ADMIN" in line
+        assert "GRANT CONNECTION_ADMIN ON *.* TO 'fluvio'@'%'" in line
+        cursor.execute("GRANT CONNECTION_ADMIN ON *.* TO fluvio@'%'")
+    stage.apply()
+    assert stage.execute("SELECT * FROM t") == []
+
+
+def test_limits_for_everybody_do_not_bind_the_consumer(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    stage = Stage.make(tmp_path, mysql_server(), kafka, name="limits")
+    path = stage.create_table("t", "(id INT PRIMARY KEY, n INT UNIQUE)")
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL transaction_read_only = ON, GLOBAL max_join_size = 1, GLOBAL sql_select_limit = 0")
+    old, new = [number(1), number(1)], [number(1), number(2)]
+    stage.topic.send([stage.topic.add(path, ["id", "n"], old, key=["id"])])
+    stage.topic.send([stage.topic.update(path, ["id", "n"], (old, new), key=["id"])])
+    stage.apply()
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SET SESSION sql_select_limit = DEFAULT, SESSION sql_select_limit = 10")
+        cursor.execute("SELECT * FROM limits.t")
+        assert cursor.fetchall() == ((1, 2),)
+
+
 def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
     options = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--log-bin-trust-function-creators=OFF")
     server = mysql_server(*options, "--skip-log-bin", server_id=8)

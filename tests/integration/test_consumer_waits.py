@@ -141,5 +141,6 @@ def test_kafka_is_away_while_the_topic_is_awaited(tmp_path: Path, follower: MySq
         until(lambda: scrape(port).get("cdc_consumer_behind_seconds") == 0, what="the topic's end")
         kafka.kill()
         until(lambda: scrape(port)["cdc_consumer_behind_seconds"] > 0, what="that there may be more")
+        assert scrape(port)["cdc_consumer_waiting"] == 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0

@@ -16,10 +16,11 @@ from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from cdc import topic_tail
-from cdc.consumer import merged_source
+from cdc.consumer import kafka_reader, merged_source
 from cdc.consumer.kafka_reader import KafkaReader
 from cdc.consumer.kafka_source import KafkaSource, Source
 from cdc.consumer.merged_source import MergedSource
+from cdc.errors import PromiseError
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.topics import Topics
@@ -496,6 +497,26 @@ def test_what_is_read_ahead_ends_where_it_is_to_end(kafka: Kafka, layout: str) -
     assert given_out(1500) == list(range(1500))
     if layout == "single":  # of many topics the commit log says where the end is
         assert given_out(6000, end=3000) == list(range(3000))
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_a_topic_that_is_deleted_while_it_is_quiet(kafka: Kafka, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_reader, "_TOPICS_SECONDS", 0.5)
+    names = Topics(f"deleted_{layout}", layout="per_table", prefix=f"deleted_{layout}.")
+    topic = names.of_table("d", "a")
+    written(kafka, names, {topic: [0]})
+    with reader(kafka) as connection:
+        source: Source = KafkaSource(connection, topic) if layout == "single" else MergedSource(connection, names)
+        main = source.topic()
+        assert main is not None
+        source.start(main, {}, sequence=0, until_current=False)
+        found = source.records(threading.Event())
+        until(lambda: next(found) is not None, what="the record")
+        until(lambda: next(found) is None, what="the topic's end")
+        admin = kafka.admin()
+        admin.delete_topics([topic])[topic].result(30)
+        with pytest.raises(PromiseError, match=f"the topic was deleted while reading; at topic {topic} on"):
+            until(lambda: next(found) is not None, what="the topic to be missed")
 
 
 def reader(kafka: Kafka) -> KafkaReader:

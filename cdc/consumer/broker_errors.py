@@ -1,0 +1,36 @@
+"""What the brokers' errors mean for the stream."""
+
+from confluent_kafka import KafkaError
+
+from cdc.errors import CdcError, PromiseError, UserError
+
+__all__ = ["NO_TOPIC", "fault", "passes"]
+
+NO_TOPIC = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+})  # fmt: skip
+_LOST_PLACE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+_REFUSED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL,
+})  # fmt: skip
+
+
+def fault(error: KafkaError, where: str) -> CdcError | None:
+    """What waiting does not mend; None for any other error."""
+    code = error.code()
+    if code in _LOST_PLACE or code in NO_TOPIC:
+        return PromiseError(
+            f"the place in the topic is gone while reading: {error.str()}",
+            where=where,
+            hint="retention has cut the topic or it was deleted; start again for a check against the checkpoint",
+        )
+    if code in _REFUSED:
+        return UserError(f"Kafka refuses: {error.str()}", where=where, hint="check kafka.librdkafka and the ACLs")
+    return None
+
+
+def passes(error: KafkaError) -> bool:
+    """Whether librdkafka mends it itself."""
+    return bool(error.retriable()) or error.code() in (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
