@@ -5,7 +5,7 @@ The consumer group is never asked for a place. Offsets are committed to it for l
 
 import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -239,7 +239,7 @@ class KafkaReader:
             ) from None
         self._answers()
 
-    def check_topics(self, names: Collection[str]) -> None:
+    def check_topics(self, names: Iterable[str]) -> None:
         """Raises PromiseError where one of the topics is there no more, now and when it was last looked for."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return

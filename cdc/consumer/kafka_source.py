@@ -109,7 +109,7 @@ class KafkaSource:
             wait = 0.0 if found else POLL_SECONDS
             if not found:
                 self._reader.check_brokers()
-                self._reader.check_topics({self._name})
+                self._reader.check_topics([self._name])
                 yield None
 
     def drained(self) -> bool:

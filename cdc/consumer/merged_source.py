@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from confluent_kafka import Message
 
@@ -98,7 +99,7 @@ class MergedSource:
             if self._merge.next_number == before:
                 self._look_further()
                 self._reader.check_brokers()
-                self._reader.check_topics({self._names.commits, *(name for name, _ in self._partitions)})
+                self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._partitions)))
                 if not found:
                     # Also while a record is out that is not here: what was before it must not wait for it.
                     yield None
