@@ -52,8 +52,7 @@ def run(
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
         preflight.connect(session, name=follower)
         patience = Patience(retry, session.try_keep, stop)
-        topic = _topic(source, names.main, wait=not until_current, patience=patience)
-        if topic is None:
+        if (topic := _topic(source, names.main, wait=not until_current, patience=patience)) is None:
             return
         first = None if names.layout == PER_TABLE else partial(reader.first_sequence, topic.name, names.commits)
         checkpoint = _checkpoint(session, source, topic, resource=resource, first=first)
@@ -74,8 +73,8 @@ def run(
             stop=stop,
         )
         start = partial(source.start, topic, until_current=until_current)
-        begun = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
-        activity.begins(applier, ledger, offsets=begun, away=lambda: reader.away)
+        offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
+        activity.begins(applier, ledger, offsets=offsets, away=lambda: reader.away)
         _stream(profile, source, patience, start, applier, renaming, activity, skips, stop)
 
 
