@@ -3,8 +3,8 @@
 One aggregate over the digests of both sides' changes (``cdc.spark.digests``) finds of each identity, on either side,
 what was put last, and whether its images continue: each is taken as it was put. An identity is **settled** where both
 sides have it, with the same image last, and both continue; in a keyless table where both put it as often as they took
-it. For the fold and the comparison there is nothing to tell of it but a count. All others are **open**, and so are all
-rows of a table whose digests do not tell: those of which they are told are left to them, with all that they tell.
+it. Of such a row a count is all that there is to tell. All others are **open**, and are folded and compared image by
+image, from their first change on; so are all rows of a table of which digests do not tell.
 
 That images continue is told by sums: what was put, but for the last, must add up to what was taken, but for the first.
 So the order in which they came and went is not looked at where a row has more than three changes: if it was changed

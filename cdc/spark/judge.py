@@ -159,7 +159,7 @@ def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | No
     read = survey(records)
     contents = joined(before.contents, read) if before else read
     ends, resource = {side: held.end for side, held in contents.items()}, profiles[LEADER].mysql_resource_name
-    new = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
+    new = transactions(records, resource=resource, ends=ends)
     told = records.unionByName(before.records) if before else records
     noted = FOLLOWER in contents and contents[FOLLOWER].noted
     return _Seen(
