@@ -132,7 +132,7 @@ def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
         end = covered.ends[side]
         if contents.first is not None and contents.first <= end:
             # The stream is whole, so its sequences count its records.
-            cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None)
+            cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None, shapes={})
             bodies[side] = {
                 **asdict(cut),
                 "resources": sorted(cut.resources),

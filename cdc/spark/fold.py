@@ -28,6 +28,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
+from cdc.spark.digests import IDENTITY_OF_CHANGE
 from cdc.spark.lifelines import END, Segment
 from cdc.spark.literal import literal
 from cdc.spark.marks import marked
@@ -72,16 +73,19 @@ def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
     return literal(spark, rows, _SEGMENTS)
 
 
-def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None) -> DataFrame:
+def changes(
+    records: DataFrame, lives: DataFrame, marks: DataFrame | None = None, *, among: DataFrame | None = None
+) -> DataFrame:
     """What the valid ``records`` of one side did to rows, under a table's last name: each ``takes`` or ``puts`` one.
 
     An UPDATE does both to one row, or takes one and puts another if they have different keys. The images are
     ``before`` and ``after``, as they were logged for ``columns``. ``marks`` says which changes are out of the ordinary,
-    and why (``cdc.spark.marks``).
+    and why (``cdc.spark.marks``). ``among`` has the only identities that are asked for (database, table, and their
+    ``identity`` as ``cdc.spark.digests`` has it).
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
-    rows = rows.select(
-        *("side", "database", "table", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
+    rows = _owned(rows, lives).select(
+        *("owner", "era", "side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
         F.posexplode("rows").alias("row", "images"),
     ).select("*", "images.*").drop("images")  # fmt: skip
     rows = rows.withColumns({"old": F.expr(_KNOWN_BY.format("before")), "new": F.expr(_KNOWN_BY.format("after"))})
@@ -90,10 +94,14 @@ def changes(records: DataFrame, lives: DataFrame, marks: DataFrame | None = None
     takes, puts = "before IS NOT NULL AND step != 'put'", "after IS NOT NULL AND step != 'take'"
     rows = rows.withColumns({"keyed": F.col("key").isNotNull(), "takes": F.expr(takes), "puts": F.expr(puts)})
     rows = rows.withColumns({"before": F.expr("IF(takes, before, NULL)"), "after": F.expr("IF(puts, after, NULL)")})
+    if among is not None:
+        asked = among.select(F.struct("database", "table").alias("owner"), F.col("identity").alias("digest"))
+        told = rows.withColumn("digest", F.expr(IDENTITY_OF_CHANGE))
+        rows = told.join(F.broadcast(asked), ["owner", "digest"], "left_semi")
     image = _IMAGE.format("columns", "coalesce(before, after)")
     identity = F.expr(f"coalesce(IF(takes, old, new), {image})").alias("identity")
     so_far = F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far")
-    return _told(_owned(marked(rows, marks), lives), identity, so_far)
+    return _told(marked(rows, marks), identity, so_far)
 
 
 def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:

@@ -11,18 +11,19 @@ from pyspark.sql import functions as F
 
 from cdc.profile import Profile
 from cdc.renames import Renames
+from cdc.spark.agreement import Agreement, agreement
 from cdc.spark.brokers import Span
-from cdc.spark.cascades import without_cascades
 from cdc.spark.covered import Covered, Held, can_be_resumed
 from cdc.spark.definitions import Unmatched, definitions
 from cdc.spark.doubts import doubts
 from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, placed, tables, told_of
-from cdc.spark.fold import carried, changes, fold, segments, with_era_told_from_the_end
+from cdc.spark.fold import with_era_told_from_the_end
 from cdc.spark.folder import PARQUET
 from cdc.spark.foreign_times import foreign_times
+from cdc.spark.history import History, records_upto
 from cdc.spark.integrity import integrity
 from cdc.spark.lag import lag
-from cdc.spark.lifelines import Act, lifelines, named
+from cdc.spark.lifelines import Act, Name, lifelines, named
 from cdc.spark.marks import marks, statements_settled
 from cdc.spark.renamed import renames
 from cdc.spark.report import Audit, Topic
@@ -87,35 +88,44 @@ def judge(
         return replace(audit, reasons=unclear)
     known = _known(seen, mark, resource=audit.leader.resource)
     names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
-    lives = {side: _lives(spark, names[side], acts[side], before.next[side] if before else 0) for side in ends}
-    folds = {side: _folded(seen, side, ends[side], lives[side], known[side], before) for side in ends}
-    if keep:
-        folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
+    within = records_upto(ends, seen.records, seen.transactions, seen.contents, known[FOLLOWER])
+    histories = _histories(within, names, acts, known, before)
+    # A state holds whole folds. Where there is none, what digests tell need not be folded.
+    folds = _folds(histories, persisted=keep is not None) if keep or before else None
+    lives = {side: each.lives for side, each in histories.items()}
+    agreed = None if folds else agreement(within, lives, seen.contents)
+    if agreed and not agreed.settles_all:
+        folds = {side: each.folded_where_open(agreed) for side, each in histories.items()}
+    comparison = compare(folds[LEADER], folds[FOLLOWER]) if folds else None
     audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
-    audit = _compared(audit, seen, names, acts, folds, scope, renames(profiles, consumer), folder)
-    if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
-        keep(_covered(seen, ends, folds, lives, spans, discontinued=any(audit.discontinuities.values())))
+    audit = _compared(audit, seen, names, acts, comparison, agreed, scope, renames(profiles, consumer), folder)
+    if folds and keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
+        keep(_covered(seen, ends, folds, histories, spans, discontinued=any(audit.discontinuities.values())))
     return audit
 
 
 def _compared(
     audit: Audit,
     seen: _Seen,
-    names: Mapping[str, frozenset[tuple[str, str]]],
+    names: Mapping[str, frozenset[Name]],
     acts: Mapping[str, list[Act]],
-    folds: Mapping[str, DataFrame],
+    comparison: DataFrame | None,
+    agreed: Agreement | None,
     scope: Scope,
     renames: Renames,
     folder: Path,
 ) -> Audit:
-    """``audit`` with what the folds and the statements of both sides have to say of each other."""
-    comparison = compare(folds[LEADER], folds[FOLLOWER])
+    """``audit`` with what the rows and the statements of both sides have to say of each other.
+
+    ``comparison`` is of all rows, or of those that are not ``agreed``; None where all are.
+    """
     rows = names[LEADER] | names[FOLLOWER]
     resource = audit.leader.resource
     defined = definitions(
         acts[LEADER], acts[FOLLOWER], resource=resource, settled=seen.settled, rows=rows, renames=renames
     )
-    lines, breaks = tables(comparison)
+    lines, breaks = tables(comparison) if comparison else ([], dict.fromkeys(names, 0))
+    lines = agreed.with_open(lines) if agreed else lines
     audit = replace(audit, tables=lines, schema_drift=len(defined.drift), schema=defined.drift[:_LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent(
@@ -124,7 +134,7 @@ def _compared(
         return replace(audit, reasons=[silent])
     drifted = sum(line.missing + line.extra + line.different for line in lines)
     audit = replace(audit, drifted_rows=drifted, discontinuities=breaks)
-    if not drifted and not any(breaks.values()):
+    if comparison is None or not (drifted or any(breaks.values())):
         return audit
     # All is compared once more here, which few audits need: to keep the comparison would cost all of them more.
     told = told_of(comparison).persist(StorageLevel.MEMORY_AND_DISK)
@@ -136,12 +146,12 @@ def _covered(
     seen: _Seen,
     ends: Mapping[str, int],
     folds: Mapping[str, DataFrame],
-    lives: Mapping[str, DataFrame],
+    histories: Mapping[str, History],
     spans: Mapping[str, Span],
     *,
     discontinued: bool,
 ) -> Covered:
-    kept = {side: with_era_told_from_the_end(folds[side], lives[side]) for side in folds}
+    kept = {side: with_era_told_from_the_end(folds[side], histories[side].segments()) for side in folds}
     return Covered(ends, seen.contents, kept, seen.new, seen.records, discontinued=discontinued, spans=spans)
 
 
@@ -149,7 +159,7 @@ def _seen(records: DataFrame, profiles: Mapping[str, Profile], before: Held | No
     read = survey(records)
     contents = joined(before.contents, read) if before else read
     ends, resource = {side: held.end for side, held in contents.items()}, profiles[LEADER].mysql_resource_name
-    new = transactions(records, resource=resource, ends=ends).persist(StorageLevel.MEMORY_AND_DISK)
+    new = transactions(records, resource=resource, ends=ends)
     told = records.unionByName(before.records) if before else records
     noted = FOLLOWER in contents and contents[FOLLOWER].noted
     return _Seen(
@@ -213,7 +223,7 @@ def _known(seen: _Seen, mark: Watermark, *, resource: str) -> Mapping[str, DataF
     return marks(seen.told, seen.transactions, resource=resource, noted=noted, foreign=bool(mark.foreign))
 
 
-def _wanted(contents: Contents | None, scope: Scope) -> frozenset[tuple[str, str]]:
+def _wanted(contents: Contents | None, scope: Scope) -> frozenset[Name]:
     return frozenset(name for name in contents.tables if scope.wants_table(*name)) if contents else frozenset()
 
 
@@ -240,23 +250,31 @@ def _upto(acts: Iterable[Act], end: int, scope: Scope) -> list[Act]:
     return [act for act in acts if act.sequence <= end and scope.wants(act)]
 
 
-def _lives(spark: SparkSession, names: frozenset[tuple[str, str]], acts: Sequence[Act], since: int) -> DataFrame:
-    """The lifelines from sequence ``since`` on, of all tables that there are or were; others' rows are left out."""
-    return segments(spark, lifelines(names | named(acts), [act for act in acts if act.sequence >= since]))
+def _histories(
+    records: DataFrame,
+    names: Mapping[str, frozenset[Name]],
+    acts: Mapping[str, Sequence[Act]],
+    known: Mapping[str, DataFrame | None],
+    before: Held | None,
+) -> dict[str, History]:
+    """Both sides', with the lifelines of all tables that there are or were; others' rows are left out."""
+    return {
+        side: History(
+            records=records.where(F.col("side") == side),
+            lives=lifelines(
+                names[side] | named(of_side),
+                [act for act in of_side if not before or act.sequence >= before.next[side]],
+            ),
+            marks=known[side],
+            held=before.folds[side] if before else None,
+        )
+        for side, of_side in acts.items()
+    }
 
 
-def _folded(
-    seen: _Seen, side: str, end: int, lives: DataFrame, marks: DataFrame | None, before: Held | None
-) -> DataFrame:
-    """One side's rows: the leader's up to the watermark, the follower's up to its last whole transaction.
-
-    What the follower has beyond the watermark did not come from the leader, so it belongs in the comparison.
-    """
-    records = seen.records.where((F.col("side") == side) & (F.col("sequence") <= end))
-    if side == FOLLOWER:
-        records = without_cascades(records, seen.transactions, seen.contents, marks)
-    made = changes(records, lives, marks)
-    return fold(made if before is None else made.unionByName(carried(before.folds[side], lives)))
+def _folds(histories: Mapping[str, History], *, persisted: bool) -> dict[str, DataFrame]:
+    folds = {side: each.folded() for side, each in histories.items()}
+    return {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()} if persisted else folds
 
 
 def _with_discontinued(audit: Audit, comparison: DataFrame, records: DataFrame) -> Audit:
@@ -269,7 +287,7 @@ def _with_drift(
     audit: Audit,
     comparison: DataFrame,
     statements: Sequence[Unmatched],
-    names: frozenset[tuple[str, str]],
+    names: frozenset[Name],
     folder: Path,
 ) -> Audit:
     drifted = drifted_rows(comparison, statements, names)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from cdc.uri import Uri
 
-__all__ = ["END", "TEXT", "Act", "Segment", "lifelines", "named"]
+__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lifelines", "named"]
 
 Name = tuple[str, str]
 END = 1 << 62

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
+from cdc.spark.digests import SHAPE, UNFIT
 from cdc.spark.lifelines import TEXT, Act
 
 __all__ = ["FINGERPRINT", "Contents", "joined", "offsets", "statements", "survey"]
@@ -24,8 +25,9 @@ class Contents:
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
     ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
-    has the last sequence of each table's rows with their checks off. ``rows``, of all records, and ``fingerprint``, of
-    their sequences, are known where they were read at once.
+    has the last sequence of each table's rows with their checks off. ``rows``, of all records, ``fingerprint``, of
+    their sequences, and ``shapes`` (``cdc.spark.digests``; None for a table that has several or is unfit for digests)
+    are known where they were read at once.
     """
 
     records: int
@@ -42,6 +44,7 @@ class Contents:
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
     rows: int = 0
     fingerprint: int | None = None
+    shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -63,6 +66,9 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
             F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
             F.expr(FINGERPRINT).alias("fingerprint"),
+            F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
+            F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
+            F.expr(f"bool_or({UNFIT})").alias("unfit"),
         )
         .collect()
     )
@@ -87,8 +93,15 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
             rows=sum(row["rows"] for row in rows),
             fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
+            shapes={name: _shape(of_tables[name]) for name in tables},
         )
     return contents
+
+
+def _shape(group: Row) -> int | None:
+    """The one shape of all records of a table."""
+    one = group["shape"] == group["other_shape"] and not group["unfit"]
+    return group["shape"] if one else None
 
 
 def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:

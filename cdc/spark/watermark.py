@@ -12,6 +12,7 @@ it is, whatever its rows or text look like:
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -24,6 +25,7 @@ __all__ = ["ForeignWrite", "Watermark", "foreign_writes", "hole", "transactions"
 _CHECKPOINT = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}' AND table = 'checkpoint'"
 _TABLES_LISTED = 20
 _QUERY_SHOWN = 200
+_PLACES = ["sequence", "file", "position", "partition", "offset"]
 
 
 _KIND = f"""
@@ -65,26 +67,47 @@ class ForeignWrite:
 
 
 def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) -> DataFrame:
-    """One row a transaction of the valid ``records``.
+    """One row a transaction of the valid ``records``; persisted.
 
     ``resource`` is the leader whose checkpoints count, ``ends`` the last sequence of each side. ``state`` is whole,
     torn, or open for one that the topic's end cuts in two: the producer writes large transactions in parts. ``since``
     and ``upto`` are leader sequences, exclusive and inclusive: what an applied transaction of the follower brought.
     ``kind`` is what this module's docstring tells, NULL for the leader's.
     """
-    places = F.struct("sequence", "file", "position", "partition", "offset")
+    narrow = _narrow(records, resource)
+    alone = F.expr("index = 0 AND last")
+    # Most transactions of many servers are one record: these need not be sorted to find what belongs together.
+    grouped = _of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone)))
+    found = _classified(grouped, resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    if _comes_again(found):
+        found.unpersist()
+        found = _classified(_grouped(narrow), resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    return found
+
+
+def _comes_again(transactions: DataFrame) -> bool:
+    """Whether any transaction may be there twice: those with the same hash. A sound stream has none."""
+    known_by = F.xxhash64("side", "transaction").alias("hash")
+    counted = transactions.select(known_by).groupBy("hash").agg(F.count("*").alias("count"))
+    return bool(counted.agg(F.expr("bool_or(count > 1)")).collect()[0][0])
+
+
+def _narrow(records: DataFrame, resource: str) -> DataFrame:
     touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
     # Sorting by transaction is what this takes when they are many: what the rows hold must not be carried along.
-    narrow = records.where("valid").select(
+    return records.where("valid").select(
         *("side", "transaction", "sequence", "index", "last", "file", "position", "partition", "offset", "ts_us"),
         touched.alias("touched"),
         F.expr("coalesce(size(rows), 0)").alias("rows"),
         F.substring("query", 1, _QUERY_SHOWN).alias("statement"),
         F.expr(_checkpoint(resource)).alias("checkpoint"),
     )
-    grouped = narrow.groupBy("side", "transaction").agg(
+
+
+def _grouped(narrow: DataFrame) -> DataFrame:
+    return narrow.groupBy("side", "transaction").agg(
         F.count("*").alias("records"),
-        F.min(places).alias("start"),
+        F.min(F.struct(*_PLACES)).alias("start"),
         F.max("sequence").alias("final"),
         F.min("ts_us").alias("ts_us"),
         F.expr("min(index) = 0 AND min(sequence - index) = max(sequence - index)").alias("contiguous"),
@@ -96,7 +119,25 @@ def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) 
         F.min("checkpoint.since").alias("checkpoint_since"),
         F.max("checkpoint.upto").alias("checkpoint_upto"),
     )
-    return _classified(grouped, resource, ends)
+
+
+def _of_one_record(narrow: DataFrame) -> DataFrame:
+    """What ``_grouped`` has of transactions that are one whole record each."""
+    return narrow.select(
+        *("side", "transaction"),
+        F.lit(1).cast("bigint").alias("records"),
+        F.struct(*_PLACES).alias("start"),
+        F.col("sequence").alias("final"),
+        "ts_us",
+        F.lit(True).alias("contiguous"),
+        F.lit(1).cast("bigint").alias("lasts"),
+        F.lit(True).alias("ends_in_last"),
+        F.expr("IF(touched IS NULL, array(), array(touched))").alias("tables"),
+        F.expr("IF(touched IS NOT NULL, bigint(rows), 0L)").alias("rows"),
+        F.expr("IF(touched IS NOT NULL, statement, NULL)").alias("statement"),
+        F.col("checkpoint.since").alias("checkpoint_since"),
+        F.col("checkpoint.upto").alias("checkpoint_upto"),
+    )
 
 
 def _checkpoint(resource: str) -> str:

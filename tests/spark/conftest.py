@@ -15,6 +15,7 @@ from cdc.sandbox.kafka import Kafka as Broker
 from cdc.sandbox.mysql import MySql
 from cdc.spark.arrivals import SCHEMA
 from cdc.spark.brokers import Span
+from cdc.spark.folder import clear
 from cdc.spark.judge import judge
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
@@ -57,7 +58,8 @@ def spark() -> Iterator[SparkSession]:
 def judged(spark: SparkSession, tmp_path: Path) -> Judge:
     """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
 
-    ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us).
+    ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us). ``folded``: all rows are folded, as for a
+    state, whatever digests tell.
     """
 
     def run(
@@ -66,6 +68,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         *,
         filters: Filters | None = None,
         arrived: Sequence[tuple[str, int, int, int]] = (),
+        folded: bool = False,
     ) -> Audit:
         profiles = {
             LEADER: Profile(),
@@ -78,7 +81,9 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         records = parse(messages(spark, sides)).persist()
         try:
             arrivals = spark.createDataFrame(list(arrived), SCHEMA)
-            return judge(spark, records, profiles, spans, tmp_path, arrivals=arrivals)
+            keep = (lambda _: None) if folded else None
+            clear(tmp_path)
+            return judge(spark, records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep)
         finally:
             spark.catalog.clearCache()
 

@@ -22,10 +22,14 @@ class _Recorded(Stream):
 
 
 class RandomStreams:
-    """Both streams, and at which counts of messages (leader's, follower's) somebody may have looked, in order."""
+    """Both streams, and at which counts of messages (leader's, follower's) somebody may have looked, in order.
 
-    def __init__(self, seed: str, *, steps: int) -> None:
-        self._random = random.Random(seed)
+    ``alters``: some statements are ALTER TABLE. ``unlogged`` is how often a row changed before, without a record.
+    """
+
+    def __init__(self, seed: str, *, steps: int, alters: bool = True, unlogged: float = 0.0) -> None:
+        self._random, self._unlogged = random.Random(seed), unlogged
+        self._statements = ["truncate", "recreate", "rename", "swap", *(["alter"] if alters else [])]
         self.leader, self.follower = _Recorded(), follower_stream()
         self.moments: list[tuple[int, int]] = []
         self._shapes: dict[str, Table] = {}
@@ -77,16 +81,21 @@ class RandomStreams:
         if key not in rows:
             rows[key] = value
             return shape.add(_row(shape, key, value))
-        before = _row(shape, key, rows[key])
-        if self._random.random() < 0.4:
+        if self._random.random() < self._unlogged:
+            rows[key] = self._random.choice("xyz")
+        before, pick = _row(shape, key, rows[key]), self._random.random()
+        if pick < 0.4:
             del rows[key]
             return shape.delete(before)
+        if pick < 0.55 and (free := set(range(9)) - rows.keys()):
+            del rows[key]
+            key = self._random.choice(sorted(free))
         rows[key] = value
         return shape.update((before, _row(shape, key, value)))
 
     def _define(self) -> None:
         name = self._random.choice(sorted(self._shapes))
-        shape, action = self._shapes[name], self._random.choice(["truncate", "recreate", "rename", "swap", "alter"])
+        shape, action = self._shapes[name], self._random.choice(self._statements)
         if action == "truncate":
             self._rows[name] = {}
             self.leader.transaction(query("TRUNCATE", "db", ("TruncateTable", shape.name)))
@@ -129,9 +138,12 @@ class RandomStreams:
 
     def _intrude(self) -> None:
         """Somebody writes to the follower: rows, or a statement."""
-        if self._random.random() < 0.25:
-            name = self._random.choice(sorted(self._shapes))
+        name, pick = self._random.choice(sorted(self._shapes)), self._random.random()
+        if pick < 0.25 and "alter" in self._statements:
             self.follower.transaction(query("ALTER TABLE by hand", "db", ("AlterTable", f"db/{name}")))
+        elif pick < 0.6 and self._rows[name]:
+            shape, (key, value) = self._shapes[name], self._random.choice(sorted(self._rows[name].items()))
+            self.follower.transaction(shape.update((_row(shape, key, value), _row(shape, key, "by hand"))))
         else:
             self.follower.transaction(Table("db/a", ["id", "v"], ["id"]).add((self._random.randrange(90, 99), "ghost")))
 

@@ -210,6 +210,8 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         leader.messages.insert(2, leader.messages[2])
     elif damage == "torn":
         leader.messages[2] = leader.messages[2].replace('"last": true', '"last": false')
+    elif damage == "same transaction":
+        leader.messages[3] = leader.messages[3].replace(f'"{leader.uuid}:4"', f'"{leader.uuid}:2"')
     elif damage == "two lasts":
         follower.messages[:] = [message.replace('"last": false', '"last": true') for message in follower.messages]
     elif damage == "broken":
@@ -241,6 +243,7 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         ("gap", "sequence 3 comes, but 2 does not"),
         ("repeat", "sequence 2 comes 2 times"),
         ("torn", "do not run from its first to its last (partition leader/0, offset 2)"),
+        ("same transaction", "transaction 11111111-1111-1111-1111-111111111111:2: its"),
         ("two lasts", "topic follower is broken (torn, 3 in all)"),
         ("broken", "not a record (partition follower/0, offset 3)"),
         ("width", "not a record (partition leader/0, offset 1)"),

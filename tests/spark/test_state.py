@@ -4,7 +4,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query
 from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
+from tests.spark.told import told
 
 pytestmark = pytest.mark.spark
 
@@ -71,12 +72,6 @@ class Pair:
             return audit_topics(self.spark, self.profiles, None, self.folder / "stepwise", opened)
         finally:
             opened.close()
-
-
-def told(audit: Audit) -> dict[str, Any]:
-    """All that the report has of it, lists of equals in any order."""
-    body = asdict(replace(audit, audited_at=""))
-    return {name: sorted(map(repr, each)) if isinstance(each, list) else each for name, each in body.items()}
 
 
 @pytest.mark.parametrize("number", range(STREAMS))
