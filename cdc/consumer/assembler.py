@@ -14,7 +14,7 @@ from cdc.record import Record
 
 __all__ = ["MOST_BYTES", "Batch", "Located", "assemble", "batches"]
 
-MOST_BYTES = 4_000_000  # of JSON; parsed it takes about ten times as much memory, and two batches are under way
+MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are under way
 
 
 class Located(NamedTuple):

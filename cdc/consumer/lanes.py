@@ -21,14 +21,15 @@ from cdc.consumer.packets import Statement
 from cdc.consumer.packets import packets as joined
 from cdc.consumer.refusals import Unapplicable
 from cdc.consumer.session import Interrupted, Refused, Session, Stopped
-from cdc.consumer.work import Mismatch, Work, check, moved, reached
+from cdc.consumer.work import FRONT_BYTES, Mismatch, Work, check, moved, reached
 from cdc.service import event
 
 __all__ = ["Lanes", "RunFailed"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _LOCKED = frozenset({1205, 1213})
-# Independent batches wait for no lock of one another. If they do, the server can't see that the holder waits for us.
+# The rows of independent batches wait for no lock of one another. If they do, the server can't see that the holder
+# waits for us. The checkpoint waits for the COMMIT before it, which may be a slow one and waits for nothing of ours.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
 _USUAL_WAIT = b"SET SESSION innodb_lock_wait_timeout=10"
 
@@ -89,7 +90,6 @@ class Lanes:
                 self._lanes[0].session.run([b"COMMIT"])
                 self._has_committed()
                 self._lanes.popleft()
-            self._sessions[0].run([_USUAL_WAIT])
         except (Mismatch, Refused, Interrupted) as error:
             raise self._failure(error) from None
         self.close()
@@ -124,14 +124,14 @@ class Lanes:
     def _put(self, work: Work, packets: Iterator[list[Statement]]) -> None:
         sent = next(packets)  # made while the server is at work on those before it
         if len(self._lanes) < len(self._sessions):
-            session, front = self._opened(), _SHORT_WAIT
+            session, front = self._opened(), []
         else:
-            session, front = self._lanes[0].session, b"COMMIT"
+            session, front = self._lanes[0].session, [b"COMMIT"]
             self._settle(self._lanes[0])
             self._lanes.popleft()
         lane = _Lane(session, work, sent)
         self._lanes.append(lane)
-        session.send([front, *(statement.sql for statement in sent)])
+        session.send([*front, _SHORT_WAIT, *(statement.sql for statement in sent)])
         for packet in packets:
             check(lane.sent, session.receive())
             session.send([statement.sql for statement in packet])
@@ -153,8 +153,8 @@ class Lanes:
         """Have the lane's work executed whole, so that it may commit; then all before it has."""
         check(lane.sent, lane.session.receive())
         lane.sent = []
-        for packet in joined(lane.work.tail, limit=lane.session.max_packet):
-            check(packet, lane.session.run([statement.sql for statement in packet]))
+        for packet in joined(lane.work.tail, limit=lane.session.max_packet - FRONT_BYTES):
+            check(packet, lane.session.run([_USUAL_WAIT, *(statement.sql for statement in packet)]))
         self._has_committed()
         self._committing = lane.work
 

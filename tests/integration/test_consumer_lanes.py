@@ -14,9 +14,11 @@ import pytest
 from cdc.consumer.locks import lock_name
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import MySqlFactory
+from tests.memory import peak_to_the_end
 from tests.programs import BIN, run_well, write_profile
 from tests.topic import Stage, number, text
-from tests.wait import until
+from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -110,6 +112,66 @@ def test_a_lock_of_somebody_else_is_waited_for(stage: Stage) -> None:
         ended.join()
     assert is_whole(stage, range(40))
     assert APART in log and "conflicts=0" in log
+
+
+def test_a_run_that_failed_leaves_the_usual_patience(stage: Stage, tmp_path: Path) -> None:
+    """The first connection has committed its batch, the other one waits for somebody: then the first one waits."""
+    send_rows(stage, range(3))
+    path = tmp_path / "log"
+    with stage.follower.connect(database=stage.name, autocommit=False) as connection, connection.cursor() as cursor:
+        cursor.execute("INSERT INTO t VALUES (2, 'foreign')")
+        with path.open("wb") as log:
+            process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+        until(lambda: APART in path.read_text(), what="the end of the run")
+        time.sleep(3)
+        connection.rollback()
+    assert process.wait() == 0
+    assert is_whole(stage, range(3))
+    assert "waiting for a server" not in path.read_text()
+
+
+def test_a_commit_that_takes_long(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """The next batch's checkpoint waits for it: that is no reason to give up the run."""
+    follower = mysql_server()
+    stage = Stage.make(tmp_path, follower, kafka, name="slow_commit", consumer={"batch_rows": 1})
+    stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(20))")
+    stage.apply()
+    before = stage.checkpoint()
+    send_rows(stage, range(3000))
+    with follower.root() as connection, connection.cursor() as cursor, (tmp_path / "log").open("wb") as log:
+        # One commit waits for a replica that there is not.
+        cursor.execute("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'")
+        cursor.execute("SET GLOBAL rpl_semi_sync_source_timeout = 4000")
+        process = subprocess.Popen([BIN / "cdc-consumer", stage.profile, "--until-current"], stderr=log)
+        until(lambda: stage.checkpoint() > before + 100, what="a run")
+        cursor.execute("SET GLOBAL rpl_semi_sync_source_enabled = ON")
+        assert process.wait() == 0
+        cursor.execute("SHOW STATUS LIKE 'Rpl_semi_sync_source_no_times'")
+        assert cursor.fetchall() == (("Rpl_semi_sync_source_no_times", "1"),)
+    assert is_whole(stage, range(3000))
+    assert APART not in (tmp_path / "log").read_text()
+
+
+def test_memory(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """Rows that go are values, which take more memory than all else, and more batches of them are under way."""
+    stage = Stage.make(tmp_path, follower, kafka, name="memory_of_lanes")
+    names = [f"c{place}" for place in range(40)]
+    path = stage.create_table("t", f"(id INT PRIMARY KEY, {', '.join(f'{name} VARCHAR(9)' for name in names)})")
+    stage.apply()
+    values = ", CONCAT('x', i % 9)" * len(names)
+    stage.execute(
+        "SET cte_max_recursion_depth = 30000",
+        "INSERT INTO t WITH RECURSIVE n AS (SELECT 0 i UNION ALL SELECT i + 1 FROM n WHERE i < 29999) "
+        f"SELECT i{values} FROM n",
+    )
+    rows = [[number(each), *[text(f"x{each % 9}")] * 40] for each in range(30_000)]
+    deletes = [
+        [stage.topic.delete(path, ["id", *names], *rows[first : first + 100], key=["id"])]
+        for first in range(0, len(rows), 100)
+    ]
+    stage.topic.send(*deletes)
+    assert peak_to_the_end("cdc-consumer", stage.profile, seconds=LIMIT_SECONDS) < 300
+    assert stage.execute("SELECT * FROM t LIMIT 1") == []
 
 
 def test_connections_that_are_killed(stage: Stage, tmp_path: Path) -> None:

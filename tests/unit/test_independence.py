@@ -1,5 +1,7 @@
 """What batches that are independent have in common: in either order, and at once, they leave the same tables."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +37,12 @@ def test_foreign_keys_have_an_order_unless_they_do_nothing() -> None:
 
 def test_a_table_that_is_another_one_on_the_follower_has_an_order() -> None:
     assert does(record(1, "Add"), shape=Shape(frozenset("ab"), unique_keys=KEYED.unique_keys)) is None
+
+
+def test_rows_without_a_key_have_an_order_where_the_follower_may_number_them() -> None:
+    keyless = replace(record(1, "Add"), key=None)
+    assert does(keyless, shape=Shape(frozenset("a"))) == {T: "Add"}
+    assert does(keyless, shape=Shape(frozenset(["a", "number"]))) is None
 
 
 def test_the_same_table_must_see_the_same_kind() -> None:
