@@ -32,7 +32,7 @@ class Batch:
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
     A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it. ``full`` is one
-    that was joined until no more was to be in it; there may be more of them at once.
+    that was joined until no more was to be in it, and is not too large for more of them to be under way.
     """
 
     records: list[Record]
@@ -120,7 +120,8 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
             if count < rows and total < size:
                 continue
         if waiting:
-            yield _joined(waiting, full=count >= rows or total >= size)
+            # One large row can be far more than was asked for: nothing more is to be in memory beside it.
+            yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
             waiting, count, total = [], 0, 0
         if transaction is None:
             yield None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.agreement import Agreement
+from cdc.spark.agreement import Agreement, agreement
 from cdc.spark.cascades import without_cascades
 from cdc.spark.covered import upto
 from cdc.spark.fold import carried, changes, fold, segments
@@ -18,7 +18,7 @@ from cdc.spark.lifelines import Name, Segment
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 
-__all__ = ["History", "records_upto"]
+__all__ = ["History", "folds_needed", "records_upto"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,21 @@ class History:
             lives = self.segments(agreed.among_of)
             made.append(changes(self.records, lives, self.marks, among=agreed.among))
         return fold(made[0] if len(made) == 1 else made[0].unionByName(made[1]))
+
+
+def folds_needed(
+    records: DataFrame, histories: Mapping[str, History], contents: Mapping[str, Contents], *, whole: bool
+) -> tuple[dict[str, DataFrame] | None, Agreement | None]:
+    """Each side's fold, None where none is needed, and what digests of the ``records`` tell that is not in them.
+
+    With ``whole``, as a state wants it, all is folded, and no digest asked.
+    """
+    if whole:
+        return {side: each.folded() for side, each in histories.items()}, None
+    agreed = agreement(records, {side: each.lives for side, each in histories.items()}, contents)
+    if agreed.settles_all:
+        return None, agreed
+    return {side: each.folded_where_open(agreed) for side, each in histories.items()}, agreed
 
 
 def records_upto(

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from cdc.profile import Profile
 from cdc.renames import Renames
-from cdc.spark.agreement import Agreement, agreement
+from cdc.spark.agreement import Agreement
 from cdc.spark.brokers import Span
 from cdc.spark.covered import Covered, Held, can_be_resumed
 from cdc.spark.definitions import Unmatched, definitions
@@ -20,7 +20,7 @@ from cdc.spark.drift import DriftedRow, compare, discontinuities, drifted_rows, 
 from cdc.spark.fold import with_era_told_from_the_end
 from cdc.spark.folder import PARQUET
 from cdc.spark.foreign_times import foreign_times
-from cdc.spark.history import History, records_upto
+from cdc.spark.history import History, folds_needed, records_upto
 from cdc.spark.integrity import integrity
 from cdc.spark.lag import lag
 from cdc.spark.lifelines import Act, Name, lifelines, named
@@ -76,8 +76,7 @@ def judge(
     ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what they add.
     """
     seen, scope = _seen(records, profiles, before), Scope(consumer.filters if consumer else None)
-    rows = sum(each.rows for each in seen.read.values()) + (before.rows if before else 0)
-    set_for(spark, sum(each.records for each in seen.read.values()), rows=rows)
+    _set_for(spark, seen.read, before)
     mark, acts = watermark(seen.transactions), statements(seen.told)
     audit = _of_streams(seen, profiles, spans, mark, acts, scope, renames(profiles, consumer), before)
     if audit.reasons or mark.sequence is None:
@@ -90,18 +89,20 @@ def judge(
     names = {side: _wanted(seen.contents.get(side), scope) for side in ends}
     within = records_upto(ends, seen.records, seen.transactions, seen.contents, known[FOLLOWER])
     histories = _histories(within, names, acts, known, before)
-    # A state holds whole folds. Where there is none, what digests tell need not be folded.
-    folds = _folds(histories, persisted=keep is not None) if keep or before else None
-    lives = {side: each.lives for side, each in histories.items()}
-    agreed = None if folds else agreement(within, lives, seen.contents)
-    if agreed and not agreed.settles_all:
-        folds = {side: each.folded_where_open(agreed) for side, each in histories.items()}
+    folds, agreed = folds_needed(within, histories, seen.contents, whole=bool(keep or before))
+    if keep and folds:
+        folds = {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()}
     comparison = compare(folds[LEADER], folds[FOLLOWER]) if folds else None
     audit = replace(audit, sequence=mark.sequence, lag=lag(seen.transactions, arrivals, upto=mark.sequence))
     audit = _compared(audit, seen, names, acts, comparison, agreed, scope, renames(profiles, consumer), folder)
     if folds and keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
         keep(_covered(seen, ends, folds, histories, spans, discontinued=any(audit.discontinuities.values())))
     return audit
+
+
+def _set_for(spark: SparkSession, read: Mapping[str, Contents], before: Held | None) -> None:
+    rows = sum(each.rows for each in read.values()) + (before.rows if before else 0)
+    set_for(spark, sum(each.records for each in read.values()), rows=rows)
 
 
 def _compared(
@@ -270,11 +271,6 @@ def _histories(
         )
         for side, of_side in acts.items()
     }
-
-
-def _folds(histories: Mapping[str, History], *, persisted: bool) -> dict[str, DataFrame]:
-    folds = {side: each.folded() for side, each in histories.items()}
-    return {side: each.persist(StorageLevel.MEMORY_AND_DISK) for side, each in folds.items()} if persisted else folds
 
 
 def _with_discontinued(audit: Audit, comparison: DataFrame, records: DataFrame) -> Audit:

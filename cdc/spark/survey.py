@@ -1,6 +1,6 @@
 """What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor
@@ -72,30 +72,34 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
         )
         .collect()
     )
-    contents = {}
-    for side in sorted({group["side"] for group in groups}):
-        rows = [group for group in groups if group["side"] == side]
-        valid = [row for row in rows if row["valid"]]
-        of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
-        tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
-        contents[side] = Contents(
-            records=sum(row["records"] for row in rows),
-            broken=sum(row["records"] for row in rows if not row["valid"]),
-            first=min((row["first"] for row in valid), default=None),
-            last=max((row["last"] for row in valid), default=None),
-            first_us=min((row["first_us"] for row in valid), default=None),
-            last_us=max((row["last_us"] for row in valid), default=None),
-            resources=frozenset(row["resource"] for row in valid),
-            tables=frozenset(tables),
-            noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
-            conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
-            silent_keys=any(of_tables[name]["silent"] for name in tables),
-            unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
-            rows=sum(row["rows"] for row in rows),
-            fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
-            shapes={name: _shape(of_tables[name]) for name in tables},
-        )
-    return contents
+    return {
+        side: _contents([group for group in groups if group["side"] == side])
+        for side in sorted({group["side"] for group in groups})
+    }
+
+
+def _contents(rows: Sequence[Row]) -> Contents:
+    """The contents of the side whose groups these are."""
+    valid = [row for row in rows if row["valid"]]
+    of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
+    tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
+    return Contents(
+        records=sum(row["records"] for row in rows),
+        broken=sum(row["records"] for row in rows if not row["valid"]),
+        first=min((row["first"] for row in valid), default=None),
+        last=max((row["last"] for row in valid), default=None),
+        first_us=min((row["first_us"] for row in valid), default=None),
+        last_us=max((row["last_us"] for row in valid), default=None),
+        resources=frozenset(row["resource"] for row in valid),
+        tables=frozenset(tables),
+        noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
+        conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
+        silent_keys=any(of_tables[name]["silent"] for name in tables),
+        unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
+        rows=sum(row["rows"] for row in rows),
+        fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
+        shapes={name: _shape(of_tables[name]) for name in tables},
+    )
 
 
 def _shape(group: Row) -> int | None:
