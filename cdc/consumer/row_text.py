@@ -85,9 +85,9 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# Nothing is given back on the way: a long run of numbers would need memory for each.
-_NUMBER = r"-?+\d++(?:\.\d++)?+"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*+", re.ASCII)
+# Not with possessive quantifiers: by those Python 3.11.2 takes an empty text for a number.
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 
 
 def _decimals(contents: list[str]) -> list[str]:

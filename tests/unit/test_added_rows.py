@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc.consumer.added_rows import AddedRows, RecordParser
@@ -51,7 +51,8 @@ def plainly(messages: list[bytes]) -> list[Record]:
     return [Record.parse(each, where="") for each in messages]
 
 
-@given(st.lists(ROWS, min_size=1, max_size=4))
+@settings(max_examples=40)
+@given(st.lists(ROWS, min_size=1, max_size=3))
 def test_the_statements_are_the_same(records: list[Any]) -> None:
     messages = [message(1000 * number, rows) for number, rows in enumerate(records)]
     assert sql(parsed(messages)) == sql(plainly(messages))
