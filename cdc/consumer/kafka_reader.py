@@ -86,7 +86,10 @@ class KafkaReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._consumer.close()
+        # Nothing is lost without: we are no member of a group. With the brokers away librdkafka 2.16 may wait for ever
+        # in there, for the answer to a commit.
+        if not self.away:
+            self._consumer.close()
 
     def topic(self, name: str) -> Topic | None:
         """The topic, or None where there is none. Raises Unreachable where the brokers can't be reached."""
