@@ -35,7 +35,7 @@ _USUAL_WAIT = b"SET SESSION innodb_lock_wait_timeout=10"
 
 
 class RunFailed(Exception):
-    """What has not committed is to be put again, not here, once the lanes are ``cleared``."""
+    """What has not committed is to be put again, not here, after ``Lanes.clear``."""
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class _Lane:
 class Lanes:
     """Up to ``connections`` connections, ``session`` the first; the others are there only during a run.
 
-    ``committed`` collects the work whose commit has come through.
+    ``committed`` collects the work whose commit has come through; ``failed`` asks for ``clear`` before anything else.
     """
 
     def __init__(self, session: Session, *, connections: int) -> None:
