@@ -2,8 +2,8 @@
 
 A row's values take two kilobytes in Python, its text some sixty bytes. Thousands of rows fit the processor's cache only
 as the latter: made into text record by record, as they are parsed, they take two thirds of the time that they take
-batch by batch. Nearly always nobody wants more of them. Where somebody does, for a batch that also changes these rows or for a
-conflict, they are read anew from the message; a table to which that happens is left as it is for a while.
+batch by batch. Nearly always nobody wants more of them. Where somebody does, for a batch that also changes these rows
+or for a conflict, they are read anew from the message; a table to which that happens is left as it is for a while.
 """
 
 from abc import abstractmethod
