@@ -106,7 +106,7 @@ def test_kafka_and_the_follower_are_away_at_once(tmp_path: Path, follower: MySql
 
 def test_the_connection_is_kept_while_a_record_can_not_be_read(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
     """Another's open transaction hides what comes after it in the topic of a table."""
-    table = Table.make(tmp_path, follower, kafka, name="hidden")
+    table = Table.make(tmp_path, follower, kafka, name="read_later")
     table.send(*table.topic.transaction([table.add(1, "a")]))
     other = Producer({
         "bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "hides", "transaction.timeout.ms": 600_000,

@@ -165,28 +165,28 @@ def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
 @pytest.mark.parametrize(
     ("statement", "outcome"),
     [
-        ("CREATE TABLE t SELECT * FROM hidden.a", "equal"),
-        ("CREATE TABLE t LIKE hidden.a", "the follower refuses a statement: Unknown database"),
-        ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES hidden.a (i))", "the follower refuses a statement: Failed"),
-        ("CREATE VIEW t AS SELECT * FROM hidden.a", "the follower refuses a statement: Unknown database"),
-        ("CREATE PROCEDURE t() SELECT * FROM hidden.a", "equal"),
-        ("CREATE TRIGGER hidden.t BEFORE INSERT ON hidden.a FOR EACH ROW INSERT INTO seen VALUES (1)", "equal"),
-        ("RENAME TABLE seen TO hidden.seen", "a statement crosses the border of the filters"),
-        ("RENAME TABLE hidden.a TO t", "a statement crosses the border of the filters"),
-        ("DROP TABLE seen, hidden.a", "a statement crosses the border of the filters"),
-        ("DROP DATABASE hidden", "equal"),
+        ("CREATE TABLE t SELECT * FROM unseen.a", "equal"),
+        ("CREATE TABLE t LIKE unseen.a", "the follower refuses a statement: Unknown database"),
+        ("CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES unseen.a (i))", "the follower refuses a statement: Failed"),
+        ("CREATE VIEW t AS SELECT * FROM unseen.a", "the follower refuses a statement: Unknown database"),
+        ("CREATE PROCEDURE t() SELECT * FROM unseen.a", "equal"),
+        ("CREATE TRIGGER unseen.t BEFORE INSERT ON unseen.a FOR EACH ROW INSERT INTO seen VALUES (1)", "equal"),
+        ("RENAME TABLE seen TO unseen.seen", "a statement crosses the border of the filters"),
+        ("RENAME TABLE unseen.a TO t", "a statement crosses the border of the filters"),
+        ("DROP TABLE seen, unseen.a", "a statement crosses the border of the filters"),
+        ("DROP DATABASE unseen", "equal"),
     ],
 )  # fmt: skip
 def test_a_statement_that_names_what_the_filters_leave_out(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql, statement: str, outcome: str
 ) -> None:
-    """README, "Filters": what becomes of each, with the database ``hidden`` left out."""
+    """README, "Filters": what becomes of each, with the database ``unseen`` left out, which the follower has not."""
     leader = mysql_server()
     name = f"border_{tmp_path.name}"
     path = write_profile(
-        tmp_path, leader, kafka, name="border", topic=name, resource=name, filters={"exclude_dbs": ["hidden"]}
+        tmp_path, leader, kafka, name="border", topic=name, resource=name, filters={"exclude_dbs": ["unseen"]}
     )
-    execute(leader, "CREATE DATABASE hidden", "CREATE TABLE hidden.a (i INT PRIMARY KEY)")
+    execute(leader, "CREATE DATABASE unseen", "CREATE TABLE unseen.a (i INT PRIMARY KEY)")
     execute(leader, f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE seen (i INT)", statement)
     target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name)
     if "border" in outcome:
