@@ -203,7 +203,7 @@ def checkpoints(follower: MySql, *, until: Callable[[], bool]) -> list[tuple[flo
             if sequence != seen[-1][1]:
                 seen.append((time.time(), sequence))
                 quiet_since = time.monotonic()
-            time.sleep(0.0005)
+            time.sleep(0.002)
     return seen
 
 

@@ -12,8 +12,8 @@ from cdc.sandbox.mysql import PASSWORD, USER
 __all__ = ["RATE", "WARM_UP_SECONDS", "percentiles", "steady_load"]
 
 RATE = 1000
-WARM_UP_SECONDS = 20  # of the load, which are not counted: all programs have just started
-_SECONDS, _CLIENTS, _ROWS_A_CLIENT = 40, 4, 2000
+WARM_UP_SECONDS = 90  # of the load, which are not counted: all programs have just started
+_SECONDS, _CLIENTS, _ROWS_A_CLIENT = 120, 4, 2000
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
 

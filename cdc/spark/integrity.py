@@ -41,22 +41,26 @@ def integrity(
     *,
     next_ones: Mapping[str, int] | None = None,
     earlier: DataFrame | None = None,
+    torn: bool = True,
 ) -> Integrity:
     """The breaks in both streams; none in sound ones. ``resources`` says whose records each side's topic holds.
 
     ``contents`` and ``transactions`` are those of the ``records``.
     A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges. Where what
     came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``earlier`` the
-    transactions.
+    transactions. ``torn`` is whether any of the ``transactions`` is, where that is known.
     """
     next_ones = next_ones or {}
-    found = _torn(transactions)
+    parts = [_torn(transactions)] if torn else []
     if earlier is not None:
-        found = found.unionByName(_come_again(transactions, earlier))
+        parts.append(_come_again(transactions, earlier))
     if any(each.broken or each.resources - {resources[side]} for side, each in contents.items()):
-        found = found.unionByName(_broken(records, resources))
+        parts.append(_broken(records, resources))
     if not _run_on(records.sparkSession, contents, next_ones):
-        found = found.unionByName(_sequence_breaks(records, next_ones))
+        parts.append(_sequence_breaks(records, next_ones))
+    if not parts:
+        return Integrity({}, [])
+    found = reduce(DataFrame.unionByName, parts)
     counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
     if not counts:
         return Integrity({}, [])

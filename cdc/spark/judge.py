@@ -193,6 +193,7 @@ def _of_streams(
         resources,
         next_ones=before.next if before else None,
         earlier=before.transactions if before else None,
+        torn=bool(mark.torn),
     )
     lost = None if mark.begins is None else hole(seen.transactions, begins=mark.begins)
     limits = {side: span.limit for side, span in spans.items()}

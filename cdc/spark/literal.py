@@ -16,4 +16,4 @@ def literal(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str)
     ``createDataFrame`` would start Python on the executors, which takes a second, and they may have none.
     """
     parsed = F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{schema}>>", {"mode": "FAILFAST"})
-    return spark.range(1).select(F.explode(parsed).alias("row")).select("row.*")
+    return spark.range(0, 1, 1, 1).select(F.explode(parsed).alias("row")).select("row.*")

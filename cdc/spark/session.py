@@ -10,7 +10,7 @@ from cdc.spark.options import SMALL
 
 __all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
 
-_A_TASK = 50_000  # records or rows
+_A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows
 _MANY_ROWS = 1_000_000
 # Spark keeps what it compiled for the next query, by default for fewer than one audit has: one audit after the other
 # then compiled all of it anew, and the JVM once more, which was a quarter of its CPU time.
@@ -43,10 +43,12 @@ def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
 
     What serves large audits costs small ones seconds, and vice versa.
     """
+    small = records <= SMALL and rows <= _MANY_ROWS
     # By rows, too, since they are what a task sorts, and one record may hold thousands: too many in one task, and the
-    # pieces that it spills and merges take more memory than there is.
-    spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // _A_TASK))
-    spark.conf.set("spark.sql.adaptive.enabled", str(records > SMALL or rows > _MANY_ROWS).lower())
+    # pieces that it spills and merges take more memory than there is. While they are few it is the tasks that cost: 30
+    # stages have so many each, and with adaptive execution, which would merge them, each stage is planned anew.
+    spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)))
+    spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     # What is cached is read a few times in one audit: less than to find out how each column is compressed best.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 

@@ -43,7 +43,8 @@ class Watermark:
     """The leader sequence the follower is at: -1 when nothing is applied yet, None without any checkpoint.
 
     ``highest`` is the highest it ever was at, ``begins`` where it was when its log begins, ``open_from`` the follower's
-    sequence where an open transaction begins, ``foreign`` the number of foreign transactions.
+    sequence where an open transaction begins, ``foreign`` the number of foreign transactions, ``torn`` of torn ones
+    on either side.
     """
 
     sequence: int | None
@@ -51,6 +52,7 @@ class Watermark:
     begins: int | None
     open_from: int | None
     foreign: int
+    torn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +195,14 @@ def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> D
 
 
 def watermark(transactions: DataFrame) -> Watermark:
-    """Where the follower is, by its last applied transaction."""
-    row = transactions.where(f"side = '{FOLLOWER}'").agg(
+    """Where the follower is, by its last applied transaction; and what else one pass over all of them tells."""
+    row = transactions.agg(
         F.max_by("upto", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("sequence"),
         F.max(F.when(F.expr("kind = 'applied'"), F.col("upto"))).alias("highest"),
         F.min_by("since", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("begins"),
-        F.min(F.when(F.expr("state = 'open'"), F.col("start.sequence"))).alias("open_from"),
+        F.min(F.when(F.expr(f"state = 'open' AND side = '{FOLLOWER}'"), F.col("start.sequence"))).alias("open_from"),
         F.expr("count_if(kind = 'foreign')").alias("foreign"),
+        F.expr("count_if(state = 'torn')").alias("torn"),
     )
     return Watermark(**row.collect()[0].asDict())
 

@@ -46,10 +46,10 @@ def test_faithful_copy(judged: Judge) -> None:
 
 
 def test_many_rows_in_few_records_are_sorted_by_many_tasks(judged: Judge, spark: SparkSession) -> None:
-    rows = [(number, "ball") for number in range(60_000)]
+    rows = [(number, "ball") for number in range(110_000)]
     create = query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb"))
     assert judged(*both([create], [KEYED.add(*rows)])).verdict == "no drift"
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "3"  # 60 000 rows on each side, 50 000 a task
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # 110 000 rows on each side, 200 000 a task
 
 
 def test_what_an_operator_skipped_is_told(judged: Judge) -> None:

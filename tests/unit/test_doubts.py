@@ -13,7 +13,7 @@ from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.watermark import Watermark
 
-MARK = Watermark(-1, -1, -1, None, 0)
+MARK = Watermark(-1, -1, -1, None, 0, 0)
 
 
 def left_out(
