@@ -6,7 +6,7 @@ Each shape of work has servers of its own: a leader, Kafka, a follower and a nat
 settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
 the work waits whole, in the topic and in the relay log, and each side applies it in turn: cdc-consumer from process
 start to end, the replica with 4 workers from START REPLICA SQL_THREAD until its last transaction. The lag is from the
-commit time that the leader logged to the moment at which a session that asks the follower without pause sees the row.
+commit time that the leader logged to the moment at which a session that asks the follower every ms or so sees the row.
 Below each line of cdc-consumer: what the stages that are its own take, each measured alone over the same topic.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
-from load import WARM_UP_SECONDS, percentiles, steady_load
+from load import WARM_UP_SECONDS, checkpoints_seen, percentiles, steady_load
 from measure import Used, profile, run_program, running, server_cpu_seconds, used
 from replica import NativeReplica
 from stages import end_of_topic, measure_stages
@@ -170,7 +170,7 @@ def execute(server: MySql, statements: Iterator[str] | list[str]) -> None:
 
 
 def measure_lag(folder: Path) -> None:
-    """A steady load on the leader, both programs running, and a session that asks the follower how far it is."""
+    """A steady load on the leader, both programs running, and the follower looked at all the while."""
     leader, follower = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
@@ -178,9 +178,10 @@ def measure_lag(folder: Path) -> None:
     run_program("cdc-producer", source)
     run_program("cdc-consumer", target)
     with running("cdc-producer", source), running("cdc-consumer", target):
-        load = steady_load(leader.port)
+        load = steady_load(leader)
         counted_from = time.time() + WARM_UP_SECONDS
-        seen = checkpoints(follower, until=lambda: not load.is_alive())
+        seen = [(0.0, -1), *checkpoints_seen(follower)]
+        load.join()
         ages, at = [], 0
         for sequence, committed in commits(kafka):
             while at < len(seen) and seen[at][1] < sequence:
@@ -190,21 +191,6 @@ def measure_lag(folder: Path) -> None:
     print(percentiles(ages), flush=True)
     for each in (leader, follower, kafka):
         each.kill()
-
-
-def checkpoints(follower: MySql, *, until: Callable[[], bool]) -> list[tuple[float, int]]:
-    """When (seconds since 1970) which sequence was seen to be applied, asked about a thousand times a second."""
-    seen = [(0.0, -1)]
-    quiet_since = time.monotonic()
-    with follower.connect() as connection, connection.cursor() as cursor:
-        while not until() or time.monotonic() - quiet_since < 1:
-            cursor.execute("SELECT sequence FROM cdc.checkpoint")
-            ((sequence,),) = cursor.fetchall()
-            if sequence != seen[-1][1]:
-                seen.append((time.time(), sequence))
-                quiet_since = time.monotonic()
-            time.sleep(0.002)
-    return seen
 
 
 def commits(kafka: Kafka) -> Iterator[tuple[int, float]]:

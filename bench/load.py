@@ -1,27 +1,65 @@
-"""A steady load on a leader from a process of its own, and what is said of lags."""
+"""A steady load on a leader, what its follower was seen to have when, and what is said of lags.
 
-import multiprocessing
+Both run inside the servers, as stored procedures that sleep in between: clients of their own took a fifth of a machine
+with two cores, which the programs that are measured then waited for.
+"""
+
 import threading
-import time
 from collections.abc import Sequence
 
-import pymysql
+from cdc.sandbox.mysql import MySql
 
-from cdc.sandbox.mysql import PASSWORD, USER
-
-__all__ = ["RATE", "WARM_UP_SECONDS", "percentiles", "steady_load"]
+__all__ = ["RATE", "WARM_UP_SECONDS", "checkpoints_seen", "percentiles", "steady_load"]
 
 RATE = 1000
-WARM_UP_SECONDS = 90  # of the load, which are not counted: all programs have just started
+WARM_UP_SECONDS = 90  # of the load, which are not counted: all programs have just started, and Kafka's JVM compiles
 _SECONDS, _CLIENTS, _ROWS_A_CLIENT = 120, 4, 2000
+_LOOK_SECONDS = 0.001
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 
+_NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
+_LOAD = f"""
+    CREATE PROCEDURE bench.steady(client INT) BEGIN
+        DECLARE begun DOUBLE DEFAULT {_NOW};
+        DECLARE done INT DEFAULT 0;
+        WHILE done < {RATE * _SECONDS // _CLIENTS} DO
+            DO SLEEP(GREATEST(0, begun + done * {_CLIENTS / RATE} - {_NOW}));
+            UPDATE bench.t SET k = k + 1 WHERE id = client * {_ROWS_A_CLIENT} + done % {_ROWS_A_CLIENT};
+            SET done = done + 1;
+        END WHILE;
+    END
+"""
+_LOOK = f"""
+    CREATE PROCEDURE seen.look() BEGIN
+        DECLARE begun, changed DOUBLE DEFAULT {_NOW};
+        DECLARE at, last BIGINT DEFAULT -1;
+        WHILE {_NOW} - begun < {_SECONDS} OR {_NOW} - changed < 1 DO
+            SELECT sequence INTO at FROM cdc.checkpoint;
+            IF at != last THEN
+                SET changed = {_NOW}, last = at;
+                INSERT INTO seen.checkpoints VALUES (changed, at);
+            END IF;
+            DO SLEEP({_LOOK_SECONDS});
+        END WHILE;
+    END
+"""
 
-def steady_load(port: int) -> multiprocessing.Process:
-    """Starts ``RATE`` single-row updates a second of bench.t for 40 s from four connections."""
-    load = multiprocessing.Process(target=_clients, args=(port,))
+
+def steady_load(leader: MySql) -> threading.Thread:
+    """Starts ``RATE`` single-row updates a second of bench.t for 120 s over four connections."""
+    _unlogged(leader, _LOAD)
+    load = threading.Thread(target=_clients, args=(leader,))
     load.start()
     return load
+
+
+def checkpoints_seen(follower: MySql) -> list[tuple[float, int]]:
+    """When (seconds since 1970) which sequence was applied, asked about 900 times a second while the load lasts."""
+    made = "CREATE TABLE seen.checkpoints (at DOUBLE, sequence BIGINT) ENGINE = MEMORY"
+    _unlogged(follower, "CREATE DATABASE seen", made, _LOOK, "CALL seen.look()")
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT at, sequence FROM seen.checkpoints ORDER BY at")
+        return list(cursor.fetchall())
 
 
 def percentiles(ages: Sequence[float]) -> str:
@@ -31,19 +69,21 @@ def percentiles(ages: Sequence[float]) -> str:
     return f"lag in ms at {RATE} transactions/s, {len(ages)} records: {shown}, max {ages[-1]:.1f}"
 
 
-def _clients(port: int) -> None:
-    clients = [threading.Thread(target=_client, args=(port, number)) for number in range(_CLIENTS)]
+def _clients(leader: MySql) -> None:
+    clients = [threading.Thread(target=_client, args=(leader, number)) for number in range(_CLIENTS)]
     for thread in clients:
         thread.start()
     for thread in clients:
         thread.join()
 
 
-def _client(port: int, number: int) -> None:
-    connection = pymysql.connect(host="127.0.0.1", port=port, user=USER, password=PASSWORD, autocommit=True)
-    begun = time.monotonic()
-    with connection, connection.cursor() as cursor:
-        for count in range(RATE * _SECONDS // _CLIENTS):
-            time.sleep(max(0.0, begun + count * _CLIENTS / RATE - time.monotonic()))
-            row = number * _ROWS_A_CLIENT + count % _ROWS_A_CLIENT
-            cursor.execute("UPDATE bench.t SET k = k + 1 WHERE id = %s", (row,))
+def _client(leader: MySql, number: int) -> None:
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CALL bench.steady(%s)", (number,))
+
+
+def _unlogged(server: MySql, *statements: str) -> None:
+    """Execute what shall not be replicated."""
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in ("SET sql_log_bin = 0", *statements):
+            cursor.execute(statement)

@@ -111,7 +111,7 @@ def measure_lag(folder: Path) -> None:
     source = profile(folder / "producer.toml", leader, kafka)
     run_program("cdc-producer", source)
     with running("cdc-producer", source):
-        load = steady_load(leader.port)
+        load = steady_load(leader)
         counted_from = time.time() + WARM_UP_SECONDS
         found = record_ages(kafka, until=lambda: not load.is_alive())
         print(percentiles([age for committed, age in found if committed > counted_from]), flush=True)

@@ -20,7 +20,7 @@ from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.packets import Statement
 from cdc.consumer.packets import packets as joined
 from cdc.consumer.refusals import Unapplicable
-from cdc.consumer.session import Interrupted, Refused, Session, Stopped
+from cdc.consumer.session import LOCK_WAIT_SECONDS, Interrupted, Refused, Session, Stopped
 from cdc.consumer.work import FRONT_BYTES, Mismatch, Work, check, moved, reached
 from cdc.service import event
 
@@ -31,7 +31,7 @@ _LOCKED = frozenset({1205, 1213})
 # The rows of independent batches wait for no lock of one another. If they do, the server can't see that the holder
 # waits for us. The checkpoint waits for the COMMIT before it, which may be a slow one and waits for nothing of ours.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
-_USUAL_WAIT = b"SET SESSION innodb_lock_wait_timeout=10"
+_USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
 
 class RunFailed(Exception):

@@ -22,7 +22,7 @@ from cdc.consumer.server_errors import (
 )
 from cdc.profile import Database
 
-__all__ = ["LAX", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
+__all__ = ["LAX", "LOCK_WAIT_SECONDS", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
 
 # Not NO_BACKSLASH_ESCAPES: under it the server takes the expressions of generated columns, defaults and checks, which
 # it keeps as text with backslashes, for other ones, or for none at all.
@@ -30,11 +30,12 @@ _SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 # The error value of an ENUM, which strict mode takes for a mistake, can be stored only so.
 STRICT = f"SET SESSION sql_mode='{_SQL_MODE}'".encode()
 LAX = f"SET SESSION sql_mode='{_SQL_MODE.partition(',')[2]}'".encode()
+# Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
+LOCK_WAIT_SECONDS = 10
 _SETUP = (
     f"SET SESSION sql_mode='{_SQL_MODE}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
     "foreign_key_checks=1, unique_checks=1, "
-    # Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
-    "innodb_lock_wait_timeout=10, lock_wait_timeout=10, "
+    f"innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}, lock_wait_timeout={LOCK_WAIT_SECONDS}, "
     # What an administrator may have limited for everybody.
     "transaction_read_only=0, sql_big_selects=1, sql_select_limit=18446744073709551615"
 )

@@ -18,7 +18,7 @@ from tests.spark.told import told
 pytestmark = pytest.mark.spark
 
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
-STREAMS = int(os.environ.get("CDC_DIGESTED_STREAMS", "2"))
+STREAMS = int(os.environ.get("CDC_DIGESTED_STREAMS", "1"))
 TOY = Table("db/toy", ["id", "name"], ["id"])
 PET = Table("db/pet", ["name", "owner"])
 

@@ -31,7 +31,7 @@ from tests.spark.streams import Stream, messages
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-DEEDS = int(os.environ.get("CDC_FOLDED_DEEDS", "120"))
+DEEDS = int(os.environ.get("CDC_FOLDED_DEEDS", "90"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 30  # deeds in one database: many tables have not been altered yet
 
