@@ -1,6 +1,6 @@
 """A steady load on a leader, what its follower was seen to have when, and what is said of lags.
 
-Both run inside the servers, as stored procedures that sleep in between: clients of their own took a fifth of a machine
+Both run inside the servers, as stored procedures that sleep in between: clients of their own took a sixth of a machine
 with two cores, which the programs that are measured then waited for.
 """
 
