@@ -5,7 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
+from cdc.spark.session import set_for
 from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -22,6 +24,24 @@ row = "array(string(id * 100 + row), repeat('x', 200))"
 records = spark.range(0, {RECORDS}, 1, 2).selectExpr(f"transform(sequence(1, 100), row -> {{row}}) AS rows")
 assert records.persist(StorageLevel.MEMORY_AND_DISK).count() == {RECORDS}
 """
+
+
+@pytest.mark.parametrize(
+    ("records", "rows", "tasks", "adaptive"),
+    [
+        (0, 0, "1", "false"),
+        (200_000, 1_000_000, "6", "false"),
+        (200_001, 0, "5", "true"),
+        (10_000, 1_000_001, "21", "true"),
+    ],
+)
+def test_rows_are_sorted_in_small_tasks_where_they_are_many(
+    spark: SparkSession, records: int, rows: int, tasks: str, adaptive: str
+) -> None:
+    set_for(spark, records, rows=rows)
+    names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+    assert tuple(map(spark.conf.get, names)) == (tasks, adaptive)
+    set_for(spark, 0)
 
 
 def test_what_is_cached_may_be_larger_than_the_heap() -> None:
