@@ -17,13 +17,13 @@ if their images do not continue, so it is compared exactly.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.digests import HIGHEST_SEQUENCE, digests, numbered
-from cdc.spark.drift import Table
+from cdc.spark.drift import Table, Tally
 from cdc.spark.lifelines import Name, Segment
 from cdc.spark.literal import literal
 from cdc.spark.survey import Contents
@@ -48,13 +48,13 @@ _SETTLED = f"""
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """What digests told: a line for each table of which they told any row, counting those settled.
+    """What digests told: a ``tally`` of the rows that are settled, with a line for each table of which they told any.
 
     ``whole`` are the tables of which they tell nothing, ``among`` the identities of other tables that are open, for
     ``fold.changes``, and ``among_of`` those tables.
     """
 
-    tables: Sequence[Table]
+    tally: Tally
     whole: frozenset[Name]
     among_of: frozenset[Name]
     among: DataFrame | None
@@ -63,14 +63,6 @@ class Agreement:
     def settles_all(self) -> bool:
         """No row is left to be folded."""
         return not self.whole and self.among is None
-
-    def with_open(self, lines: Iterable[Table]) -> list[Table]:
-        """All tables' lines, of the settled rows and of the others (``lines``) together."""
-        found = {each.name: each for each in self.tables}
-        for line in lines:
-            settled = found.get(line.name)
-            found[line.name] = line if settled is None else _both(settled, line)
-        return [found[name] for name in sorted(found)]
 
 
 def tellable(
@@ -103,7 +95,7 @@ def agreement(
     if any(each.end > HIGHEST_SEQUENCE for each in contents.values()):
         names, whole = [], whole | set(names)
     if not names:
-        return Agreement([], whole, frozenset(), None)
+        return Agreement(Tally(), whole, frozenset(), None)
     spark = records.sparkSession
     identities = _identities(digests(records, numbered(spark, lives, names)))
     found = _counted(identities).collect()
@@ -112,7 +104,7 @@ def agreement(
     among_of = {row["number"] for row in found if 0 < row["open"] <= _FEW}
     left = [line for line, row in zip(lines, found, strict=True) if row["number"] not in many]
     return Agreement(
-        tables=left,
+        tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
         # It is looked into for both sides, and more than once where rows drifted.
@@ -160,15 +152,3 @@ def _named(identities: DataFrame, names: Sequence[Name], numbers: Iterable[int])
 
 def _line(name: Name, rows: int, checksum: str) -> Table:
     return Table(*name, rows, rows, 0, 0, 0, checksum, checksum)
-
-
-def _both(settled: Table, line: Table) -> Table:
-    sums = (int(settled.leader_checksum, 16) ^ int(each, 16) for each in (line.leader_checksum, line.follower_checksum))
-    leader, follower = (f"{each:x}" for each in sums)
-    return replace(
-        line,
-        leader_rows=settled.leader_rows + line.leader_rows,
-        follower_rows=settled.follower_rows + line.follower_rows,
-        leader_checksum=leader,
-        follower_checksum=follower,
-    )

@@ -91,25 +91,29 @@ def audit_topics(
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     before = state.held(ids) if state else None
     new = {side: each.after(before.offsets[side]) if before else each for side, each in spans.items()}
-    set_for(spark, sum(each.size for each in new.values()), rows=before.rows if before else 0)
+    set_for(spark, sum(each.size for each in new.values()))
     messages = [
         read(spark, new[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
     records = parse(messages[0].unionByName(messages[1]))
     records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
+    begins = before.arrivals if before else {}
     logs = [
-        read_arrivals(spark, profile.kafka, side=side, resource=profile.mysql_resource_name)
-        for side, profile in profiles.items()
+        read_arrivals(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
+        for side, each in profiles.items()
     ]
+    arrivals = logs[0].unionByName(logs[1])
+    if state:
+        # They are looked into once more, to say where to read on.
+        arrivals = arrivals.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with staged(folder) as aside:
             audit = judge(
-                spark,
                 records.persist(StorageLevel.MEMORY_AND_DISK),
                 profiles,
                 spans,
                 aside,
-                arrivals=logs[0].unionByName(logs[1]),
+                arrivals=arrivals,
                 consumer=consumer,
                 before=before,
                 keep=(lambda covered: _keep(spark, state, before, covered, ids)) if state else None,

@@ -13,14 +13,18 @@ from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.brokers import Span
+from cdc.spark.drift import Table, Tally
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.transit import Transit
+from cdc.spark.watermark import Watermark
 from cdc.topic_tail import Partition, partition_name
 
 __all__ = [
     "SIDES",
     "Covered",
     "Held",
+    "arrivals_after",
     "can_be_resumed",
     "contents_from",
     "contents_of",
@@ -28,6 +32,8 @@ __all__ = [
     "offsets_after",
     "place",
     "upto",
+    "verdict_from",
+    "verdict_of",
 ]
 
 SIDES = (LEADER, FOLLOWER)
@@ -41,34 +47,49 @@ _NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
 class Held:
     """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was.
 
-    ``rows`` counts those of both folds.
+    ``arrivals`` are the offsets at which to read on in the commit logs. ``layers`` have the rows with both
+    sides' columns (``drift.JOINED``) by ``generation``, as ``cdc.spark.untouched`` tells: so many ``rows`` in the first
+    one, ``above`` in the others. ``open`` has the hashes of those of which there is more to tell than the ``tally``,
+    which counts all: so many, ``opened``.
     """
 
     next: Mapping[str, int]
     offsets: Mapping[str, Mapping[Partition, int]]
+    arrivals: Mapping[str, int]
     contents: Mapping[str, Contents]
-    folds: Mapping[str, DataFrame]
+    layers: DataFrame
+    rows: int
+    above: int
+    open: DataFrame
+    opened: int
+    tally: Tally
+    mark: Watermark
+    transit: Transit | None
     transactions: DataFrame
     records: DataFrame
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
     """What an audit covered that the state does not hold yet.
 
-    ``ends`` are the last sequences, ``contents`` tell of the topics from their beginning, and ``folds`` too, with their
-    ``era`` as ``fold.carried`` wants it; ``records`` and ``transactions`` are those read by this audit, up to the ends
-    of ``spans``.
-    ``discontinued``: the folds have before images that did not continue their row.
+    ``ends`` are the last sequences, ``records`` and ``transactions`` those read by this audit, up to the ends of
+    ``spans``, and ``arrivals`` tell when they were in Kafka. The others tell of the topics from their beginning. The
+    ``rows`` have both sides' columns; where ``touched``, only those that were are there. ``open`` has the hashes of
+    those of which there is more to tell than the ``tally``, None where there are none.
     """
 
     ends: Mapping[str, int]
     contents: Mapping[str, Contents]
-    folds: Mapping[str, DataFrame]
+    rows: DataFrame
+    touched: bool
+    open: DataFrame | None
+    tally: Tally
+    mark: Watermark
+    transit: Transit | None
     transactions: DataFrame
     records: DataFrame
-    discontinued: bool = False
+    arrivals: DataFrame
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
@@ -98,9 +119,9 @@ def upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
 
 def needed_later(covered: Covered) -> DataFrame:
     needed = covered.records.where(_NEEDED_LATER)
-    if not covered.discontinued:
+    if not any(covered.tally.breaks.values()):
         return needed
-    places = [fold.select(F.lit(side).alias("side"), "broken.sequence") for side, fold in covered.folds.items()]
+    places = [covered.rows.select(F.lit(side).alias("side"), f"{side}_broken.sequence") for side in SIDES]
     told = places[0].union(places[1]).where("sequence IS NOT NULL").distinct()
     others = covered.records.where(f"NOT ({_NEEDED_LATER})")
     return needed.unionByName(others.join(told, ["side", "sequence"], "left_semi"))
@@ -123,6 +144,12 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
             # Beyond the limit there may be records that were not read.
             found[side][name] = row["last"] + 1
     return found
+
+
+def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
+    """Where each commit log's last entry of what is covered is: with it begins what the next one tells of."""
+    last = upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
+    return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
 
 def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
@@ -149,6 +176,19 @@ def contents_from(body: Mapping[str, Any]) -> Contents:
         "tables": frozenset(map(tuple, body["tables"])),
         "unchecked": {(database, table): at for database, table, at in body["unchecked"]},
     })  # fmt: skip
+
+
+def verdict_of(covered: Covered) -> dict[str, Any]:
+    """What was counted, but for the bins of the transit."""
+    took, mark = covered.transit, replace(covered.mark, open_from=None)
+    transit = took and {name: getattr(took, name) for name in ("transactions", "first_us", "last_us")}
+    return {"tally": asdict(covered.tally), "mark": asdict(mark), "transit": transit}
+
+
+def verdict_from(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
+    tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
+    transit = Transit(**body["transit"], bins=bins) if bins is not None else None
+    return {"tally": tally, "mark": Watermark(**body["mark"]), "transit": transit}
 
 
 def place(item: tuple[str, int]) -> tuple[Partition, int]:

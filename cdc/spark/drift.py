@@ -9,9 +9,9 @@ Keyless rows are a multiset: equal images are counted, and a difference in count
 No drift is a row that the leader deleted, that its topic never showed, and that the consumer found missing.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -22,10 +22,15 @@ from cdc.spark.fold import IDENTITY
 from cdc.spark.survey import offsets
 
 __all__ = [
-    "Discontinuity", "DriftedRow", "Table", "compare", "discontinuities", "drifted_rows", "placed", "tables", "told_of",
+    "JOINED", "Discontinuity", "DriftedRow", "Table", "Tally", "compare", "compared", "discontinuities",
+    "drifted_rows", "fold_of", "placed", "tally", "told_of",
 ]  # fmt: skip
 
 _SIDES = ("leader", "follower")
+_COUNTS = ("leader_rows", "follower_rows", "missing", "extra", "different")
+_FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken")
+JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
+_CHECKSUMS = ("leader_checksum", "follower_checksum")
 _KIND = """
     CASE
         WHEN leader_image = follower_image AND keyed THEN NULL
@@ -69,6 +74,41 @@ class Table:
     def name(self) -> tuple[str, str]:
         """Database and table."""
         return self.database, self.table
+
+    def with_rows(self, other: Self, sign: int) -> Self:
+        """The line of both's rows together or, where ``sign`` is -1, of those that ``other`` does not have."""
+        mixed: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}
+        for name in _CHECKSUMS:
+            mixed[name] = f"{int(getattr(self, name), 16) ^ int(getattr(other, name), 16):x}"
+        return replace(self, **mixed)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A line for each table, by name, and each side's before images that did not continue a row (``breaks``)."""
+
+    lines: Sequence[Table] = ()
+    breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))
+
+    @property
+    def drifted(self) -> int:
+        """How many rows drifted."""
+        return sum(line.missing + line.extra + line.different for line in self.lines)
+
+    def plus(self, other: Self) -> Self:
+        """The tally of both's rows together, which have none in common."""
+        return self._with(other, 1)
+
+    def less(self, other: Self) -> Self:
+        """The tally of those of the rows that are not among ``other``'s, all of which are among them."""
+        return self._with(other, -1)
+
+    def _with(self, other: Self, sign: int) -> Self:
+        found = {line.name: line for line in self.lines}
+        for line in other.lines:
+            found[line.name] = found[line.name].with_rows(line, sign) if line.name in found else line
+        breaks = {side: self.breaks[side] + sign * other.breaks[side] for side in _SIDES}
+        return replace(self, lines=[found[name] for name in sorted(found)], breaks=breaks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +161,11 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
     joined = named[0].join(named[1], IDENTITY, "full_outer")
-    joined = joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")])
+    return compared(joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")]))
+
+
+def compared(joined: DataFrame) -> DataFrame:
+    """Rows with both sides' columns of a fold, ``JOINED``, and what comes out where these are compared."""
     joined = joined.withColumn("kind", F.expr(_KIND))
     joined = joined.withColumn("rows", F.expr("IF(keyed, 1, abs(leader_net - follower_net))"))
     joined = joined.withColumn("columns", F.expr(_DIFFERING))
@@ -142,12 +186,18 @@ def told_of(comparison: DataFrame) -> DataFrame:
 def _named(side: str, rows: DataFrame) -> DataFrame:
     """One side's fold with its name before every column; a keyless row that is there shows its image."""
     image = F.expr("IF(keyed, image, IF(net > 0, identity, NULL))")
-    fields = {name: F.col(name) for name in ("net", "last", "marked", "breaks", "broken")} | {"image": image}
+    fields = {name: F.col(name) for name in _FOLDED} | {"image": image}
     return rows.select(*IDENTITY, *(field.alias(f"{side}_{name}") for name, field in fields.items()))
 
 
-def tables(comparison: DataFrame) -> tuple[list[Table], dict[str, int]]:
-    """A line for each table seen on either side, by name; and each side's before images that did not continue a row."""
+def fold_of(joined: DataFrame, side: str) -> DataFrame:
+    """One side's fold of rows with both sides' columns."""
+    there = joined.where(f"{side}_last IS NOT NULL")
+    return there.select(*IDENTITY, *(F.col(f"{side}_{name}").alias(name) for name in _FOLDED))
+
+
+def tally(comparison: DataFrame) -> Tally:
+    """What there is to count of the rows of a comparison."""
     drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
     lines = comparison.groupBy("database", "table").agg(
         *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in _SIDES),
@@ -157,7 +207,7 @@ def tables(comparison: DataFrame) -> tuple[list[Table], dict[str, int]]:
     )
     found = [row.asDict() for row in lines.orderBy("database", "table").collect()]
     breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
-    return [Table(**row) for row in found], breaks
+    return Tally([Table(**row) for row in found], breaks)
 
 
 def drifted_rows(

@@ -12,6 +12,7 @@ from cdc.spark.survey import FINGERPRINT, Contents
 __all__ = ["Break", "Integrity", "integrity"]
 
 _EXAMPLES = 20
+_FEW = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -53,7 +54,8 @@ def integrity(
     next_ones = next_ones or {}
     parts = [_torn(transactions)] if torn else []
     if earlier is not None:
-        parts.append(_come_again(transactions, earlier))
+        few = sum(each.records for each in contents.values()) <= _FEW
+        parts.append(_come_again(transactions, earlier, few=few))
     if any(each.broken or each.resources - {resources[side]} for side, each in contents.items()):
         parts.append(_broken(records, resources))
     if not _run_on(records.sparkSession, contents, next_ones):
@@ -96,10 +98,17 @@ def _torn(transactions: DataFrame) -> DataFrame:
     )
 
 
-def _come_again(transactions: DataFrame, earlier: DataFrame) -> DataFrame:
-    """Transactions that were there before: each comes once, as a whole."""
+def _come_again(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
+    """Transactions that were there before: each comes once, as a whole. ``few``: they fit into memory everywhere."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
-    again = transactions.join(earlier.select("side", "transaction"), ["side", "transaction"], "left_semi")
+    known_by = ["side", "transaction"]
+    before = earlier.select(known_by)
+    if few:
+        # The earlier ones are looked through, and not sorted: there may be any number of them.
+        named = F.xxhash64(*known_by).alias("hash")
+        alike = before.withColumn("hash", named).join(F.broadcast(transactions.select(named)), "hash", "left_semi")
+        before = F.broadcast(alike.drop("hash"))
+    again = transactions.join(before, known_by, "left_semi")
     return again.where("state != 'torn'").select(
         "side",
         F.lit("torn").alias("kind"),

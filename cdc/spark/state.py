@@ -1,46 +1,56 @@
 """What an audit keeps in a folder, so that the next one reads only what is new in Kafka.
 
-What of the records covered (``cdc.spark.covered``) a later audit can still need is kept as Parquet, by **generation**:
+What of the records covered (``cdc.spark.covered``) a later audit can still need is kept as Parquet, in **parts** by
+**generation**:
 
-    1/leader, 1/follower   the fold of each side, a row for each identity; of the newest generation only
-    1/transactions         the transactions (``cdc.spark.watermark``) that this generation covered first
-    1/records              of its records statements, what the consumer noted in tables of its own, and those of which
-                           the report tells where in Kafka they are
-    state.json             which generations count and how large their files are, what they are of, where to read on,
-                           and what the topics hold
+    1/rows          a layer (``cdc.spark.untouched``) of the rows of both sides, one for each identity
+    1/open          the hashes of those of which there is more to tell than a count; the newest counts
+    1/transit       how long transactions took (``cdc.spark.transit``); the newest counts
+    1/transactions  the transactions (``cdc.spark.watermark``) that this generation covered first
+    1/records       of its records statements, what the consumer noted in tables of its own, and those of which the
+                    report tells where in Kafka they are
+    state.json      which generations of each part count and how large their files are, what they are of, where to read
+                    on, what the topics hold, and the last verdict
 
 A new generation is written and flushed to disk whole before ``state.json`` names it, in one rename: a crash leaves the
-old state or the new one. Generations that no ``state.json`` names are removed by the next audit. A folder that holds
-anything else, and no ``state.json``, is somebody's own and refused before anything is put there.
+old state or the new one. What no ``state.json`` names is removed by the next audit. A folder that holds anything else,
+and no ``state.json``, is somebody's own and refused before anything is put there.
 """
 
-import fcntl
 import json
-import os
-import re
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cdc import __version__
 from cdc.errors import UserError
 from cdc.profile import Profile
-from cdc.spark.covered import SIDES, Covered, Held, contents_from, contents_of, needed_later, offsets_after, place, upto
+from cdc.spark.covered import (
+    Covered,
+    Held,
+    arrivals_after,
+    contents_from,
+    contents_of,
+    needed_later,
+    offsets_after,
+    place,
+    upto,
+    verdict_from,
+    verdict_of,
+)  # fmt: skip
+from cdc.spark.generations import ASIDE, POINTER, files, flush, flush_all, locked, remove_all_but, require_ours
+from cdc.spark.literal import literal
 from cdc.spark.renamed import renames
+from cdc.spark.untouched import newest
 
 __all__ = ["State", "identity"]
 
-_FORMAT = 2  # of the folder; another one is refused
-_POINTER, _LOCK = "state.json", "lock"
-_ASIDE = f"{_POINTER}.new"
-_PARTS = frozenset({*SIDES, "transactions", "records"})
-_GENERATION = re.compile("[1-9][0-9]*")  # its name
-_PARQUET = re.compile(r"part-.*|[._].*")  # of a Parquet folder: its data, and what Spark calls hidden
-_MOST_GENERATIONS = 16  # then their transactions and records are put together into one
+_FORMAT = 3  # of the folder; another one is refused
+_MOST_GENERATIONS = 16  # of a part; then some are put together into one
 _START_OVER = "remove the folder to audit from the beginning, or name another"
 
 
@@ -60,8 +70,8 @@ class State:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _require_ours(folder)
-            state = cls(spark, folder.resolve(), identity, _locked(folder))
+            require_ours(folder)
+            state = cls(spark, folder.resolve(), identity, locked(folder))
         except OSError as error:
             raise UserError(f"cannot keep a state: {error}", where=f"option --state {folder}") from None
         try:
@@ -80,22 +90,28 @@ class State:
 
         Raises UserError where one was made anew since, or files of the state are not those that were kept.
         """
-        if self._pointer is None:
+        pointer = self._pointer
+        if pointer is None:
             return None
-        for side, ids in self._pointer["topics"].items():
+        for side, ids in pointer["topics"].items():
             for topic, number in ids.items():
                 if topics[side].get(topic) != number:
                     raise UserError(f"topic {topic} of the {side} was made anew since the state was kept",
                                     where=self._where(), hint=_START_OVER)  # fmt: skip
-        generations = self._pointer["generations"]
+        frames = {name: self._frame(name) for name in pointer["parts"]}
         return Held(
-            next=self._pointer["next"],
-            offsets={side: dict(map(place, offsets.items())) for side, offsets in self._pointer["offsets"].items()},
-            contents={side: contents_from(body) for side, body in self._pointer["contents"].items()},
-            folds={side: self._frame(side, generations[-1:]) for side in SIDES},
-            transactions=self._frame("transactions", generations),
-            records=self._frame("records", generations),
-            rows=self._pointer["rows"],
+            next=pointer["next"],
+            offsets={side: dict(map(place, offsets.items())) for side, offsets in pointer["offsets"].items()},
+            arrivals=pointer["arrivals"],
+            contents={side: contents_from(body) for side, body in pointer["contents"].items()},
+            layers=frames["rows"],
+            rows=pointer["rows"],
+            above=pointer["above"],
+            open=frames.get("open", literal(self._spark, [], "hash BIGINT")),
+            opened=pointer["opened"],
+            **verdict_from(pointer["verdict"], frames.get("transit")),
+            transactions=frames["transactions"],
+            records=frames["records"],
         )
 
     def keep(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
@@ -113,45 +129,93 @@ class State:
         self._remove_what_nothing_names()
 
     def _save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
-        before: list[int] = self._pointer["generations"] if self._pointer else []
-        number = max(before, default=0) + 1
-        frames = {
-            "transactions": upto(covered.transactions, "final", covered.ends),
-            "records": upto(needed_later(covered), "sequence", covered.ends),
-        }
-        if held is not None and len(before) >= _MOST_GENERATIONS:
-            frames["transactions"] = frames["transactions"].unionByName(held.transactions)
-            frames["records"] = frames["records"].unionByName(held.records)
-            before = []
-        frames.update(covered.folds)
-        for name, frame in frames.items():
+        before = self._parts()
+        number = max((each for numbers in before.values() for each in numbers), default=0) + 1
+        new = self._new_parts(held, covered, number)
+        for name, (_, frame) in new.items():
             frame.write.parquet(self._path(number, name).as_uri())
-        files = {str(earlier): self._pointer["files"][str(earlier)] for earlier in before} if self._pointer else {}
-        files[str(number)] = {name: _files(self._path(number, name)) for name in frames}
-        self._point_to({
+        parts = {name: [*before.get(name, [])[:stay], number] for name, (stay, _) in new.items()}
+        below = held if covered.touched else None
+        count = self._count(new["rows"][1], number, "rows")
+        above = count + (below.above if below and len(parts["rows"]) > 2 else 0)
+        self._point_to(number, {
             **self._identity,
-            "generations": [*before, number],
-            "schemas": {name: frame.schema.jsonValue() for name, frame in frames.items()},
+            "parts": parts,
+            "schemas": {name: frame.schema.jsonValue() for name, (_, frame) in new.items()},
+            "files": {_key(at, name): files(self._path(at, name)) for name, found in parts.items() for at in found},
+            "rows": below.rows if below else count,
+            "above": above if below else 0,
+            "opened": self._count(new["open"][1], number, "open") if "open" in new else 0,
             "next": {side: end + 1 for side, end in covered.ends.items()},
             "offsets": offsets_after(covered, held),
+            "arrivals": arrivals_after(covered, held),
             "contents": contents_of(covered),
             "topics": topics,
-            "files": files,
-            "rows": sum(fold.count() for fold in covered.folds.values()),
+            "verdict": verdict_of(covered),
         })  # fmt: skip
 
-    def _frame(self, name: str, generations: Sequence[int]) -> DataFrame:
+    def _count(self, frame: DataFrame, generation: int, name: str) -> int:
+        """How many rows were written. Spark reads it where the files end, and computes nothing anew."""
+        return self._spark.read.schema(frame.schema).parquet(self._path(generation, name).as_uri()).count()
+
+    def _new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
+        """Of each part how many of its generations still count, from the first one on, and what ``number`` has."""
+        new = {"rows": self._new_layer(covered.rows, held if covered.touched else None, number)}
+        if covered.open is not None:
+            new["open"] = (0, covered.open)
+        if covered.transit is not None:
+            new["transit"] = (0, covered.transit.bins)
+        for name, frame in (
+            ("transactions", upto(covered.transactions, "final", covered.ends)),
+            ("records", upto(needed_later(covered), "sequence", covered.ends)),
+        ):
+            there = self._parts().get(name, [])
+            stay = self._to_stay(name, there)
+            new[name] = (stay, self._read_parts(name, there[stay:]).unionByName(frame) if there[stay:] else frame)
+        return new
+
+    def _to_stay(self, name: str, there: Sequence[int]) -> int:
+        """How many generations of a part stay as they are: of too many only those that are larger than all after them.
+
+        So what is kept is written again a few times only, however long it grows.
+        """
+        if len(there) < _MOST_GENERATIONS:
+            return len(there)
         assert self._pointer is not None
-        schema = StructType.fromJson(self._pointer["schemas"][name])
-        paths = []
-        for number in generations:
+        sizes = [self._pointer["files"][_key(number, name)][1] for number in there]
+        stay = len(there) - 1
+        while stay and sizes[stay - 1] <= 2 * sum(sizes[stay:]):
+            stay -= 1
+        return stay
+
+    def _new_layer(self, rows: DataFrame, below: Held | None, number: int) -> tuple[int, DataFrame]:
+        layer = rows.withColumn("generation", F.lit(number))
+        if below is None:
+            return 0, layer
+        there = self._parts()["rows"]
+        if len(there) < _MOST_GENERATIONS:
+            return len(there), layer
+        above = below.layers.where(F.col("generation") > there[0])
+        return 1, newest(above.unionByName(layer)).withColumn("generation", F.lit(number))
+
+    def _parts(self) -> dict[str, list[int]]:
+        return self._pointer["parts"] if self._pointer else {}
+
+    def _frame(self, name: str) -> DataFrame:
+        """What the generations of a part that count have. Raises UserError where files are not those that were kept."""
+        assert self._pointer is not None
+        for number in self._parts()[name]:
             path = self._path(number, name)
             # Of files that are gone Spark would say nothing, and read fewer rows.
-            if _files(path) != self._pointer["files"][str(number)][name]:
+            if files(path) != self._pointer["files"][_key(number, name)]:
                 raise UserError("files of the state are gone, or not as they were kept", where=str(path),
                                 hint=_START_OVER)  # fmt: skip
-            paths.append(path.as_uri())
-        return self._spark.read.schema(schema).parquet(*paths)
+        return self._read_parts(name, self._parts()[name])
+
+    def _read_parts(self, name: str, generations: Sequence[int]) -> DataFrame:
+        assert self._pointer is not None
+        schema = StructType.fromJson(self._pointer["schemas"][name])
+        return self._spark.read.schema(schema).parquet(*(self._path(each, name).as_uri() for each in generations))
 
     def _path(self, generation: int, name: str) -> Path:
         return self._folder / str(generation) / name
@@ -161,7 +225,7 @@ class State:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            pointer: dict[str, Any] = json.loads((self._folder / _POINTER).read_text())
+            pointer: dict[str, Any] = json.loads((self._folder / POINTER).read_text())
             wanted = {key: pointer[key] for key in self._identity}
         except FileNotFoundError:
             return None
@@ -173,81 +237,23 @@ class State:
                                 where=self._where(), hint=_START_OVER)  # fmt: skip
         return pointer
 
-    def _point_to(self, pointer: dict[str, Any]) -> None:
+    def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
         """The moment at which the new generation counts: all of it is on the disk, then its name is."""
-        generation = self._folder / str(pointer["generations"][-1])
-        for path in [generation, *sorted(generation.rglob("*"))]:
-            _flush(path)
-        _flush(self._folder)
-        aside = self._folder / _ASIDE
+        flush_all(self._folder / str(generation))
+        aside = self._folder / ASIDE
         aside.write_text(json.dumps(pointer, indent=1, sort_keys=True) + "\n")
-        _flush(aside)
-        aside.replace(self._folder / _POINTER)
+        flush(aside)
+        aside.replace(self._folder / POINTER)
         # What the folder names now counts, also where it can't be flushed.
         self._pointer = json.loads(json.dumps(pointer))
-        _flush(self._folder)
+        flush(self._folder)
 
     def _remove_what_nothing_names(self) -> None:
-        generations = self._pointer["generations"] if self._pointer else []
-        for folder in filter(_is_generation, list(self._folder.iterdir())):
-            if int(folder.name) not in generations:
-                shutil.rmtree(folder)
-            elif int(folder.name) != generations[-1]:
-                for side in SIDES:
-                    shutil.rmtree(folder / side, ignore_errors=True)
+        remove_all_but(self._folder, self._parts())
 
 
-def _require_ours(folder: Path) -> None:
-    """Raises UserError where a folder without a state has what no audit put there."""
-    found = list(folder.iterdir())
-    if _POINTER in (path.name for path in found):
-        return
-    for path in found:
-        if path.name not in (_LOCK, _ASIDE) and not _is_generation(path):
-            raise UserError(
-                f"the folder is not one of a state: it has {path.name!r} in it",
-                where=f"option --state {folder}",
-                hint="name an empty folder, or one that is not there yet",
-            )
-
-
-def _is_generation(folder: Path) -> bool:
-    """Whether it holds nothing but what ``State.keep`` writes, or as much of it as a crash left."""
-    if not _GENERATION.fullmatch(folder.name) or not _is_folder(folder):
-        return False
-    return all(
-        part.name in _PARTS and _is_folder(part) and all(_PARQUET.fullmatch(path.name) for path in part.iterdir())
-        for part in folder.iterdir()
-    )
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _locked(folder: Path) -> IO[str]:
-    # Not "w": whatever has the name of our lock keeps what is in it.
-    lock = (folder / _LOCK).open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise UserError("another audit uses the state", where=f"option --state {folder}") from None
-    return lock
-
-
-def _files(frame: Path) -> list[int]:
-    """How many files the Parquet of a frame has, and their size in bytes."""
-    sizes = [path.stat().st_size for path in frame.glob("*.parquet")]
-    return [len(sizes), sum(sizes)]
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _key(generation: int, name: str) -> str:
+    return f"{generation}/{name}"
 
 
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:

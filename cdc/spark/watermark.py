@@ -20,7 +20,7 @@ from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_uuid
 from cdc.spark.topics import FOLLOWER
 
-__all__ = ["ForeignWrite", "Watermark", "foreign_writes", "hole", "transactions", "watermark"]
+__all__ = ["ForeignWrite", "Watermark", "foreign_writes", "hole", "joined", "transactions", "watermark"]
 
 _CHECKPOINT = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}' AND table = 'checkpoint'"
 _TABLES_LISTED = 20
@@ -207,17 +207,32 @@ def watermark(transactions: DataFrame) -> Watermark:
     return Watermark(**row.collect()[0].asDict())
 
 
-def hole(transactions: DataFrame, *, begins: int) -> tuple[int, int] | None:
+def joined(before: Watermark, since: Watermark) -> Watermark:
+    """The watermark of transactions of which ``before`` was found earlier, and ``since`` of what came then."""
+    latest = before if since.sequence is None else since
+    return Watermark(
+        sequence=latest.sequence,
+        highest=max((each.highest for each in (before, since) if each.highest is not None), default=None),
+        begins=since.begins if before.begins is None else before.begins,
+        open_from=since.open_from,
+        foreign=before.foreign + since.foreign,
+        torn=before.torn + since.torn,
+    )
+
+
+def hole(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:
     """The first leader sequences that the follower's checkpoint passed over unseen, (after, up to); None where none.
 
     Each applied transaction starts where another one ended, so one that does not has a part of the log missing before.
+    Where ``reached`` is given, transactions that are not among these ended there, among others.
     """
     applied = transactions.where("kind = 'applied'")
     said = applied.select(
         F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
     )
     starts = said.select("col.*").groupBy("at").agg(F.expr("bool_or(end)").alias("reached"))
-    lost = starts.where(f"NOT reached AND at > {begins}").agg(F.min("at").alias("upto")).collect()[0]["upto"]
+    seen = "reached" if reached is None else f"(reached OR at = {reached})"
+    lost = starts.where(f"NOT {seen} AND at > {begins}").agg(F.min("at").alias("upto")).collect()[0]["upto"]
     if lost is None:
         return None
     after = applied.where(f"upto < {lost}").agg(F.max("upto").alias("after")).collect()[0]["after"]

@@ -80,10 +80,10 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
         records = parse(messages(spark, sides)).persist()
         try:
-            arrivals = spark.createDataFrame(list(arrived), SCHEMA)
+            arrivals = spark.createDataFrame([(*each, at) for at, each in enumerate(arrived)], SCHEMA)
             keep = (lambda _: None) if folded else None
             clear(tmp_path)
-            return judge(spark, records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep)
+            return judge(records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep)
         finally:
             spark.catalog.clearCache()
 

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tests.spark.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
@@ -25,10 +26,21 @@ class RandomStreams:
     """Both streams, and at which counts of messages (leader's, follower's) somebody may have looked, in order.
 
     ``alters``: some statements are ALTER TABLE. ``unlogged`` is how often a row changed before, without a record.
+    Each table has up to ``keys`` rows. From step ``settled`` on nobody runs a statement; then all of them are there.
     """
 
-    def __init__(self, seed: str, *, steps: int, alters: bool = True, unlogged: float = 0.0) -> None:
-        self._random, self._unlogged = random.Random(seed), unlogged
+    def __init__(
+        self,
+        seed: str,
+        *,
+        steps: int,
+        alters: bool = True,
+        unlogged: float = 0.0,
+        settled: int | None = None,
+        keys: int = 9,
+    ) -> None:
+        self._random, self._unlogged, self._keys = random.Random(seed), unlogged, keys
+        self._settled = steps if settled is None else settled
         self._statements = ["truncate", "recreate", "rename", "swap", *(["alter"] if alters else [])]
         self.leader, self.follower = _Recorded(), follower_stream()
         self.moments: list[tuple[int, int]] = []
@@ -38,12 +50,18 @@ class RandomStreams:
         self.leader.transaction(query("CREATE DATABASE db", "db", ("CreateDatabase", "db")))
         for name in _NAMES:
             self._create(name)
-        for _ in range(steps):
+        for at in range(steps):
+            if at == settled:
+                self._fill()
             self._step()
 
     def cuts(self, count: int) -> list[tuple[int, int]]:
-        """Some of the moments, in order, the last one last; followers' transactions may be cut in two."""
-        chosen = sorted(self._random.sample(range(len(self.moments) - 1), count - 1))
+        """A moment of each of so many parts of the whole time, the last one last.
+
+        Followers' transactions may be cut in two.
+        """
+        ends = [len(self.moments) * part // count for part in range(count)]
+        chosen = [self._random.randrange(*part) for part in pairwise(ends)]
         cuts = [self.moments[at] for at in chosen]
         # Part of what came to the follower next may be there too; the leader's part of it is.
         later = [self.moments[at + 1] for at in chosen]
@@ -52,7 +70,7 @@ class RandomStreams:
 
     def _step(self) -> None:
         pick = self._random.random()
-        if pick < 0.5:
+        if pick < 0.5 or (pick < 0.62 and self._is_settled):
             self._change()
         elif pick < 0.62:
             self._define()
@@ -61,6 +79,16 @@ class RandomStreams:
         else:
             self._intrude()
         self.moments.append((len(self.leader.messages), len(self.follower.messages)))
+
+    @property
+    def _is_settled(self) -> bool:
+        return len(self.moments) >= self._settled
+
+    def _fill(self) -> None:
+        for name, shape in self._shapes.items():
+            new = {key: self._random.choice("xyz") for key in range(self._keys) if key not in self._rows[name]}
+            self._rows[name] |= new
+            self.leader.transaction(shape.add(*(_row(shape, *each) for each in new.items())))
 
     def _create(self, name: str) -> None:
         self._shapes[name] = Table(f"db/{name}", ["id", "v"], ["id"] if self._random.random() < 0.7 else None)
@@ -75,7 +103,7 @@ class RandomStreams:
         shape, rows, key, value = (
             self._shapes[name],
             self._rows[name],
-            self._random.randrange(9),
+            self._random.randrange(self._keys),
             self._random.choice("xyz"),
         )
         if key not in rows:
@@ -87,7 +115,7 @@ class RandomStreams:
         if pick < 0.4:
             del rows[key]
             return shape.delete(before)
-        if pick < 0.55 and (free := set(range(9)) - rows.keys()):
+        if pick < 0.55 and (free := set(range(self._keys)) - rows.keys()):
             del rows[key]
             key = self._random.choice(sorted(free))
         rows[key] = value
@@ -139,7 +167,7 @@ class RandomStreams:
     def _intrude(self) -> None:
         """Somebody writes to the follower: rows, or a statement."""
         name, pick = self._random.choice(sorted(self._shapes)), self._random.random()
-        if pick < 0.25 and "alter" in self._statements:
+        if pick < 0.25 and "alter" in self._statements and not self._is_settled:
             self.follower.transaction(query("ALTER TABLE by hand", "db", ("AlterTable", f"db/{name}")))
         elif pick < 0.6 and self._rows[name]:
             shape, (key, value) = self._shapes[name], self._random.choice(sorted(self._rows[name].items()))

@@ -53,7 +53,7 @@ def open_rows(found: Agreement) -> int:
 
 
 def counted(found: Agreement) -> dict[str, tuple[int, int]]:
-    return {each.table: (each.leader_rows, each.follower_rows) for each in found.tables}
+    return {each.table: (each.leader_rows, each.follower_rows) for each in found.tally.lines}
 
 
 def test_a_faithful_copy_leaves_nothing_to_fold(spark: SparkSession) -> None:
@@ -69,7 +69,7 @@ def test_a_faithful_copy_leaves_nothing_to_fold(spark: SparkSession) -> None:
     )
     assert found.settles_all
     assert counted(found) == {"game": (2, 2), "pet": (2, 2)}
-    assert all(line.leader_checksum == line.follower_checksum != "0" for line in found.tables)
+    assert all(line.leader_checksum == line.follower_checksum != "0" for line in found.tally.lines)
 
 
 def test_what_digests_do_not_tell_is_left_open(spark: SparkSession) -> None:

@@ -212,3 +212,23 @@ def near(found: list[Break], each: Damaged) -> bool:
         for one in found
         for place in places
     )
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_a_transaction_of_earlier_that_comes_again_is_told(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, few: bool
+) -> None:
+    if not few:
+        monkeypatch.setattr("cdc.spark.integrity._FEW", 0)
+    toy, made = Table("db/toy", ["id"], ["id"]), Stream(resource=RESOURCE)
+    for number, gtid in enumerate(["a:1", "a:2", "a:3", "a:1"]):
+        made.transaction(toy.add((number,)), gtid=gtid)
+    whole = [message.encode() for message in made.messages]
+    earlier = transactions(frame(spark, {"leader": whole[:2]}), resource=RESOURCE, ends={"leader": 1})
+    records = frame(spark, {"leader": whole}).where("offset >= 2")
+    now = transactions(records, resource=RESOURCE, ends={"leader": 3})
+    resources, next_ones = {"leader": RESOURCE}, {"leader": 2}
+    found = integrity(records, now, survey(records), resources, next_ones=next_ones, earlier=earlier, torn=False)
+    assert [(each.kind, each.offset, each.detail) for each in found.examples] == [
+        ("torn", 3, "transaction a:1: it came before, and comes again with sequence 3 to 3")
+    ]

@@ -4,11 +4,12 @@ import statistics
 from random import Random
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc.position import ddl_gtid
-from cdc.spark.arrivals import intervals
+from cdc.spark.arrivals import SCHEMA, intervals
 from cdc.spark.lag import WHOLE, lag
+from cdc.spark.transit import Transit, transit
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, checkpoint, follower_stream, query
 
@@ -40,6 +41,12 @@ def test_lag_counts_from_the_first_commit_that_covers_a_transaction(judged: Judg
         low <= us < high for (low, high, _), us in zip(whole.histogram, (10_000, 500_000, 1_500_000), strict=True)
     )
     assert [stretch.lag.max_us for stretch in whole.over_time] == [1_500_000, 500_000, 10_000]
+    # 2 s in at most 64 stretches of a power of two each.
+    assert told.stretch_us == 32_768
+    assert all(
+        0 <= at - stretch.from_us < told.stretch_us
+        for at, stretch in zip((0, 1_000_000, 2_000_000), whole.over_time, strict=True)
+    )
     assert [(each.table, each.stages[WHOLE].transactions) for each in told.tables] == [
         ("flvDb.toy", 2),
         ("flvDb.pet", 1),
@@ -78,18 +85,10 @@ def test_statements_count_from_the_follower_s_own_transaction(judged: Judge) -> 
 
 
 def test_quantiles_of_many_transactions_are_right_to_five_percent(spark: SparkSession) -> None:
-    random = Random(7)
-    lengths = [round(random.lognormvariate(9, 2)) - 500 for _ in range(20_000)]
-    rows = [("leader", at, 1_000 * at, ["d.even" if at % 2 == 0 else "d.odd"]) for at in range(len(lengths))]
-    leader = spark.createDataFrame(rows, "side STRING, final BIGINT, ts_us BIGINT, tables ARRAY<STRING>")
-    # No order of time: what each transaction took is by chance.
-    applied = [("follower", at, 1_000 * at + us, at - 1, at) for at, us in enumerate(lengths)]
-    follower = spark.createDataFrame(applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
-    transactions = leader.unionByName(follower, allowMissingColumns=True).selectExpr(
-        "*", "'whole' AS state", "IF(side = 'follower', 'applied', NULL) AS kind"
-    )
-    none = spark.createDataFrame([], "side STRING, since BIGINT, upto BIGINT, at_us BIGINT")
-    told = lag(transactions, none, upto=len(lengths) - 1)
+    lengths = some_lengths(20_000)
+    took = transit(took_so_long(spark, lengths), arrivals(spark), upto=len(lengths) - 1)
+    assert took is not None
+    told = lag(took)
     assert told is not None
     stage = told.stages[WHOLE]
     for found, wanted in ((stage.total, lengths), (told.tables[0].stages[WHOLE], None)):
@@ -99,8 +98,45 @@ def test_quantiles_of_many_transactions_are_right_to_five_percent(spark: SparkSe
             assert us == pytest.approx(exact[at], rel=0.05, abs=128)
         assert found.max_us == max(wanted)
     assert sum(count for *_, count in stage.histogram) == len(lengths)
-    assert len(stage.over_time) == 48
+    assert 32 <= len(stage.over_time) <= 65
     assert sum(stretch.lag.transactions for stretch in stage.over_time) == len(lengths)
+
+
+def test_what_is_counted_piece_by_piece_is_what_is_counted_at_once(spark: SparkSession) -> None:
+    lengths = some_lengths(5_000)
+    transactions = took_so_long(spark, lengths).persist()
+    whole = transit(transactions, arrivals(spark), upto=len(lengths) - 1)
+    pieces: Transit | None = None
+    ends = sorted({0, 1, *Random(8).sample(range(len(lengths)), 3), len(lengths) - 1})
+    for after, upto in zip([-1, *ends], ends, strict=False):
+        pieces = transit(transactions, arrivals(spark), after=after, upto=upto, before=pieces)
+    assert whole is not None
+    assert pieces is not None
+    assert lag(pieces) == lag(whole)
+    # Nothing new: what there was.
+    assert transit(transactions, arrivals(spark), after=ends[-1], upto=ends[-1], before=pieces) is pieces
+
+
+def some_lengths(count: int) -> list[int]:
+    random = Random(7)
+    return [round(random.lognormvariate(9, 2)) - 500 for _ in range(count)]
+
+
+def arrivals(spark: SparkSession) -> DataFrame:
+    """Nothing is known of Kafka."""
+    return spark.createDataFrame([], SCHEMA)
+
+
+def took_so_long(spark: SparkSession, lengths: list[int]) -> DataFrame:
+    """Transactions, one a millisecond, each applied by itself after so many µs."""
+    rows = [("leader", at, 1_000 * at, ["d.even" if at % 2 == 0 else "d.odd"]) for at in range(len(lengths))]
+    leader = spark.createDataFrame(rows, "side STRING, final BIGINT, ts_us BIGINT, tables ARRAY<STRING>")
+    # No order of time: what each transaction took is by chance.
+    applied = [("follower", at, 1_000 * at + us, at - 1, at) for at, us in enumerate(lengths)]
+    follower = spark.createDataFrame(applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
+    return leader.unionByName(follower, allowMissingColumns=True).selectExpr(
+        "*", "'whole' AS state", "IF(side = 'follower', 'applied', NULL) AS kind"
+    )
 
 
 def test_a_commit_log_that_was_compacted_says_nothing_of_what_is_gone(spark: SparkSession) -> None:
@@ -108,7 +144,7 @@ def test_a_commit_log_that_was_compacted_says_nothing_of_what_is_gone(spark: Spa
     rows = [("leader", offset, after, 1_000 * offset) for offset, after in entries]
     found = intervals(spark.createDataFrame(rows, "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"))
     assert sorted(map(tuple, found.collect())) == [
-        ("leader", -1, 2, 0),
-        ("leader", 2, 7, 4_000),
-        ("leader", 29, 30, 18_000),
+        ("leader", -1, 2, 0, 0),
+        ("leader", 2, 7, 4_000, 4),
+        ("leader", 29, 30, 18_000, 18),
     ]

@@ -3,6 +3,7 @@
 import pytest
 
 from cdc.spark.lifelines import Act, lifelines
+from cdc.spark.untouched import stay
 
 Name = tuple[str, str]
 
@@ -58,3 +59,15 @@ def test_owner(acts: list[Act], name: Name, sequence: int, expected: Name | None
 def test_alter_begins_an_era_of_the_same_table() -> None:
     eras = {each.era: each.owner for each in lifelines([("db", "a")], [act(10, "AlterTable", "db/a")])}
     assert eras == {0: ("db", "a"), 1: ("db", "a")}
+
+
+def test_rows_stay_where_no_statement_moved_or_altered_their_table() -> None:
+    def stays(action: str, path: str, to: str | None = None) -> bool:
+        return stay({("db", "kept")}, lifelines([("db", "kept")], [act(10, action, path, to)]))
+
+    assert all(stays(action, "db/other") for action in ("CreateTable", "AlterTable", "DropTable", "TruncateTable"))
+    assert stays("CreateTable", "db/kept")
+    assert not any(stays(action, "db/kept") for action in ("AlterTable", "DropTable", "TruncateTable"))
+    assert not stays("RenameTable", "db/kept", "db/other")
+    assert not stays("RenameTable", "db/other", "db/kept")
+    assert not stays("DropDatabase", "db")

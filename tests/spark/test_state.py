@@ -1,9 +1,10 @@
 """The law of the state: audits one after the other, each from what the last one kept, tell what one over all tells."""
 
+import json
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,15 @@ from cdc.profile import Profile
 from cdc.sandbox.kafka import Kafka
 from cdc.spark.audit import audit_topics, main
 from cdc.spark.covered import Covered, needed_later
+from cdc.spark.drift import Table as Line
+from cdc.spark.drift import Tally
 from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.transit import Transit
+from cdc.spark.untouched import newest
+from cdc.spark.watermark import Watermark
 from tests.programs import run
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query
@@ -32,7 +38,7 @@ pytestmark = pytest.mark.spark
 
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
-CUTS = 4
+CUTS = 5
 TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters
 TOY = Table("db/toy", ["id", "name"], ["id"])
 
@@ -78,16 +84,21 @@ class Pair:
 def test_audits_over_cuts_tell_what_one_audit_tells(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: int
 ) -> None:
-    streams = RandomStreams(f"{SEED} {number}", steps=160)
+    """Up to the second cut statements move and alter tables; between the last ones nobody runs any, and rows stay."""
+    streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=120, unlogged=0.05)
     pair, which = Pair(spark, kafka, tmp_path, f"{tmp_path.name}"), f"CDC_SEED={SEED}, stream {number}"
-    judged = 0
-    for cut in streams.cuts(CUTS):
+    judged, layers = 0, []
+    for at, cut in enumerate(streams.cuts(CUTS)):
         pair.grow(streams.leader, streams.follower, cut)
-        stepwise, whole = pair.on_from(tmp_path / "state"), pair.from_the_start()
-        assert told(stepwise) == told(whole), f"{which}, cut at {cut}"
-        judged += whole.sequence is not None
+        stepwise = pair.on_from(tmp_path / "state")
+        layers.append(len(kept(tmp_path / "state")["parts"]["rows"]) if stepwise.sequence is not None else 0)
+        if at >= CUTS - 2:
+            whole = pair.from_the_start()
+            assert told(stepwise) == told(whole), f"{which}, cut at {cut}"
+            judged += whole.sequence is not None
     assert judged, which
     assert whole.foreign_writes, which
+    assert max(layers) > 1, f"{which}: {layers}"
 
 
 def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
@@ -172,25 +183,25 @@ def test_a_state_leaves_alone_what_it_did_not_put_there(spark: SparkSession, tmp
     shutil.copytree(tmp_path / "1", tmp_path / "2")
     State.open(spark, tmp_path, {"format": 1}).close()
     assert (tmp_path / "2024/precious.sql").read_text() == (tmp_path / "lock").read_text() == "mine"
-    assert (tmp_path / "1/leader").exists()
+    assert (tmp_path / "1/rows").exists()
     assert not (tmp_path / "2").exists()
 
 
 def test_what_a_crash_left_of_the_first_state_is_not_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
     made(spark, tmp_path, {"format": 1}).close()
     (tmp_path / "state.json").replace(tmp_path / "state.json.new")
-    (tmp_path / "1/leader/_temporary/0").mkdir(parents=True)
-    shutil.rmtree(tmp_path / "1/follower")
+    (tmp_path / "1/rows/_temporary/0").mkdir(parents=True)
+    shutil.rmtree(tmp_path / "1/transit")
     State.open(spark, tmp_path, {"format": 1}).close()
     assert {path.name for path in tmp_path.iterdir()} == {"lock", "state.json.new"}
 
 
 def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     state = made(spark, tmp_path, {"format": 1})
-    lost = next((tmp_path / "1" / "leader").glob("*.parquet"))
+    lost = next((tmp_path / "1" / "rows").glob("*.parquet"))
     kept = lost.read_bytes()
     lost.write_bytes(kept[:-1])
-    with pytest.raises(UserError, match=r"files of the state are gone.*1/leader.*remove the folder"):
+    with pytest.raises(UserError, match=r"files of the state are gone.*1/rows.*remove the folder"):
         state.held(TOPICS)
     lost.write_bytes(kept)
     assert state.held(TOPICS) is not None
@@ -254,18 +265,28 @@ def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_
     state.close()
 
 
-def frames(spark: SparkSession, upto: int) -> Covered:
-    """What an audit up to a sequence of both sides might cover, as small as it can be."""
-    rows = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
-    transactions = spark.createDataFrame(rows, "side STRING, final BIGINT")
+def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touched: bool = False) -> Covered:
+    """What an audit up to a sequence of both sides might cover, as small as it can be, with the hashes of ``rows``."""
+    ends = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
+    transactions = spark.createDataFrame(ends, "side STRING, final BIGINT")
     records = transactions.selectExpr(
         "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
         "concat(side, '/0') AS partition", "final * 2 AS offset",
     )  # fmt: skip
     contents = Contents(9, 0, 0, 9, 1, 2, frozenset({"r"}), frozenset({("db", "t")}), unchecked={("db", "t"): 3})
-    folds = {side: spark.createDataFrame([(side, upto)], "name STRING, net BIGINT") for side in (LEADER, FOLLOWER)}
-    sides = {LEADER: contents, FOLLOWER: contents}
-    return Covered({LEADER: upto, FOLLOWER: upto}, sides, folds, transactions, records)
+    return Covered(
+        ends={LEADER: upto, FOLLOWER: upto},
+        contents={LEADER: contents, FOLLOWER: contents},
+        rows=spark.createDataFrame([(row, upto) for row in rows], "hash BIGINT, net BIGINT"),
+        touched=touched,
+        open=None,
+        tally=Tally([Line("db", "t", 1, 1, 0, 0, 0, "a", "a")]),
+        mark=Watermark(upto, upto, -1, None, 0, 0),
+        transit=Transit(upto, 1, 2, spark.createDataFrame([(upto,)], "count BIGINT")),
+        transactions=transactions,
+        records=records,
+        arrivals=spark.createDataFrame([(LEADER, upto, 7), (LEADER, 99, 9)], "side STRING, upto BIGINT, offset BIGINT"),
+    )
 
 
 def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> State:
@@ -280,8 +301,42 @@ def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     held = state.held(TOPICS)
     state.close()
     assert held is not None
-    listed = [sorted(frame.collect()) for frame in (*held.folds.values(), held.transactions, held.records)]
-    return held.next, held.offsets, held.contents, listed
+    listed = [sorted(frame.collect()) for frame in (newest(held.layers), held.transactions, held.records)]
+    return held.next, held.offsets, held.contents, listed, held.tally, held.mark, held.arrivals
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "state.json").read_text())
+    return found
+
+
+def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cdc.spark.state._MOST_GENERATIONS", 3)
+    state = State.open(spark, tmp_path, {"format": 1})
+    state.keep(None, frames(spark, 0, rows=range(9)), TOPICS)
+    wanted = dict.fromkeys(range(9), 0)
+    for upto in range(1, 5):
+        touched = [upto % 9, upto * 2 % 9]
+        state.keep(state.held(TOPICS), frames(spark, upto, rows=sorted({*touched}), touched=True), TOPICS)
+        wanted |= dict.fromkeys(touched, upto)
+    held = state.held(TOPICS)
+    assert held is not None
+    assert {row["hash"]: row["net"] for row in newest(held.layers).collect()} == wanted
+    some = spark.createDataFrame([(2,), (77,)], "hash BIGINT")
+    assert list(map(tuple, newest(held.layers, some).collect())) == [(2, wanted[2])]
+    # Where they were three already, those above the first became one, of as many rows as they tell of.
+    assert [kept(tmp_path)[name] for name in ("parts", "rows", "above")] == [
+        {"rows": [1, 4, 5], "transit": [5], "transactions": [4, 5], "records": [4, 5]},
+        9,
+        7,
+    ]
+    assert {path.name for path in (tmp_path / "1").iterdir()} == {"rows"}
+    state.keep(held, frames(spark, 7, rows=range(5)), TOPICS)
+    assert [kept(tmp_path)[name] for name in ("rows", "above")] == [5, 0]
+    assert kept(tmp_path)["parts"]["rows"] == [6]
+    state.close()
 
 
 def test_the_state_keeps_statements_and_notes_and_none_of_what_each_commit_updates(spark: SparkSession) -> None:
