@@ -7,7 +7,7 @@ captured. Then, each in turn and the best of three:
 
     cdc-audit           the command as it is, each time in a process and a JVM of its own
     floor               both topics read and parsed, nothing else; this and the next two in one Spark on local[2], with
-                        the collector that README advises for large audits, after twelve rounds that warm the JVM
+                        the collector that README advises for large audits, after twenty rounds that warm the JVM
     audit               from their beginning, the report included
     on from it          from the state of that audit, after 1 % more updates; after six such that warm the JVM
     SELECT              every row of both tables asked of both servers in the order of the key, and compared
@@ -50,7 +50,7 @@ from cdc.spark.state import State, identity
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read
 
 ROUNDS = 3
-WARM_UP, WARM_UP_ON = 12, 6
+WARM_UP, WARM_UP_ON = 20, 6
 
 
 class Servers:

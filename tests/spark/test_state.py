@@ -85,7 +85,7 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: int
 ) -> None:
     """Up to the second cut statements move and alter tables; between the last ones nobody runs any, and rows stay."""
-    streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=120, unlogged=0.05)
+    streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=400, unlogged=0.05)
     pair, which = Pair(spark, kafka, tmp_path, f"{tmp_path.name}"), f"CDC_SEED={SEED}, stream {number}"
     judged, layers = 0, []
     for at, cut in enumerate(streams.cuts(CUTS)):
