@@ -17,7 +17,7 @@ from shutil import get_terminal_size
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc.profile import Profile
 from cdc.service import exit_status
@@ -97,12 +97,7 @@ def audit_topics(
     ]
     records = parse(messages[0].unionByName(messages[1]))
     records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
-    begins = before.arrivals if before else {}
-    logs = [
-        read_arrivals(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
-        for side, each in profiles.items()
-    ]
-    arrivals = logs[0].unionByName(logs[1])
+    arrivals = _arrivals(spark, profiles, before)
     if state:
         # They are looked into once more, to say where to read on.
         arrivals = arrivals.persist(StorageLevel.MEMORY_AND_DISK)
@@ -122,6 +117,15 @@ def audit_topics(
     finally:
         spark.catalog.clearCache()
     return audit
+
+
+def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], before: Held | None) -> DataFrame:
+    begins = before.arrivals if before else {}
+    logs = [
+        read_arrivals(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
+        for side, each in profiles.items()
+    ]
+    return logs[0].unionByName(logs[1])
 
 
 def _keep(
