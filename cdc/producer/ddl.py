@@ -6,7 +6,16 @@ after the grammar of MySQL 9.7. What is not in that grammar is said to be unknow
 
 from collections.abc import Iterator
 
-from cdc.producer.effects import ELSEWHERE, Effect, alter_table, connects
+from cdc.producer.effects import (
+    ELSEWHERE,
+    ITS_ROWS,
+    TEMPORARY,
+    Effect,
+    alter_table,
+    connects,
+    has_query,
+    of_the_session,
+)
 from cdc.producer.sql_reader import SqlReader
 from cdc.sql_tokens import tokens
 
@@ -30,12 +39,12 @@ _ADJECTIVES = {
 
 
 def classify(
-    text: str, *, database: str, ansi_quotes: bool, backslash_escapes: bool = True
+    text: str, *, database: str, ansi_quotes: bool, backslash_escapes: bool = True, session_bound: bool = False
 ) -> tuple[str, tuple[Effect, ...]]:
-    """The statement's kind and, for ``ddl``, its effects.
+    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on what it hides.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
-    ``temporary``, ``dml``, ``unknown``.
+    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as one that depends on its session.
     """
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
     head = reader.peek()
@@ -48,9 +57,10 @@ def classify(
     if head in _ADMIN:
         return "admin", ()
     try:
-        return _definition(reader)
+        kind, effects = _definition(reader)
     except ValueError:
         return "unknown", ()
+    return kind, tuple(of_the_session(effect, reader) for effect in effects) if session_bound else effects
 
 
 def _transaction(reader: SqlReader) -> str:
@@ -81,9 +91,18 @@ def _definition(reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
     if any(reader.take(*words) for words in _SERVER_OBJECTS):
         return "admin", ()
     if reader.take("TEMPORARY"):
-        return ("temporary", ()) if reader.take("TABLE") or reader.take("TABLES") else ("unknown", ())
+        return _temporary(verb, reader)
     kind = _object_kind(reader)
     return _effects(verb.capitalize(), kind, reader)
+
+
+def _temporary(verb: str, reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
+    if not (reader.take("TABLE") or reader.take("TABLES")):
+        return "unknown", ()
+    if verb == "DROP":
+        return "temporary", ()
+    reader.take("IF", "NOT", "EXISTS")
+    return "temporary", (Effect("CreateTable", *reader.name(), unfaithful=TEMPORARY),)
 
 
 def _renames(reader: SqlReader) -> Iterator[Effect]:
@@ -135,7 +154,8 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
     if action == "AlterTable":
         return "ddl", tuple(alter_table(name, reader))
     if action == "CreateTable":
-        return "ddl", (Effect(action, *name, unfaithful=ELSEWHERE if connects(reader) else ""),)
+        doubt = ELSEWHERE if connects(reader) else ITS_ROWS if has_query(reader) else ""
+        return "ddl", (Effect(action, *name, unfaithful=doubt),)
     if action == "AlterEvent":
         return "ddl", (_alter_event(name, reader),)
     return "ddl", (Effect(action, *name),)

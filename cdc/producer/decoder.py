@@ -248,7 +248,7 @@ class Decoder:
             alone = not self._in_transaction
             if alone:
                 yield self._begin(event)
-            if kind == "ddl":
+            if statement.effects:
                 yield Statement(
                     event, statement.database, text, statement.effects, statement.context, statement.unreadable
                 )

@@ -1,4 +1,8 @@
-"""What a statement does to one object, and what an ALTER TABLE does by its clauses."""
+"""What a statement does to one object, and what an ALTER TABLE does by its clauses.
+
+A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: its temporary tables, which hide others of their
+name from it, and the queries that fill tables. A follower that ran these would become another one than the leader.
+"""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -7,7 +11,9 @@ from typing import NamedTuple
 from cdc.producer.sql_reader import SqlReader
 from cdc.sql_tokens import Token
 
-__all__ = ["ELSEWHERE", "Effect", "alter_table", "connects"]
+__all__ = [
+    "ELSEWHERE", "ITS_ROWS", "TEMPORARY", "Effect", "alter_table", "connects", "has_query", "of_the_session", "way_out",
+]  # fmt: skip
 
 
 class Effect(NamedTuple):
@@ -27,10 +33,19 @@ ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a pass
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
 _OWN_VALUES = "each server has another answer to a function in it"
+ITS_ROWS = "its rows were logged as a query, not as rows"
+TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
+_HIDDEN = "it was logged as one on a temporary table of its session, or on a table with CONNECTION_ID() as a default"
 
 # Functions that MySQL 9.7 takes in the default of an added column (it refuses UUID() and the like with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
+# Those that it refuses (1674), but not under binlog_format = STATEMENT, and two that depend on the server's settings.
+_UNSAFE = {
+    "UUID", "UUID_SHORT", "RAND", "RANDOM_BYTES", "SYSDATE", "CURRENT_USER", "USER", "SESSION_USER", "SYSTEM_USER",
+    "AES_ENCRYPT", "AES_DECRYPT", "WAIT_FOR_EXECUTED_GTID_SET", "PS_THREAD_ID", "VALIDATE_PASSWORD_STRENGTH",
+}  # fmt: skip
 _END = Token("mark", "")
+_OPEN = Token("mark", "(")
 _CALL = [Token("mark", "("), Token("mark", ")")]
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 
@@ -50,8 +65,9 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             others.append(Effect("AlterTable", *clause.name()))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
-        elif clause.take("ADD") and _numbers_rows(clause):
-            doubts.append(_OWN_NUMBERS)
+        elif clause.take("ADD"):
+            doubts += [_OWN_NUMBERS] if _numbers_rows(clause) else []
+            doubts += [_OWN_VALUES] if _has_unsafe_default(clause.items) else []
     yield Effect("AlterTable", *table, unfaithful=next(iter(doubts), ""))
     yield from others
 
@@ -64,6 +80,52 @@ def connects(reader: SqlReader) -> bool:
         depth += (item == Token("mark", "(")) - (item == Token("mark", ")"))
         value = after[1] if after[0] == Token("mark", "=") else after[0]
         if item.word() == "CONNECTION" and value.kind == "string" and not depth:
+            return True
+    return False
+
+
+def has_query(reader: SqlReader) -> bool:
+    """Whether CREATE TABLE, read up to its name, has a query that fills the table."""
+    depth, outermost = 0, True  # whether nothing but brackets stands between here and the outside of all brackets
+    for before, item in pairwise([_END, *reader.items[reader.at :]]):
+        word = "" if before == Token("mark", ".") else item.word()
+        if word == "SELECT" or (outermost and word in ("TABLE", "VALUES", "WITH")):
+            return True
+        depth += (item == _OPEN) - (item == Token("mark", ")"))
+        outermost = depth == 0 or (outermost and item == _OPEN)
+    return False
+
+
+def of_the_session(effect: Effect, reader: SqlReader) -> Effect:
+    """``effect`` of a statement that the leader marked as one that depends on the session, its ``reader`` behind the
+    table's name.
+
+    What a session with ``binlog_format = ROW`` does to its temporary tables is not logged, and of one that is made
+    after another the definition is. Elsewhere such a statement is one on a temporary table.
+    """
+    like = effect.action == "CreateTable" and (reader.take("LIKE") or (reader.mark("(") and reader.take("LIKE")))
+    if like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
+        return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
+    return effect
+
+
+def way_out(doubt: str) -> str:
+    """What to do where a statement with this ``unfaithful`` stops the stream."""
+    if doubt in (ITS_ROWS, TEMPORARY, _HIDDEN):
+        return (
+            "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader, and end the "
+            "sessions that are open; leave the table out with the filters, or do on the follower by hand what was meant"
+        )
+    return "leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+
+
+def _has_unsafe_default(items: list[Token]) -> bool:
+    """Whether a DEFAULT (…) among ``items`` has a function whose answers differ."""
+    depth = 0
+    for before, item, after in zip([_END, *items], items, [*items[1:], _END], strict=False):
+        if depth or (before.word() == "DEFAULT" and item == _OPEN):
+            depth += (item == _OPEN) - (item == Token("mark", ")"))
+        if depth and item.word() in _UNSAFE and (after == _OPEN or item.word() == "CURRENT_USER"):
             return True
     return False
 

@@ -14,6 +14,8 @@ from cdc.producer.statement_text import only_comments_lost, readable, statement_
 
 __all__ = ["LoggedStatement", "logged_statement", "refused_statement"]
 
+_THREAD_SPECIFIC = 0x4  # of the header's flags: the session's temporary tables took part, or its number
+
 Collations = Mapping[int, tuple[str, str]]
 
 _UNKNOWN_STATEMENT = (
@@ -47,7 +49,8 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     known, unreadable = statement_text(query.text, charset)
     modes = query.variables.get("sql_mode", "").split(",")
     quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
-    kind, effects = classify(known, database=query.database, **quoting)
+    session_bound = bool(ev.header(event.data).event_flags & _THREAD_SPECIFIC)
+    kind, effects = classify(known, database=query.database, session_bound=session_bound, **quoting)
     if unreadable and only_comments_lost(known, **quoting):
         unreadable = ""
     text = readable(known)
@@ -57,7 +60,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
             where=str(event.position),
             hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
         )
-    context = _context(query, event, collations) if kind == "ddl" else {}
+    context = _context(query, event, collations) if effects else {}
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable)
 

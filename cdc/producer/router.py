@@ -11,7 +11,7 @@ from cdc.filters import Filters, goes_by_name
 from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
-from cdc.producer.ddl import Effect
+from cdc.producer.effects import Effect, way_out
 from cdc.producer.statement_text import is_lost
 from cdc.record import Uri
 from cdc.topics import Topics
@@ -181,7 +181,7 @@ class Router:
             raise PromiseError(
                 f"a follower can't do what this statement did: {doubt}: {excerpt(change.text)}",
                 where=str(change.event.position),
-                hint="leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT",
+                hint=way_out(doubt),
             )
         affects = [self._affect(effect) for effect in change.effects]
         body = (

@@ -55,17 +55,17 @@ CREATE TABLE IF NOT EXISTS s2.t2 (LIKE s.t2);
 CREATE TABLE t3 (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES s2.t1 (id) ON DELETE CASCADE);
 -- -> CreateTable s.t3
 CREATE TABLE t4 SELECT id, a FROM s2.t1;
--- -> CreateTable s.t4
+-- -> CreateTable s.t4, not faithfully
 CREATE TABLE t5 (x INT) AS SELECT 1 AS x, 2 AS y;
--- -> CreateTable s.t5
+-- -> CreateTable s.t5, not faithfully
 CREATE TABLE t6 (x INT UNIQUE) IGNORE SELECT 1 AS x UNION SELECT 2;
--- -> CreateTable s.t6
+-- -> CreateTable s.t6, not faithfully
 CREATE TABLE t7 (x INT PRIMARY KEY) REPLACE AS WITH q AS (SELECT 3 AS x) SELECT * FROM q;
--- -> CreateTable s.t7
+-- -> CreateTable s.t7, not faithfully
 CREATE TABLE t8 TABLE t5;
--- -> CreateTable s.t8
+-- -> CreateTable s.t8, not faithfully
 CREATE TABLE t9 VALUES ROW(1, 2), ROW(3, 4);
--- -> CreateTable s.t9
+-- -> CreateTable s.t9, not faithfully
 CREATE TABLE t10 (x INT) START TRANSACTION;
 -- -> CreateTable s.t10
 
