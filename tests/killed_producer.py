@@ -1,6 +1,7 @@
-"""cdc-producer, killed by itself at a named point: ``python -m tests.killed_producer PROFILE POINT COUNT``.
+"""cdc-producer, killed by itself at a named point: ``python -m tests.killed_producer PROFILE POINT COUNT [eager]``.
 
-The points are those of its Kafka transactions, each passed many times; it dies at the COUNTth.
+The points are those of its Kafka transactions, each passed many times; it dies at the COUNTth. An eager one commits
+after every change, wherever in a leader transaction that is.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import Any
 import confluent_kafka
 
 from cdc.producer import __main__ as program
-from cdc.producer import kafka_sink
+from cdc.producer import kafka_sink, pace
 
 POINTS = (
     "before begin", "after begin", "before a record", "after a record", "after a flush", "before commit",
@@ -52,8 +53,10 @@ class Killed(confluent_kafka.Producer):
 
 
 if __name__ == "__main__":
-    _, profile, Killed.point, count = sys.argv
+    _, profile, Killed.point, count, *eager = sys.argv
     Killed.left = int(count)
+    if eager:
+        pace.due = lambda *_: True
     kafka_sink.Producer = Killed  # type: ignore[misc]
     sys.argv = ["cdc-producer", profile, "--until-current"]
     sys.exit(program.main())

@@ -89,8 +89,11 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction have left; 0 when none is open."""
-        return self._index
+        """How many records of the open transaction have left; 0 when none is open.
+
+        0 too while those are passed over that left before: their count is that of the entry gone on from.
+        """
+        return self._index if self._index >= self._skip else 0
 
     def begin(self, begin: Begin) -> None:
         """A transaction starts. Raises PromiseError unless it is the one that is half out, where one is."""

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_POINT_KILLS", "14"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
 LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
 
 
@@ -62,6 +63,40 @@ def test_kills_at_named_points(
     with capsys.disabled():
         print(f"\n{layout}: {killed.total()} kills in {KILLS} runs, {dict(killed)}; {len(found)} records")
     assert killed.total() > 0.9 * KILLS, "the points were hardly met"
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_killed_while_it_passes_over_what_is_out(tmp_path: Path, leader: MySql, kafka: Kafka, layout: str) -> None:
+    """The binlog's other events commit in that phase, too: no such commit may count fewer records than are out."""
+    name = f"passing_{layout}"
+    path = write_profile(
+        tmp_path,
+        leader,
+        kafka,
+        name=name,
+        resource=name,
+        filters={"include_dbs": [name]},
+        producer={"start": "now", "record_bytes": 5000},
+        kafka={"layout": layout, "prefix": name, "events": True},
+    )
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        run_well("cdc-producer", path, "--until-current")
+        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t VARCHAR(4000))")
+        cursor.execute("BEGIN")
+        for first in range(0, ROWS, 50):
+            rows = ",".join(f"({number}, REPEAT('x', 4000))" for number in range(first, first + 50))
+            cursor.execute(f"INSERT INTO {name}.a VALUES {rows}")
+        cursor.execute("COMMIT")
+    for point, count in (("before commit", 40), ("after commit", 10), ("after commit", 15)):
+        command = [sys.executable, "-m", "tests.killed_producer", path, point, str(count), "eager"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    run_well("cdc-producer", path, "--until-current")
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(len(found)))
+    values = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+    assert values == list(range(ROWS))
 
 
 def load(cursor: object, database: str, *, first: int) -> int:

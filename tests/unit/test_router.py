@@ -114,6 +114,15 @@ def test_rows_share_a_record_only_up_to_its_size() -> None:
     assert max(sizes) < 1200
 
 
+def test_what_is_passed_over_has_not_left_again() -> None:
+    route, sent = router(half_out=(GTID, 3)), []
+    route.begin(Begin(GTID, GTID, 0))
+    for name in "abcdef":
+        list(route.rows(rows(name)))
+        sent.append(route.sent)
+    assert sent == [0, 0, 0, 3, 4, 5]  # the newest one is held
+
+
 def test_another_transaction_than_the_one_half_out_stops() -> None:
     with pytest.raises(PromiseError, match="half out"):
         router(half_out=("other:1", 2)).begin(Begin(GTID, GTID, 0))
