@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from cdc import topic_tail
-from cdc.errors import PromiseError, UserError
+from cdc.commits import VERSION, entry_body, newer, no_entry
+from cdc.errors import UserError
 from cdc.position import Position
 from cdc.producer.xa import Place
 from cdc.topic_tail import Partition
@@ -53,6 +54,7 @@ class Entry:
         shown = self.shown and self.shown._asdict()
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in ("prepared", "last", "shown")}
+        body["version"] = VERSION
         return json.dumps(body, separators=(",", ":")).encode()
 
     @property
@@ -62,27 +64,41 @@ class Entry:
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Raises PromiseError where ``text`` is not an entry; ``where`` is its topic and offset."""
+        """Raises PromiseError where ``text`` is not an entry, UserError where it has what only a newer version knows.
+
+        ``where`` is its topic and offset.
+        """
+        body = entry_body(text, where=where)
+        body.pop("version", None)
+        unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
+        body = {key: value for key, value in body.items() if key not in unknown}
         try:
-            body: dict[str, Any] = json.loads(text)
             body["position"] = Position(**body["position"])
-            body["partial"] = body["partial"] and Partial(**body["partial"])
+            if body["partial"] and not unknown:
+                body["partial"] = Partial(**body["partial"])
             body["prepared"] = {xid: Place(*place) for xid, place in body.get("prepared", {}).items()}
             if "shown" in body:
                 body["shown"] = Position(**body["shown"])
-            return cls(**body)
-        except (ValueError, KeyError, TypeError) as error:
-            raise PromiseError(
-                f"not an entry of the commit log ({error}): {text[:80]!r}",
-                where=where,
-                hint="something else writes to this topic; start over with a new one",
-            ) from None
+            entry = cls(**body)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise no_entry(error, text, where=where) from None
+        if unknown:
+            # To go on without them, and to leave them out of the next entry, may lose what they stand for.
+            raise newer(f"it has {', '.join(map(repr, unknown))}", where=where)
+        return entry
+
+
+def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
+    """Which fields of ``body`` ``kind`` does not have."""
+    known = {each.name for each in fields(kind)}
+    return [key for key in body if key not in known] if isinstance(body, dict) else []
 
 
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
     """The entries in ``topic``, newest first. ``properties`` are librdkafka's.
 
-    Raises UserError where another leader's entries are there, Disconnected where the brokers do not answer.
+    Raises UserError where entries of another leader or of a newer version are there, Disconnected where the brokers do
+    not answer.
     """
     for message in topic_tail.backwards(properties, (topic, 0), committed=committed):
         if not message.value():

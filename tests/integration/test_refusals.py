@@ -1,21 +1,24 @@
 """Each mistake of a user ends cdc-producer in one line that says what, where and the way out, with exit status 2."""
 
+import json
 import subprocess
 import threading
 from pathlib import Path
 
 import pymysql
 import pytest
+from confluent_kafka import Producer
 
 from cdc.errors import UserError
 from cdc.position import Position
+from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.ports import free_port
-from cdc.topics import Topics
+from cdc.topics import PER_TABLE, Topics
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import BIN, records, refused, run_well, write_profile
 from tests.wait import LIMIT_SECONDS, until
@@ -251,3 +254,20 @@ def test_a_topic_that_was_deleted(tmp_path: Path, leader: MySql, kafka: Kafka) -
     admin.delete_topics(["vanished"])["vanished"].result(30)
     until(lambda: "vanished" not in admin.list_topics(timeout=10).topics, what="the topic's end")
     assert "it was deleted or emptied" in refused("cdc-producer", path)
+
+
+def test_a_commit_log_of_a_newer_version(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    keys = {"resource": "newer", "topic": "newer", "kafka": {"layout": PER_TABLE, "prefix": "newer."}}
+    path = write_profile(tmp_path, leader, kafka, name="newer", producer={"start": "now"}, **keys)
+    run_well("cdc-producer", path, "--until-current")
+    target = write_profile(tmp_path, follower, kafka, name="newer-follower", **keys)
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    entry = next(commit_log.entries(properties, topic="newer.commits", resource="newer"))
+    producer = Producer(properties)
+    producer.produce("newer.commits", json.dumps(json.loads(entry.to_json()) | {"version": 99, "more": 1}), b"newer")
+    assert producer.flush(LIMIT_SECONDS) == 0
+    for program, profile in (("cdc-producer", path), ("cdc-consumer", target), ("cdc-tail", path)):
+        line = refused(program, profile)
+        assert "written by a newer cdc" in line
+        assert "topic newer.commits, offset" in line
+        assert "upgrade" in line

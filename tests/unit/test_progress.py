@@ -1,10 +1,14 @@
 """The commit log's entries, and how reading the leader's log moves them."""
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.errors import PromiseError
+from cdc.commits import VERSION, Commits
+from cdc.errors import PromiseError, UserError
 from cdc.position import Position
 from cdc.producer.changes import Begin, Commit, Moved
 from cdc.producer.commit_log import Entry, Partial
@@ -20,10 +24,34 @@ def test_an_entry_survives_its_json(partial: Partial | None, counts: dict[str, i
     assert Entry.parse(entry.to_json(), where="here") == entry
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"null", b'{"position":3}', b"\xff"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"null", b'{"position":3}', b'{"new":1}', b"[]", b'{"version":"x"}', b"\xff"]
+)
 def test_anything_else_is_refused(text: bytes) -> None:
-    with pytest.raises(PromiseError, match="not an entry"):
+    for kind in (Entry, Commits):
+        with pytest.raises(PromiseError, match="not an entry"):
+            kind.parse(text, where="here")
+
+
+def test_an_entry_of_before_there_were_versions_is_read() -> None:
+    body = json.loads(START.to_json())
+    assert body.pop("version") == VERSION
+    assert Entry.parse(json.dumps(body).encode(), where="here") == START
+
+
+@pytest.mark.parametrize("partial", [None, {"transaction": "t", "records": 1, "cut": "", "from": "tomorrow"}])
+@pytest.mark.parametrize("changes", [{"version": VERSION + 1}, {"from": "tomorrow"}])
+def test_an_entry_of_a_newer_version_says_so(changes: dict[str, Any], partial: dict[str, Any] | None) -> None:
+    text = json.dumps(json.loads(START.to_json()) | {"partial": partial} | changes).encode()
+    with pytest.raises(UserError, match="written by a newer cdc") as caught:
         Entry.parse(text, where="here")
+    assert "upgrade" in caught.value.hint
+    if "version" in changes:
+        with pytest.raises(UserError, match="written by a newer cdc"):
+            Commits.parse(text, where="here")
+    else:
+        # What readers must know of raises the version.
+        assert Commits.parse(text, where="here").next_sequence == START.next_sequence
 
 
 def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
