@@ -9,6 +9,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from pymysql.constants import CLIENT
+
 __all__ = ["Relay"]
 
 
@@ -16,7 +18,8 @@ class Relay:
     """``with Relay(port) as relay``: what connects to ``relay.port`` talks to the local server at ``port``.
 
     The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
-    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds.
+    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds. After
+    ``tls_for`` connections a MySQL server behind it seems to have no TLS.
     """
 
     def __init__(self, port: int) -> None:
@@ -26,6 +29,7 @@ class Relay:
         self.cuts: list[int] = []
         self.reset = False
         self.slowly = 0.0
+        self.tls_for = 1 << 30
         self._open: list[tuple[socket.socket, socket.socket]] = []
         self._stranded: list[socket.socket] = []
 
@@ -69,7 +73,8 @@ class Relay:
             self._open.remove((client, server))
 
     def _pass(self, client: socket.socket, server: socket.socket) -> None:
-        passed = 0
+        passed, answered, strips = 0, False, self.tls_for <= 0
+        self.tls_for -= 1
         # One thread waits for both: a socket that another thread reads from would not be closed at once.
         with client, server, suppress(ConnectionError):
             while True:
@@ -81,8 +86,11 @@ class Relay:
                     if not data:
                         return
                     if source is client:
-                        server.sendall(data)
+                        server.sendall(_plain(data, at=4) if strips and not answered else data)
+                        answered = True
                         continue
+                    if strips and not passed:
+                        data = _plain(data, at=data.index(0, 5) + 1 + 4 + 8 + 1)
                     room = max(0, self.cuts[0] - passed) if self.cuts else len(data)
                     client.sendall(data[:room])
                     passed += len(data)
@@ -94,3 +102,9 @@ class Relay:
         del self.cuts[0]
         if self.reset:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _plain(packet: bytes, *, at: int) -> bytes:
+    """One of the first two packets, whose capabilities begin at ``at``, without CLIENT_SSL (manual, "HandshakeV10")."""
+    low = int.from_bytes(packet[at : at + 2], "little") & ~CLIENT.SSL
+    return packet[:at] + low.to_bytes(2, "little") + packet[at + 2 :]

@@ -10,6 +10,7 @@ from cdc.consumer.kafka_reader import Topic
 from cdc.consumer.session import Denied, Interrupted, Refused, Session, Stopped
 from cdc.errors import UserError
 from cdc.filters import CHECKPOINT_DATABASE
+from cdc.mysql_connection import TLS_FAILED
 from cdc.service import event
 
 __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
@@ -21,6 +22,7 @@ _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
     "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"
 )
+_START = "start the server, mend the address, or stop the other consumer"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
@@ -68,10 +70,11 @@ def connect(session: Session, *, name: str) -> None:
             hint="mend user or password, or create the account",
         ) from None
     except (Interrupted, Refused) as error:
+        tls = isinstance(error, Refused) and error.code == TLS_FAILED
         raise UserError(
             f"the follower cannot be used: {error}",
             where=f"{name} (profile table database)",
-            hint="start the server, mend the address, or stop the other consumer",
+            hint="mend the server's TLS, or check database.tls" if tls else _START,
         ) from None
     # One line a problem, so that all can be mended in one go.
     if len(problems) > 1:

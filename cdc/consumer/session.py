@@ -20,6 +20,7 @@ from cdc.consumer.server_errors import (
     Refused,
     Stopped,
 )
+from cdc.mysql_connection import connected
 from cdc.profile import Database
 
 __all__ = ["LAX", "LOCK_WAIT_SECONDS", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
@@ -117,7 +118,7 @@ class Session:
         """
         self.close()
         try:
-            self._connection = pymysql.connect(
+            self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
                 # Matched rows, not changed ones: an update that changes nothing has found its row all the same.
                 client_flag=CLIENT.MULTI_STATEMENTS | CLIENT.FOUND_ROWS,
@@ -237,7 +238,7 @@ def ask(database: Database, *, seconds: float) -> None:
     """Ask the server something, over a connection of its own. Raises Interrupted or Refused without a timely answer."""
     limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
     try:
-        with pymysql.connect(**database.settings() | limits) as connection, connection.cursor() as cursor:
+        with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except (pymysql.MySQLError, OSError) as error:
         raise _meaning(error) from None

@@ -17,6 +17,7 @@ import pymysql
 from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, UserError
+from cdc.mysql_connection import connected
 from cdc.position import GtidSet, Position
 from cdc.producer.events import RawEvent, Single
 from cdc.producer.packets import Packets
@@ -92,6 +93,7 @@ class BinlogSource:
             report_slave=f"cdc-producer-{server_id}",
             filter_non_implemented_events=False,
             enable_logging=False,
+            pymysql_wrapper=connected,
         )
         _connect(reader, name=name, position=position)
         return cls(reader, name=name, heartbeat_seconds=heartbeat_seconds)

@@ -8,6 +8,7 @@ from typing import Any
 import pymysql
 
 from cdc.errors import Disconnected, UserError
+from cdc.mysql_connection import TLS_FAILED, connected
 from cdc.position import GtidSet, Position
 
 __all__ = ["Leader", "inspect"]
@@ -54,7 +55,7 @@ def inspect(settings: dict[str, Any], *, name: str) -> Leader:
     """
     try:
         with (
-            pymysql.connect(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
+            connected(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
             connection.cursor() as cursor,
         ):
             return _ask(cursor, name)
@@ -168,4 +169,8 @@ def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnecte
         return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
     if code in _DENIED:
         return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
+    if code == TLS_FAILED:
+        return UserError(
+            f"the leader has no such TLS: {text}", where=name, hint="mend the server's TLS, or check database.tls"
+        )
     return UserError(f"the leader refuses a question ({code}): {text}", where=name)
