@@ -45,7 +45,11 @@ _UNLESS_LOGGED = {
 
 
 def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
-    """The SET statements that restore the statement's context."""
+    """The SET statement that restores the statement's context, alone in a list.
+
+    One statement, of which the server reads all literals before any variable changes: after
+    ``collation_connection=utf16_bin`` it would take no 'OFF'.
+    """
     wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
     for variable in _RESTRICTED & wanted.keys():
         # Setting these needs grants or warns; mostly they are as they should be.
@@ -58,7 +62,7 @@ def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
             wanted[variable] = usual if usual.isdigit() else quoted(usual)
     if "timestamp_us" in context:
         wanted["timestamp"] = seconds(context["timestamp_us"])
-    return [f"SET SESSION {variable}={value}".encode() for variable, value in wanted.items()]
+    return [("SET SESSION " + ", ".join(f"{variable}={value}" for variable, value in wanted.items())).encode()]
 
 
 def _variable(value: object) -> str:

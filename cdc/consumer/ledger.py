@@ -148,8 +148,9 @@ class Ledger:
         try:
             context = dict(record.context or {})
             _enter_database(session, context.get("database", ""))
-            # The one statement after this runs under the GTID.
-            session.run([b"SET autocommit=1", *assignments(session, context), f"SET gtid_next={quoted(gtid)}".encode()])
+            # The one statement after this runs under the GTID. With the introducer it is read in any context.
+            named = f"SET gtid_next=_utf8mb4 {quoted(gtid)}".encode()
+            session.run([b"SET autocommit=1", *assignments(session, context), named])
             session.run([_encoded(record.query, context.get("charset", "utf8mb4"))])
             if not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.

@@ -51,3 +51,14 @@ ALTER TABLE k MODIFY n INT AUTO_INCREMENT;
 SET auto_increment_increment = DEFAULT, auto_increment_offset = DEFAULT, sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES,NO_ZERO_IN_DATE';
 ALTER TABLE "k" COMMENT 'C:\', ADD "a""b" DATE DEFAULT '0000-00-00', RENAME "l";
 -- -> {"sequence":18,"context":{"sql_mode":"REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI,NO_BACKSLASH_ESCAPES,NO_ZERO_IN_DATE"},"affects":[{"action":"AlterTable","uri":"flv://mysql-srv1/context/k"},{"action":"RenameTable","uri":"flv://mysql-srv1/context/k","to":"flv://mysql-srv1/context/l"}]}
+SET sql_mode = DEFAULT, character_set_connection = 'utf16';
+CREATE TABLE m (i INT DEFAULT '1', t CHAR(3) DEFAULT 'a', g INT AS (CHAR_LENGTH(t)) STORED);
+-- -> {"sequence":19,"context":{"charset":"utf8mb4","collation":"utf16_general_ci"}}
+SET NAMES utf8mb4;
+SET lc_time_names = 'de_DE', time_zone = '-03:00', sql_mode = 'NO_BACKSLASH_ESCAPES', collation_connection = 'utf32_bin';
+CREATE VIEW n AS SELECT i FROM m WHERE t = 'a\';
+-- -> {"sequence":20,"context":{"collation":"utf32_bin","lc_time_names":4}}
+SET NAMES utf8mb4;
+SET lc_time_names = DEFAULT, sql_mode = DEFAULT, collation_connection = 'ucs2_bin';
+ALTER TABLE m ADD u DATE DEFAULT '2001-01-01';
+-- -> {"sequence":21,"context":{"collation":"ucs2_bin"}}
