@@ -1,4 +1,4 @@
-"""MySQL from Debian's sid suite, unpacked into the cache: no root, the system and its apt untouched."""
+"""Debian's packages, unpacked into the cache: no root, the system and its apt untouched."""
 
 import platform
 import re
@@ -6,17 +6,42 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cdc.errors import UserError
 from cdc.sandbox.cache import cached, run_fetch
 
-__all__ = ["mirror", "unpacked_mysql"]
+__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql"]
 
-_PACKAGES = ("mysql-server-core", "mysql-client-core")
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
-_INSTALL = "install mysql-server (8.0 or newer), so that mysqld is on PATH"
+
+
+class NoDebian(UserError):
+    """This machine has no apt of Debian's: its packages can't be had here, network or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """What is fetched from the ``suite`` of Debian, with all that it depends on; ``hint``: what else serves.
+
+    ``without`` are packages that are not unpacked, since the machine's own are used.
+    """
+
+    label: str
+    suite: str
+    names: tuple[str, ...]
+    hint: str
+    without: tuple[str, ...] = ()
+
+
+_MYSQL = Packages(
+    label="MySQL server and client",
+    suite="sid",
+    names=("mysql-server-core", "mysql-client-core"),
+    hint="install mysql-server (8.0 or newer), so that mysqld is on PATH",
+)
 
 
 def unpacked_mysql() -> Path:
@@ -24,36 +49,48 @@ def unpacked_mysql() -> Path:
 
     Raises UserError where this machine cannot have them.
     """
-    return cached(f"mysql-debian-sid-{platform.machine()}", _fetch)
+    return unpacked("mysql", _MYSQL)
 
 
-def _fetch(folder: Path) -> None:
+def unpacked(name: str, packages: Packages) -> Path:
+    """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
+
+    Raises UserError where they can't be fetched, NoDebian where this machine can't have them.
+    """
+    return cached(f"{name}-debian-{packages.suite}-{platform.machine()}", partial(_fetch, packages))
+
+
+def _fetch(packages: Packages, folder: Path) -> None:
     for tool in ("apt-get", "apt-config", "dpkg"):
         if shutil.which(tool) is None:
-            raise UserError(f"there is neither a MySQL server nor {tool} on PATH", hint=_INSTALL)
+            raise NoDebian(f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH", hint=packages.hint)
     apt = folder / "apt"
-    environment = {"APT_CONFIG": str(_private_apt(apt)), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
-    run_fetch(["apt-get", "update"], label="Debian sid's package index", into=apt / "lists", environment=environment)
+    config = _private_apt(apt, packages)
+    environment = {"APT_CONFIG": str(config), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+    index = f"Debian {packages.suite}'s package index"
+    run_fetch(["apt-get", "update"], label=index, into=apt / "lists", environment=environment)
     archives = apt / "archives"
     run_fetch(
-        ["apt-get", "install", "--yes", "--no-install-recommends", "--download-only", *_PACKAGES],
-        label="MySQL server and client",
+        ["apt-get", "install", "--yes", "--no-install-recommends", "--download-only", *packages.names],
+        label=packages.label,
         into=archives,
         environment=environment,
     )
     for package in sorted(archives.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", package, folder], check=True)
+        if package.name.partition("_")[0] not in packages.without:
+            subprocess.run(["dpkg", "-x", package, folder], check=True)
     shutil.rmtree(apt)
 
 
-def _private_apt(folder: Path) -> Path:
-    """An apt configuration of our own, in which nothing is installed and only Debian sid is known."""
+def _private_apt(folder: Path, packages: Packages) -> Path:
+    """An apt configuration of our own, in which nothing is installed and only one suite of Debian is known."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
-    sources = folder / "sid.sources"
+    sources = folder / "debian.sources"
     sources.write_text(
-        f"Types: deb\nURIs: {mirror(_APT)}\nSuites: sid\nComponents: main\nSigned-By: {_keyring(_KEYRINGS)}\n"
+        f"Types: deb\nURIs: {mirror(_APT, packages.hint)}\nSuites: {packages.suite}\nComponents: main\n"
+        f"Signed-By: {_keyring(_KEYRINGS, packages.hint)}\n"
     )
     config = folder / "apt.conf"
     settings = {
@@ -86,13 +123,11 @@ def _machines_way_out() -> Iterator[str]:
             yield line
 
 
-def _keyring(folder: Path) -> Path:
+def _keyring(folder: Path, hint: str) -> Path:
     for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
         if (folder / name).exists():
             return folder / name
-    raise UserError(
-        "Debian's signatures cannot be checked: no debian-archive-keyring", where=str(folder), hint=_INSTALL
-    )
+    raise NoDebian("Debian's signatures cannot be checked: no debian-archive-keyring", where=str(folder), hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +137,8 @@ class _Source:
     components: list[str]
 
 
-def mirror(apt: Path) -> str:
-    """The Debian mirror that the machine's own apt sources below ``apt`` name. Raises UserError without one.
+def mirror(apt: Path, hint: str) -> str:
+    """The Debian mirror that the machine's own apt sources below ``apt`` name. Raises NoDebian, with ``hint``.
 
     Both forms of sources.list(5) are read: one line, and deb822.
     """
@@ -116,7 +151,7 @@ def mirror(apt: Path) -> str:
             # deb.debian.org/debian, or a mirror's …/debian; the security archive has no sid
             if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
                 return source.uri
-    raise UserError("apt's sources name no Debian mirror and there is no mysqld", where=str(apt), hint=_INSTALL)
+    raise NoDebian("apt's sources name no Debian mirror", where=str(apt), hint=hint)
 
 
 def _one_line(text: str) -> Iterator[_Source]:

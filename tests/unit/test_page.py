@@ -2,13 +2,10 @@
 
 import json
 import re
-import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from unicodedata import east_asian_width
 
 import pytest
@@ -23,7 +20,6 @@ from cdc.spark.visible import Cut, cut, differing, visible
 from tests import audits
 from tests.html_page import Page
 from tests.json_schema import SCHEMA, faults
-from tests.wait import LIMIT_SECONDS
 
 MADE: dict[str, Callable[[], Audit]] = {
     "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big
@@ -163,46 +159,3 @@ def test_nothing_becomes_markup(text: str) -> None:
 
 def test_long_text_is_cut_with_its_length() -> None:
     assert cut("x" * 1_000, 3) == "xxx… (1,000 characters)"
-
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-headless-shell", "google-chrome"))), "")
-in_browser = pytest.mark.skipif(not CHROMIUM, reason="no chromium on PATH")
-
-
-def browsed(html: str, folder: Path) -> tuple[str, str, set[str]]:
-    """The page as a browser made it, what it said of it, and what it asked for."""
-    file, log = folder / "report.html", folder / "net.json"
-    file.write_text(html, encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'home'}"]
-    options += ["--enable-logging=stderr", f"--log-net-log={log}", "--dump-dom", file.as_uri()]
-    done = subprocess.run([CHROMIUM, *options], capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True)
-    said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    asked = set(re.findall(r'"url":"([^"]+)"', log.read_text()))
-    return done.stdout, "\n".join(said), {url for url in asked if not url.startswith(("file:", "data:"))}
-
-
-@in_browser
-@pytest.mark.parametrize("name", MADE)
-def test_a_browser_shows_it_without_an_error(name: str, tmp_path: Path) -> None:
-    shown, said, asked = browsed(made(name)[0], tmp_path)
-    assert "</footer>" in shown
-    assert (said, asked) == ("", set())
-
-
-@in_browser
-def test_a_browser_would_notice(tmp_path: Path) -> None:
-    bad = "<!doctype html><img src='http://127.0.0.1:9/x.png'><script>undefined.x</script>"
-    _, said, asked = browsed(bad, tmp_path)
-    assert "TypeError" in said
-    assert "http://127.0.0.1:9/x.png" in asked
-
-
-@in_browser
-def test_a_browser_runs_no_script_on_the_page_even_if_one_got_in(tmp_path: Path) -> None:
-    html = page(audits.clean()).replace(
-        "</main>", "<script>document.title = 'run'</script><img src='http://127.0.0.1:9/x'></main>"
-    )
-    shown, said, asked = browsed(html, tmp_path)
-    assert "<title>run" not in shown
-    assert "Content Security Policy" in said
-    assert asked == set()

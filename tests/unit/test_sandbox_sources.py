@@ -47,13 +47,13 @@ def test_the_mirror_is_read_from_apts_sources(tmp_path: Path, file: str, text: s
     folder = tmp_path if file == "sources.list" else tmp_path / "sources.list.d"
     folder.mkdir(exist_ok=True)
     (folder / file).write_text(text)
-    assert mirror(tmp_path).rstrip("/") == "http://mirror.example/debian"
+    assert mirror(tmp_path, "").rstrip("/") == "http://mirror.example/debian"
 
 
 def test_a_machine_without_debian_sources_is_told_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "sources.list").write_text("deb http://archive.ubuntu.example/ubuntu noble main\n")
     with pytest.raises(UserError, match="install mysql-server"):
-        mirror(tmp_path)
+        mirror(tmp_path, "install mysql-server")
 
 
 @pytest.mark.parametrize("name", ["producer", "consumer", "follower"])

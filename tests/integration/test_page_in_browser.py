@@ -1,0 +1,66 @@
+"""The audit's report.html in a real browser: it is shown without an error, asks for nothing, and runs no script."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.debian import NoDebian
+from cdc.spark.page import page
+from cdc.spark.report import Audit
+from tests import audits
+from tests.browser import asked_by_a_page, browser, shown
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _browser() -> None:
+    """A fetch that fails fails the tests; a machine that can have no browser, its own or Debian's, skips them."""
+    try:
+        browser()
+    except NoDebian as error:
+        if os.environ.get("CDC_REQUIRE_INTEGRATION") == "1":
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("audit", [audits.clean, audits.drifting, audits.unjudged, audits.big])
+def test_a_browser_shows_it_without_an_error(audit: Callable[[], Audit], tmp_path: Path) -> None:
+    seen = shown(page(audit()), tmp_path)
+    assert "</footer>" in seen.dom
+    assert (seen.console, seen.asked) == ("", set())
+
+
+def test_a_browser_would_notice(tmp_path: Path) -> None:
+    bad = (
+        "<!doctype html><img src='http://127.0.0.1:9/x.png'><script>undefined.x</script>"
+        "<link rel=stylesheet href='http://127.0.0.1:9/x.css'>"
+    )
+    seen = shown(bad, tmp_path)
+    assert "TypeError" in seen.console
+    assert seen.asked == {"http://127.0.0.1:9/x.png", "http://127.0.0.1:9/x.css"}
+
+
+def test_a_browser_runs_no_script_on_the_page_even_if_one_got_in(tmp_path: Path) -> None:
+    html = page(audits.clean()).replace(
+        "</main>", "<script>document.title = 'run'</script><img src='http://127.0.0.1:9/x'></main>"
+    )
+    seen = shown(html, tmp_path)
+    assert "<title>run" not in seen.dom
+    assert "Content Security Policy" in seen.console
+    assert seen.asked == set()
+
+
+def test_what_the_browser_asks_for_on_its_own_account_is_not_the_page_s() -> None:
+    requests = [
+        {"initiator": "not an origin", "url": "https://update.example/"},
+        {"initiator": "null", "url": "http://127.0.0.1:9/x.png"},
+        {"initiator": "null", "url": "data:,"},
+        {"url": "file:///page.html"},
+    ]
+    events = [{"type": 7, "params": each} for each in requests]
+    other = {"type": 8, "params": {"initiator": "null", "url": "http://127.0.0.1:9/y"}}
+    log = {"constants": {"logEventTypes": {"URL_REQUEST_START_JOB": 7}}, "events": [*events, {"type": 7}, other]}
+    assert asked_by_a_page(log) == {"http://127.0.0.1:9/x.png"}
