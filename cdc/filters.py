@@ -11,6 +11,7 @@ __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "goes_by_name"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
+_KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables")
 
 
 def goes_by_name(action: str) -> bool:
@@ -56,9 +57,24 @@ class Filters:
                         where=f"profile key filters.{key}",
                         hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
                     )
-        for key in ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables"):
+        for key in _KEYS:
             self._compiled[key] = _pattern(getattr(self, key))
         self._compiled["their_dbs"] = _pattern(glob.partition(".")[0] for glob in self.include_tables)
+
+    def listed(self) -> dict[str, list[str]]:
+        """The lists that are not empty, each sorted: equal where the filters are the same."""
+        lists = {key: getattr(self, key) for key in _KEYS}
+        return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
+
+    def narrows(self, before: "Filters") -> bool:
+        """Whether it can be told by the lists alone that nothing passes that did not pass ``before``."""
+        for kind in ("dbs", "tables"):
+            was, is_ = set(getattr(before, f"include_{kind}")), set(getattr(self, f"include_{kind}"))
+            if was and not (is_ and is_ <= was):
+                return False
+            if not set(getattr(before, f"exclude_{kind}")) <= set(getattr(self, f"exclude_{kind}")):
+                return False
+        return True
 
     def wants_database(self, database: str) -> bool:
         """Whether anything of this database may pass (a table filter can still leave out its tables)."""

@@ -11,6 +11,7 @@ from cdc import __version__, outside, profile, service
 from cdc.brokers import Brokers
 from cdc.producer import pipeline
 from cdc.producer.activity import Activity
+from cdc.producer.pipeline import Started
 from cdc.retry import Retry
 
 __all__ = ["main"]
@@ -38,14 +39,18 @@ def main() -> int:
     parser.add_argument(
         "--until-current", action="store_true", help="end at the position that the leader has when the program starts"
     )
+    parser.add_argument(
+        "--accept-filters",
+        action="store_true",
+        help="go on although the filters let in tables whose earlier rows are not in the topic",
+    )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()
-    return service.exit_status(
-        functools.partial(_run, arguments.profile, until_current=arguments.until_current), program="cdc-producer"
-    )
+    started = Started(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
+    return service.exit_status(functools.partial(_run, arguments.profile, started), program="cdc-producer")
 
 
-def _run(path: Path, *, until_current: bool) -> int:
+def _run(path: Path, started: Started) -> int:
     settings = profile.load(path)
     line = service.setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(service.event, logging.getLogger("cdc.producer"))
@@ -58,15 +63,7 @@ def _run(path: Path, *, until_current: bool) -> int:
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
     with outside.shown(activity, metrics=settings.metrics, line=line, log=log):
-        pipeline.run(
-            settings,
-            instance=str(uuid.uuid4()),
-            retry=retry,
-            activity=activity,
-            stop=stop,
-            until_current=until_current,
-            log=log,
-        )
+        pipeline.run(settings, started=started, retry=retry, activity=activity, stop=stop, log=log)
     return 0
 
 

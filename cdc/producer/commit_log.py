@@ -35,7 +35,8 @@ class Entry:
     ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``prepared`` are
     the XA transactions by xid that wait for their end. ``last`` is the newest sequence in each ``topic/partition``;
     left out in layout "single", where the one partition has them all. ``shown`` is the newest of the binlog's other
-    events that was shown. What is empty of these three is left out of the JSON.
+    events that was shown. What is empty of these three is left out of the JSON. ``filters`` are those under which
+    what is out was read, as ``Filters.listed`` says them; None in entries of before.
     """
 
     next_sequence: int
@@ -49,11 +50,14 @@ class Entry:
     prepared: dict[str, Place] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     shown: Position | None = None
+    filters: dict[str, list[str]] | None = None
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in ("prepared", "last", "shown")}
+        if self.filters is None:
+            del body["filters"]
         body["version"] = VERSION
         return json.dumps(body, separators=(",", ":")).encode()
 

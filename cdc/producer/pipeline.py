@@ -4,12 +4,12 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from cdc import __version__
 from cdc.errors import Disconnected
 from cdc.position import Position
-from cdc.producer import preflight
+from cdc.producer import let_in, preflight
 from cdc.producer.activity import Activity
 from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.commit_log import Entry
@@ -27,20 +27,28 @@ from cdc.producer.xa import Xa
 from cdc.profile import Profile
 from cdc.retry import Retry
 
-__all__ = ["run"]
+__all__ = ["Started", "run"]
 
 Log = Callable[..., None]
 Chunk = list[RawEvent | Single]
 
 
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How this process was started: ``instance`` is its name, the others are what the command line asked for."""
+
+    instance: str
+    until_current: bool = False
+    accept_filters: bool = False
+
+
 def run(
     profile: Profile,
     *,
-    instance: str,
+    started: Started,
     retry: Retry,
     activity: Activity,
     stop: threading.Event,
-    until_current: bool,
     log: Log,
 ) -> None:
     """Replicate until ``stop`` is set, or up to the leader's position at the start; reconnect where servers go away.
@@ -52,11 +60,11 @@ def run(
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
-            if until_current:
+            if started.until_current:
                 target = target or leader.position
             _session(
                 profile, leader, topics, activity,
-                instance=instance, retry=retry, target=target, stop=stop, log=log,
+                started=started, retry=retry, target=target, stop=stop, log=log,
             )  # fmt: skip
             return
         except Disconnected as error:
@@ -69,7 +77,7 @@ def _session(
     topics: KafkaTopics,
     activity: Activity,
     *,
-    instance: str,
+    started: Started,
     retry: Retry,
     target: Position | None,
     stop: threading.Event,
@@ -80,7 +88,7 @@ def _session(
         profile.kafka.properties(),
         topics,
         resource=profile.mysql_resource_name,
-        instance=instance,
+        instance=started.instance,
         reopening=retry.succeeded,
         stop=stop,
     )
@@ -88,7 +96,7 @@ def _session(
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
         retry.answered()
-        entry = _start(profile, leader, topics, sink, instance=instance)
+        entry = _start(profile, leader, topics, sink, started=started, log=log)
         retry.connected()
         router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)
         xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
@@ -105,12 +113,20 @@ def _session(
             stream.replicate(chunks, target=target, stop=stop)
 
 
-def _start(profile: Profile, leader: Leader, topics: KafkaTopics, sink: KafkaSink, *, instance: str) -> Entry:
-    """The entry to go on from, committed anew under this process's name."""
+def _start(
+    profile: Profile, leader: Leader, topics: KafkaTopics, sink: KafkaSink, *, started: Started, log: Log
+) -> Entry:
+    """The entry to go on from, committed anew under this process's name and with its filters."""
     entry = starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
     if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
         sink.shown = None  # another server has positions of its own
-    entry = replace(entry, instance=instance)
+    if entry.filters is not None:
+        database = profile.database
+        let_in.require_accepted(
+            entry.filters, profile.filters, accepted=started.accept_filters, log=log,
+            ask=lambda: preflight.objects(database.settings(), name=str(database)),
+        )  # fmt: skip
+    entry = replace(entry, instance=started.instance, filters=profile.filters.listed())
     adopted = sink.entry is None
     sink.commit(entry)
     if adopted:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.mysql_connection import TLS_FAILED, connected
 from cdc.position import GtidSet, Position
 
-__all__ = ["Leader", "inspect"]
+__all__ = ["Leader", "Objects", "inspect", "objects"]
 
 _UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
 _DENIED = frozenset({1044, 1045, 1698})
@@ -47,18 +48,44 @@ class Leader:
     collations: dict[int, tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The leader's databases, and its tables and views as (database, name); ``all_seen``: of those there are."""
+
+    databases: list[str]
+    tables: list[tuple[str, str]]
+    all_seen: bool
+
+
 def inspect(settings: dict[str, Any], *, name: str) -> Leader:
     """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
 
     Raises Disconnected where it cannot be reached, UserError with all that must be changed, each with the SQL that
     mends it.
     """
+    with _cursor(settings, name) as cursor:
+        return _ask(cursor, name)
+
+
+def objects(settings: dict[str, Any], *, name: str) -> Objects:
+    """The leader's databases and tables. Raises as ``inspect`` does."""
+    with _cursor(settings, name) as cursor:
+        cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
+        databases = [row[0] for row in cursor.fetchall()]
+        cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
+        tables = [(row[0], row[1]) for row in cursor.fetchall()]
+    # A user sees those tables that it may do something with; this one it sees by a privilege on all of them.
+    return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+@contextmanager
+def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
     try:
         with (
             connected(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
             connection.cursor() as cursor,
         ):
-            return _ask(cursor, name)
+            yield cursor
     except pymysql.MySQLError as error:
         raise _translated(error, name) from None
 

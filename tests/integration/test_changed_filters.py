@@ -1,0 +1,83 @@
+"""Filters that were changed between two runs of the producer: what they let in is never a silent gap in the topic."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from cdc.producer import commit_log
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import records, refused, run_well, write_profile
+from tests.wait import LIMIT_SECONDS
+
+pytestmark = pytest.mark.integration
+
+NAME = "opened"
+
+
+def execute(server: MySql, *statements: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def without_filters(kafka: Kafka) -> None:
+    """Put an entry into the commit log as it was before entries said the filters."""
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    body = json.loads(next(commit_log.entries(properties, topic=f"{NAME}.commits", resource="mysql-srv1")).to_json())
+    assert body.pop("filters") == {"include_dbs": [NAME]}
+    producer = Producer(properties)
+    producer.produce(f"{NAME}.commits", json.dumps(body), b"mysql-srv1")
+    assert producer.flush(LIMIT_SECONDS) == 0
+
+
+def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    def profile(user: str = "", **filters: list[str]) -> Path:
+        keys = {"filters": filters, "producer": {"start": "now"}}
+        database = {"user": user, "password": "x"} if user else {}
+        return write_profile(tmp_path, leader, kafka, name=NAME, database=database, **keys)
+
+    closed = {"include_dbs": [NAME], "exclude_tables": [f"{NAME}.out*"]}
+    run_well("cdc-producer", profile(**closed), "--until-current")
+    execute(leader, "SET sql_log_bin = 0", "CREATE USER IF NOT EXISTS opens IDENTIFIED BY 'x'")
+    execute(leader, "SET sql_log_bin = 0", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO opens")
+    execute(leader, f"CREATE DATABASE {NAME}", *(f"CREATE TABLE {NAME}.{table} (i INT)" for table in ("a", "b")))
+    execute(leader, *(f"CREATE TABLE {NAME}.out{number:02} (i INT)" for number in range(12)))
+    execute(leader, f"INSERT INTO {NAME}.out03 VALUES (1)", f"INSERT INTO {NAME}.a VALUES (1)")
+    run_well("cdc-producer", profile(**closed), "--until-current")
+
+    opened = {"include_dbs": [NAME]}
+    line = refused("cdc-producer", profile(**opened), "--until-current")
+    assert f"exclude_tables was ['{NAME}.out*'], is []" in line
+    assert f"{NAME}.out00, {NAME}.out01" in line
+    assert f"{NAME}.out09 and 2 more, 12 in all" in line
+    assert f"{NAME}.out10" not in line
+    assert f"{NAME}.a" not in line
+    assert "--accept-filters" in line
+    # Who sees no tables can't say that there is none.
+    line = refused("cdc-producer", profile("opens", **opened), "--until-current")
+    assert "GRANT SELECT ON *.*" in line
+    # The way back.
+    run_well("cdc-producer", profile(**closed), "--until-current")
+    # Nothing is there that was left out, or less passes.
+    nothing = profile(**closed | {"exclude_tables": [f"{NAME}.out*", f"{NAME}.none"]})
+    assert "let_in=nothing" in run_well("cdc-producer", nothing, "--until-current")
+    assert 'let_in="nothing that exists"' in run_well("cdc-producer", profile(**closed), "--until-current")
+    # A database that is let in is told of as well where it has no tables.
+    execute(leader, f"CREATE DATABASE {NAME}_empty")
+    line = refused("cdc-producer", profile(include_dbs=[f"{NAME}*"], exclude_tables=[f"{NAME}.out*"]))
+    assert f"the leader has {NAME}_empty:" in line
+    # The way on: the first start asks, later ones need not.
+    said = run_well("cdc-producer", profile(**opened), "--until-current", "--accept-filters")
+    assert "the filters were changed" in said
+    assert f"{NAME}.out09 and 2 more" in said
+    execute(leader, f"INSERT INTO {NAME}.out03 VALUES (2)")
+    assert "filters" not in run_well("cdc-producer", profile(**opened), "--until-current")
+    rows = [(record.uri.table, row.after) for record in records(profile(**opened)) for row in record.rows]
+    assert rows == [("a", [{"SignedInteger": 1}]), ("out03", [{"SignedInteger": 2}])]
+    # What an entry of before does not say can't be compared; from then on it can.
+    without_filters(kafka)
+    run_well("cdc-producer", profile(include_dbs=[NAME], exclude_tables=[f"{NAME}.b"]), "--until-current")
+    assert f"the leader has {NAME}.b:" in refused("cdc-producer", profile(**opened), "--until-current")
