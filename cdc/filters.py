@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import translate
 
 from cdc.errors import UserError
+from cdc.table_globs import TableGlobs, unquoted
 
 __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "goes_by_name"]
 
@@ -23,13 +24,13 @@ def goes_by_name(action: str) -> bool:
 
 
 def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
-    parts = [translate(glob) for glob in globs]
+    parts = [translate(unquoted(glob)) for glob in globs]
     return re.compile("|".join(parts)) if parts else None
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Globs over database names and over ``db.table``; names match in their own case.
+    """Globs over database names and over ``db.table`` (module table_globs); names match in their own case.
 
     At most one of include and exclude is given per kind. With none, everything but the server's own databases passes;
     those never pass, since each server keeps its own.
@@ -40,6 +41,7 @@ class Filters:
     include_tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
     _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _tables: dict[str, TableGlobs | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         for kind in ("dbs", "tables"):
@@ -49,17 +51,14 @@ class Filters:
                     where="profile key filters",
                     hint="keep one of the two",
                 )
-        for key in ("include_tables", "exclude_tables"):
-            for glob in getattr(self, key):
-                if "." not in glob:
-                    raise UserError(
-                        f"{glob!r} names no table",
-                        where=f"profile key filters.{key}",
-                        hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
-                    )
-        for key in _KEYS:
+        for key in ("include_dbs", "exclude_dbs"):
             self._compiled[key] = _pattern(getattr(self, key))
-        self._compiled["their_dbs"] = _pattern(glob.partition(".")[0] for glob in self.include_tables)
+        for key in ("include_tables", "exclude_tables"):
+            globs = getattr(self, key)
+            self._tables[key] = TableGlobs.of(globs, key=f"filters.{key}", names_database=True) if globs else None
+        included = self._tables["include_tables"]
+        their = map(translate, included.databases) if included else ()
+        self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
     def listed(self) -> dict[str, list[str]]:
         """The lists that are not empty, each sorted: equal where the filters are the same."""
@@ -92,8 +91,7 @@ class Filters:
         """Whether changes of this table pass."""
         if not self.wants_database(database):
             return False
-        name = f"{database}.{table}"
-        include, exclude = self._compiled["include_tables"], self._compiled["exclude_tables"]
+        include, exclude = self._tables["include_tables"], self._tables["exclude_tables"]
         if include is not None:
-            return include.match(name) is not None
-        return exclude is None or exclude.match(name) is None
+            return include.match(database, table)
+        return exclude is None or not exclude.match(database, table)

@@ -4,11 +4,10 @@ import difflib
 import os
 import re
 import ssl
+import tomllib
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
-
-import toml
 
 from cdc.errors import UserError
 from cdc.filters import Filters
@@ -18,8 +17,6 @@ from cdc.topics import PER_TABLE, SINGLE, Topics
 
 __all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
 
-# What toml says of a value that it can't read shows the value, which may be a password without quotes.
-_QUOTED = re.compile(r""": (['"]).*\1""", re.DOTALL)
 _MOVED = {
     "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
     "resume_file": "the position lives in Kafka, in the commit log of the topic",
@@ -74,7 +71,8 @@ class Database:
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            "password": self.secret(),
+            # As UTF-8, which the server takes it for in CREATE USER; pymysql alone would write it in latin1.
+            "password": self.secret().encode("utf-8", "surrogateescape"),
             "charset": "utf8mb4",
             "connect_timeout": 10,
         }
@@ -207,11 +205,10 @@ class Profile:
     def parse(cls, text: str, *, name: str) -> Self:
         """Read a profile's text; ``name`` is its file for the errors. Raises UserError."""
         try:
-            content = toml.loads(text)
-        # toml leaks IndexError and others on some broken files; whatever it raises, the file is not TOML.
-        except Exception as error:  # noqa: BLE001
-            what = _QUOTED.sub("", str(error))
-            raise UserError(f"broken TOML: {what}", where=name, hint="mend the file's syntax") from None
+            content = tomllib.loads(text)
+        # Beside its own error, a ValueError: Python's for a number of more digits than it takes.
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"broken TOML: {_said(error)}", where=name, hint="mend the file's syntax") from None
         try:
             profile: Self = _build(cls, content, path="")
         except UserError as error:
@@ -219,6 +216,15 @@ class Profile:
         if not profile.mysql_resource_name:
             raise UserError("the resource name is empty", where=f"{name}, profile key mysql_resource_name")
         return profile
+
+
+def _said(error: Exception) -> str:
+    """What tomllib says and where, without what it quotes: parts of the file, which may be of a password."""
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return "a value is too large, or too deep"
+    what, _, place = str(error).rpartition(" (at ")
+    what = re.sub(r"""['"(].*""", "", re.sub(r"'([=\]]+)'", r"\1", what), flags=re.DOTALL).strip()
+    return f"{what} (at {place}"
 
 
 def load(path: Path) -> Profile:

@@ -8,13 +8,15 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TextIO
 
 from cdc.errors import CdcError
+from cdc.visible import UNSEEN, visible
 
-__all__ = ["LIBRDKAFKA", "LastLine", "event", "exit_status", "setup_logging", "stop_on_signals"]
+__all__ = ["LIBRDKAFKA", "LastLine", "complain", "event", "exit_status", "setup_logging", "stop_on_signals"]
 
 # librdkafka reports each failed attempt to connect; what matters of it reaches the user as an error of ours.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
@@ -29,7 +31,8 @@ class _JsonFormatter(logging.Formatter):
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
         fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
-        return json.dumps(body | fields, ensure_ascii=False)
+        # What JSON lets stand as it is but would steer a terminal; escaped it is the same JSON.
+        return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
 
 
 def _plain(value: object) -> object:
@@ -44,7 +47,7 @@ class _TextFormatter(logging.Formatter):
         for key, value in getattr(record, "fields", {}).items():
             text = str(value)
             words.append(f"{key}={json.dumps(text, ensure_ascii=False)}" if " " in text else f"{key}={text}")
-        return " ".join(words)
+        return visible(" ".join(words))
 
 
 class LastLine(logging.StreamHandler[TextIO]):
@@ -69,7 +72,7 @@ class LastLine(logging.StreamHandler[TextIO]):
             if line or self._line:
                 self.stream.write(_ERASE)
             # One column is left free: in the last one some terminals begin a new line.
-            self._line = line[: columns - 1]
+            self._line = visible(line)[: columns - 1]
             self._draw()
         finally:
             self.release()
@@ -91,12 +94,32 @@ def setup_logging(*, level: str, form: str) -> LastLine | None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     root.propagate = False
+    if form == "json":
+        sys.excepthook = _tell_defect
     return last_line
 
 
 def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:
     """Log one event with its fields."""
     logger.log(level, name, extra={"fields": fields})
+
+
+def complain(program: str, error: CdcError | str) -> None:
+    """Say why ``program`` ends, or what failed, on standard error: in one line, or as JSON where the log is JSON."""
+    root = logging.getLogger("cdc")
+    if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
+        print(f"{program}: {visible(str(error))}", file=sys.stderr, flush=True)
+    elif isinstance(error, CdcError):
+        fields = {"error": error.what, "where": error.where, "hint": error.hint, "exit_status": error.exit_status}
+        event(root, "ended", level=logging.ERROR, program=program, **fields)
+    else:
+        event(root, "failed", level=logging.ERROR, program=program, error=error)
+
+
+def _tell_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A defect of ours, for which Python alone would write many lines that are no JSON."""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    event(logging.getLogger("cdc"), "defect", level=logging.CRITICAL, error=repr(error), traceback=text)
 
 
 def stop_on_signals() -> threading.Event:
@@ -130,7 +153,7 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
     try:
         return work()
     except CdcError as error:
-        print(f"{program}: {error}", file=sys.stderr)
+        complain(program, error)
         return error.exit_status
     except BrokenPipeError:
         # The reader of our output (head, less) has seen enough; Python would print a traceback at exit.

@@ -17,6 +17,7 @@ from cdc.record import Record, Row
 from cdc.tailed_topics import TailedTopics
 from cdc.topics import SINGLE
 from cdc.values import Value, display
+from cdc.visible import visible
 
 __all__ = ["line", "main"]
 
@@ -35,7 +36,9 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    kafka = profile.load(arguments.profile).kafka
+    settings = profile.load(arguments.profile)
+    service.setup_logging(level=settings.log.level, form=settings.log.format)
+    kafka = settings.kafka
     last = None if arguments.beginning else max(0, arguments.records)
     stop = service.stop_on_signals()
     messages = _messages if kafka.layout == SINGLE else _merged
@@ -49,8 +52,8 @@ def line(record: Record) -> str:
     """A record as a person reads it: sequence, binlog position, operation, URI and the values."""
     head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
     if record.operation == "Query":
-        return f"{head}  {' '.join(record.query.split())}"
-    return f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}"
+        return visible(f"{head}  {' '.join(record.query.split())}")
+    return visible(f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}")
 
 
 def _row(columns: tuple[str, ...], row: Row) -> str:

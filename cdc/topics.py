@@ -17,10 +17,10 @@ import hashlib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from fnmatch import translate
 from urllib.parse import quote
 
 from cdc.errors import UserError
+from cdc.table_globs import TableGlobs
 
 __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
@@ -44,14 +44,15 @@ class Topics:
     layout: str = SINGLE
     prefix: str = ""
     tables: tuple[str, ...] = ("*",)
-    _own: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _own: TableGlobs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Raises UserError for what Kafka takes for no topic's name."""
         _require_legal(self.topic, "kafka.topic", longest=_LONGEST - len(COMMITS))
         if self.prefix:
             _require_legal(self.prefix, "kafka.prefix", longest=_LONGEST_PREFIX)
-        object.__setattr__(self, "_own", re.compile("|".join(map(translate, self.tables)) or r"(?!)"))
+        own = TableGlobs.of(self.tables, key="kafka.tables", names_database=False)
+        object.__setattr__(self, "_own", own)
 
     @property
     def main(self) -> str:
@@ -81,7 +82,7 @@ class Topics:
         """The topic of a table's rows."""
         if self.layout == SINGLE:
             return self.topic
-        if self._own.match(f"{database}.{table}") is None:
+        if not self._own.match(database, table):
             return self.events
         name = f"{self.prefix}{database}_{table}"
         if self._is_plain(database, table, name):

@@ -64,11 +64,14 @@ def main() -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     if arguments.status:
-        return _show_status(load(arguments.profile), show=as_json if arguments.json else as_text)
+        return _show_status(
+            load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
+        )
     return _consume(load(arguments.profile), skips=Skips(arguments.skip), until_current=arguments.until_current)
 
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
+    setup_logging(level=profile.log.level, form=profile.log.format)
     following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
     resource = profile.mysql_resource_name
     status = look(profile.database, resource=resource)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from cdc.consumer.literals import identifier, quoted, seconds
 from cdc.consumer.status import Applied, Entry, Settled, Status, lag
 from cdc.excerpt import excerpt
+from cdc.visible import visible
 
 __all__ = ["as_text"]
 
@@ -15,9 +16,19 @@ _ACCOUNTS = (
 _OF_SESSION = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
 
 
-def as_text(status: Status, *, follower: str, resource: str, following: int | None) -> str:
-    """A few lines; ``following`` is as for ``lag``."""
-    return "\n".join(_lines(status, follower=follower, resource=resource, following=following))
+def as_text(status: Status, *, follower: str, resource: str, following: int | None, terminal: bool = False) -> str:
+    """A few lines; ``following`` is as for ``lag``.
+
+    The statements of a promotion are exact, for a client to run, but on a ``terminal``, which they must not steer.
+    """
+    lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, following=following)]
+    if status.applied is not None:
+        statements = [f"{text};;" for entry in status.missing for text in _creation(entry)]
+        if terminal:
+            statements = [visible(text.replace("\r\n", "\n"), keep="\n\t") for text in statements]
+        lines += ["DELIMITER ;;", *statements, "DELIMITER ;"] if statements else []
+        lines.append(_ACCOUNTS)
+    return "\n".join(lines)
 
 
 def _lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
@@ -37,7 +48,6 @@ def _lines(status: Status, *, follower: str, resource: str, following: int | Non
     yield from _section("skipped", status.skipped, "Records that the follower does without, by an operator's --skip:")
     yield from _conflicts(status.conflicts)
     yield from _missing(status.missing)
-    yield _ACCOUNTS
 
 
 def _line(name: str, text: str) -> str:
@@ -89,10 +99,6 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
     yield _line("not here", "The leader has these triggers and events, whose effects come as rows. A promotion creates")
     yield "  them in this order, once the consumer has stopped (with the mysql client), with event_scheduler OFF: an"
     yield "  event AT one time that has run and was kept (PRESERVE) would run again. Disable such, then turn it ON."
-    yield "DELIMITER ;;"
-    for entry in entries:
-        yield from (f"{statement};;" for statement in _creation(entry))
-    yield "DELIMITER ;"
 
 
 def _creation(entry: Entry) -> Iterator[str]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import toml
+
 from cdc.sandbox.mysql import PASSWORD, USER
 
 __all__ = ["ProfileFiles"]
@@ -35,11 +37,10 @@ class ProfileFiles:
 
 
 def _text(resource: str, port: int, databases: list[str], kafka_port: int, topic: str) -> str:
-    names = ", ".join(f'"{name}"' for name in databases)
-    filters = f"[filters]\ninclude_dbs = [{names}]\n\n" if databases else ""
-    return (
-        f'mysql_resource_name = "{resource}"\n\n'
-        f'[database]\nip_or_host = "127.0.0.1"\nport = {port}\nuser = "{USER}"\npassword = "{PASSWORD}"\n\n'
-        f"{filters}"
-        f'[kafka]\nbootstrap_servers = "127.0.0.1:{kafka_port}"\ntopic = "{topic}"\n'
-    )
+    content = {
+        "mysql_resource_name": resource,
+        "database": {"ip_or_host": "127.0.0.1", "port": port, "user": USER, "password": PASSWORD},
+        "filters": {"include_dbs": databases} if databases else {},
+        "kafka": {"bootstrap_servers": f"127.0.0.1:{kafka_port}", "topic": topic},
+    }
+    return toml.dumps({key: value for key, value in content.items() if value})

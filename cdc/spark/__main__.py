@@ -14,7 +14,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.service import exit_status
+from cdc.service import exit_status, setup_logging
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
 from cdc.spark.noise import after_ivy, without_noise
@@ -33,7 +33,9 @@ def main() -> int:
 
 def _run(options: Sequence[str]) -> int:
     given = parsed("cdc-audit", options)
-    kafkas = [profile.kafka for profile in profiles_of(given)]
+    profiles = profiles_of(given)
+    setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
+    kafkas = [profile.kafka for profile in profiles]
     consumer_of(given)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.profile import Profile
-from cdc.service import exit_status
+from cdc.service import complain, exit_status, setup_logging
 from cdc.spark.arrivals import read_arrivals
 from cdc.spark.brokers import kafka_options, span, topic_ids
 from cdc.spark.covered import Covered, Held
@@ -45,12 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return exit_status(lambda: _run(options), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - whatever fails here is no verdict, and 1 would read as drift
-        print(f"cdc-audit: Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}", file=sys.stderr)
+        complain("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         return 2
 
 
 def _run(options: argparse.Namespace) -> int:
     profiles, consumer = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True)), consumer_of(options)
+    setup_logging(level=profiles[LEADER].log.level, form=profiles[LEADER].log.format)
     spark = session()
     state = State.open(spark, options.state, identity(profiles, consumer)) if options.state else None
     # Not before the state is ours: the report may be that of an audit which uses it.
@@ -140,7 +141,7 @@ def _keep(
         # What --watch cancels when it stops is no failure of the save.
         if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
             raise
-        print(f"cdc-audit: the state was not kept: {_bottom(error)}", file=sys.stderr, flush=True)
+        complain("cdc-audit", f"the state was not kept: {_bottom(error)}")
     spark.sparkContext.setLogLevel("ERROR")
 
 

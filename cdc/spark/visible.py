@@ -1,15 +1,13 @@
 """Text from a database as people may look at it: nothing in it is unseen, endless, or changes what is around. Pure."""
 
 import json
-import re
 from dataclasses import dataclass
 
 from cdc.values import NULL, display
+from cdc.visible import visible
 
 __all__ = ["Cut", "cut", "differing", "value_text", "visible"]
 
-# Control characters, halves of surrogate pairs, and what turns the direction of the text around it.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _SHOWN = 160
 _AROUND = 24
 
@@ -25,17 +23,6 @@ class Cut:
     middle: str
     after: str
     length: int | None = None
-
-
-def visible(text: str) -> str:
-    """``text`` on one line, with a picture (␀ … ␡) or an escape for each character that could not be seen."""
-    return _UNSEEN.sub(lambda match: _picture(ord(match[0])), text)
-
-
-def _picture(code: int) -> str:
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"\\u{code:04x}"
 
 
 def value_text(text: str | None) -> str:

@@ -14,6 +14,7 @@ from cdc.health import Check
 from cdc.service import stop_on_signals
 from cdc.spark.report import Audit
 from cdc.spark.session import SparkGone
+from cdc.visible import visible
 
 __all__ = ["Verdicts", "watch", "watched"]
 
@@ -151,6 +152,6 @@ def watch(audit: Callable[[], Audit], verdicts: Verdicts, *, stop: threading.Eve
                 raise
             failure = str(error).partition("\n")[0] if isinstance(error, CdcError) else f"Spark failed: {error!r:.200}"
         verdicts.take(found, failure, seconds=time.monotonic() - begun)
-        print(verdicts.line(), flush=True)
+        print(visible(verdicts.line()), flush=True)
         stop.wait(max(0.0, verdicts.interval - (time.monotonic() - begun)))
     return verdicts.exit_status

@@ -1,14 +1,17 @@
 """How the programs log in to MySQL: under TLS or not at all, and with passwords of any characters."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import toml
 
+from cdc.consumer.literals import quoted
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
-from tests.programs import refused, write_profile
+from tests.programs import refused, run, run_well, write_profile
 from tests.relay import Relay
 
 pytestmark = pytest.mark.integration
@@ -19,6 +22,15 @@ def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
         for statement in statements:
             cursor.execute(statement)
         return list(cursor.fetchall())
+
+
+def changed(path: Path, **database: object) -> Path:
+    """The same profile with other keys of the database."""
+    content = toml.loads(path.read_text(encoding="utf-8"))
+    content["database"] |= database
+    other = path.with_stem(f"{path.stem}-changed")
+    other.write_text(toml.dumps(content), encoding="utf-8")
+    return other
 
 
 def test_a_server_without_tls_is_refused_where_tls_is_asked_for(
@@ -53,3 +65,48 @@ def test_a_certificate_that_nobody_vouches_for(tmp_path: Path, leader: MySql, ka
         line = refused(program, path)
         assert "certificate verify failed" in line
         assert "database.tls" in line
+
+
+def test_a_password_of_any_characters(
+    tmp_path: Path, leader: MySql, kafka: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From each place, under TLS and without, to producer and consumer; a colon and quotes need no care either."""
+    password = "pä€'\":#😀"
+    account = f"CREATE USER wörter IDENTIFIED WITH caching_sha2_password BY {quoted(password)}"
+    grants = "SELECT, RELOAD, PROCESS, REPLICATION SLAVE, REPLICATION CLIENT"
+    execute(leader, "SET sql_log_bin = 0", account, f"GRANT {grants} ON *.* TO wörter")
+    monkeypatch.setenv("WORDS", password)
+    (tmp_path / "words").write_text(password + "\n", encoding="utf-8")
+    places = ({"password": password}, {"password_env": "WORDS"}, {"password_file": str(tmp_path / "words")})
+    with Relay(leader.port) as relay:
+        for number, (place, tls) in enumerate([*((place, False) for place in places), (places[0], True)]):
+            # Where nothing asks for TLS, a server that has it is spoken to with it all the same.
+            relay.tls_for = 1 << 30 if tls else 0
+            own = {"port": relay.port, "user": "wörter", "password": ""} | place
+            own |= {"tls": {"verify": "none"}} if tls else {}
+            path = write_profile(tmp_path, leader, kafka, name=f"words-{number}", producer={"start": "now"},
+                                 database=own)  # fmt: skip
+            execute(leader, "FLUSH PRIVILEGES")  # so that the server asks for the password itself, not for its hash
+            run_well("cdc-producer", path, "--until-current")
+            execute(leader, "FLUSH PRIVILEGES")
+            run_well("cdc-consumer", path, "--status")
+        assert "Access denied" in refused("cdc-consumer", changed(path, user="fluvio"), "--status")
+
+
+def test_the_last_line_is_json_where_the_log_is(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    def profile(name: str) -> Path:
+        return write_profile(
+            tmp_path, leader, kafka, name=name, log={"format": "json"}, database={"password": "wrong"}
+        )  # fmt: skip
+
+    path = profile("no-such-topic")
+    audit = ["--leader", path, "--follower", profile("no-other-topic"), "--report", tmp_path / "report"]
+    for program, *arguments in (
+        ("cdc-producer", path), ("cdc-consumer", path, "--until-current"), ("cdc-consumer", path, "--status"),
+        ("cdc-tail", path), ("cdc-audit", *audit),
+    ):  # fmt: skip
+        done = run(program, *arguments)
+        assert done.returncode == 2, done.stderr
+        last = [json.loads(line) for line in done.stderr.splitlines()][-1]
+        assert last["program"] == program
+        assert "Access denied" in last["error"] or last["error"].startswith("no such topic")

@@ -34,6 +34,18 @@ def execute(server: MySql, *statements: str | bytes, database: str | None = None
             cursor.execute(statement)
 
 
+def test_a_database_with_a_dot_in_its_name(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    filters, begin = {"include_tables": ["`dot.ted`.or*"]}, {"start": "now"}
+    path = write_profile(tmp_path, leader, kafka, name="dotted", filters=filters, producer=begin)
+    run_well("cdc-producer", path, "--until-current")
+    execute(leader, "CREATE DATABASE `dot.ted`", "CREATE DATABASE dot")
+    execute(leader, "CREATE TABLE orders (i INT)", "INSERT INTO orders VALUES (1)", "CREATE TABLE other (i INT)",
+            "CREATE TABLE dot.`ted.orders` (i INT)", database="dot.ted")  # fmt: skip
+    run_well("cdc-producer", path, "--until-current")
+    found = [(record.uri.database, record.uri.table, record.operation) for record in records(path)]
+    assert found == [("dot.ted", None, "Query"), ("dot.ted", None, "Query"), ("dot.ted", "orders", "Add")]
+
+
 def test_positions_are_those_of_the_server(profile: Path, leader: MySql) -> None:
     execute(
         leader,

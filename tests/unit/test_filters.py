@@ -1,11 +1,13 @@
-"""Filters of two runs: whether those of now are narrower can be told by their lists, or must be asked of the leader."""
+"""Filters: which tables globs mean, and whether those of one run are narrower than those of another."""
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.filters import Filters
+from cdc.topics import PER_TABLE, Topics
 
 GLOBS = st.lists(st.sampled_from(["a", "b", "a*", "*"]), max_size=2).map(tuple)
 TABLES = st.lists(st.sampled_from(["a.x", "a.*", "*.x", "b.y"]), max_size=2).map(tuple)
@@ -30,3 +32,32 @@ def test_nothing_new_passes_what_is_narrower(before: Filters, now: Filters) -> N
 def test_the_order_of_globs_is_no_change() -> None:
     assert Filters(include_dbs=("b", "a", "b")).listed() == Filters(include_dbs=("a", "b")).listed()
     assert Filters().listed() == {}
+
+
+@pytest.mark.parametrize(
+    ("glob", "meant", "not_meant"),
+    [
+        ("shop.*", ("shop", "a.b"), ("shop2", "a")),
+        ("`my.db`.orders", ("my.db", "orders"), ("my", "db.orders")),
+        ("`my.db`.*", ("my.db", "a.b"), ("my", "db.a")),
+        ("*.`my.orders`", ("a", "my.orders"), ("a.my", "orders")),
+        ("my.`db.orders`", ("my", "db.orders"), ("my.db", "orders")),
+        ("`a``b`.`c*`", ("a`b", "cd"), ("ab", "cd")),
+    ],
+)
+def test_a_glob_over_tables(glob: str, meant: tuple[str, str], not_meant: tuple[str, str]) -> None:
+    included, excluded = Filters(include_tables=(glob,)), Filters(exclude_tables=(glob,))
+    topics = Topics("all", layout=PER_TABLE, tables=(glob,))
+    assert included.wants_table(*meant)
+    assert included.wants_database(meant[0])
+    assert not excluded.wants_table(*meant)
+    assert topics.of_table(*meant) != topics.events
+    assert not included.wants_table(*not_meant)
+    assert excluded.wants_table(*not_meant)
+    assert topics.of_table(*not_meant) == topics.events
+
+
+def test_a_database_with_a_dot() -> None:
+    for glob in ("my.db", "`my.db`"):
+        assert Filters(include_dbs=(glob,)).wants_table("my.db", "t")
+        assert not Filters(exclude_dbs=(glob,)).wants_database("my.db")

@@ -35,6 +35,11 @@ def test_every_key_has_a_default() -> None:
     assert Profile.parse("", name="p.toml") == Profile()
 
 
+def test_a_password_of_two_quotes_and_a_letter_is_read() -> None:
+    """The package toml takes it for an empty one."""
+    assert Profile.parse('[database]\npassword = "\\"\\"x"', name="p.toml").database.secret() == '""x'
+
+
 def test_the_password_is_not_shown() -> None:
     assert "fluvio4cdc!" not in repr(Profile.parse(TUTORIAL, name="p.toml"))
 
@@ -45,6 +50,11 @@ def test_the_password_is_not_shown() -> None:
         "[database]\npassword = 12345678",
         "[database]\npassword = 12345678x",
         "[database]\npassword = 12345678'x",
+        '[database]\npassword = "x"12345678',
+        '[database]\npassword = "12345678\u0007"',
+        "[database]\npassword.12345678 = 1\npassword.12345678 = 2",
+        "database = {12345678 = 1, 12345678 = 2}",
+        "[database]\npassword = " + "12345678" * 1000,
         "[database]\npassword = [12345678]",
         "[kafka.librdkafka]\n'sasl.password' = 12345678x",
         "[kafka]\nlibrdkafka = 'sasl.password=12345678'",
@@ -73,6 +83,9 @@ def test_secrets_of_kafka_are_not_shown() -> None:
         ("[filters]\ninclude_dbs = 'a'", "must be a list of strings"),
         ("[filters]\ninclude_dbs = ['a']\nexclude_dbs = ['b']", "keep one of the two"),
         ("[filters]\nexclude_tables = ['d.a', 'secrets']", "'secrets' names no table"),
+        ("[filters]\ninclude_tables = ['my.db.orders']", '"`my.db`.orders"'),
+        ("[filters]\nexclude_tables = ['`my.db`']", "does not name a database and a table"),
+        ("[kafka]\ntables = ['`my.db`.a.b']", "does not name a database and a table"),
         ("[kafka]\nlayout = 'many'", "one of single, per_table"),
         ("[kafka]\npartitions = 3", "one partition"),
         ("[kafka]\nprefix = 'a b'", "part of a topic's name"),

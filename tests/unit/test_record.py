@@ -1,5 +1,7 @@
 """URIs, records and character sets."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +10,8 @@ from cdc.codec import latin1_decode, latin1_encode
 from cdc.errors import PromiseError
 from cdc.filters import Filters
 from cdc.record import Record, Uri
+from cdc.tail import line
+from cdc.visible import UNSEEN
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 
@@ -41,3 +45,19 @@ def test_system_databases_never_pass_and_globs_do() -> None:
     assert not Filters(exclude_tables=("db.tmp_*",)).wants_table("db", "tmp_a")
     assert Filters(include_tables=("db.t",)).wants_table("db", "t")
     assert not Filters(include_tables=("db.t",)).wants_table("db", "t2")
+
+
+def test_a_record_as_text_does_not_steer_a_terminal() -> None:
+    steering = "\x1b]0;title\x07\x9b2J\x7f\n\u202e"
+    head = {"uri": str(Uri("srv", steering, steering)), "sequence": 0, "bn_file": {"fileName": "b.000001", "offset": 4}}
+    head |= {"transaction": {"id": steering, "index": 0, "last": True, "ts_us": 1}}
+    value = {"String": steering}
+    bodies = [
+        {"columns": [steering], "operation": {"Add": {"rows": [{"cols": [value]}]}}},
+        {"columns": ["a"], "operation": {"Update": {"rows": [{"before_cols": ["Null"], "after_cols": [value]}]}}},
+        {"operation": {"Query": f"CREATE TABLE {steering}"}, "affects": []},
+    ]
+    for body in bodies:
+        shown = line(Record.parse(json.dumps(head | body).encode(), where=""))
+        assert UNSEEN.search(shown) is None, shown
+        assert "␛]0;title␇\\u009b2J␡" in shown

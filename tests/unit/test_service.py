@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
+from cdc.errors import PromiseError
 from cdc.position import Position
-from cdc.service import event, setup_logging
+from cdc.service import event, exit_status, setup_logging
 from cdc.uri import Uri
+from cdc.visible import UNSEEN
 
 
 def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest.CaptureFixture[str]) -> None:
@@ -19,6 +21,42 @@ def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest
     body = json.loads(capsys.readouterr().err)
     assert body | fields | {"position": "binlog.000001:4", "uri": "flv://srv/d/t"} == body
     assert body["event"] == "conflict"
+
+
+STEERING = "a\x1b[2J\x9b\x7f\u202eb"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_would_steer_a_terminal_is_escaped(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    setup_logging(level="info", form=form)
+    event(logging.getLogger("cdc.test"), "conflict", key=STEERING, reason=f"of {STEERING}")
+    assert exit_status(lambda: fails(PromiseError("no", where=STEERING)), program="cdc-test") == 3
+    said = capsys.readouterr().err
+    assert not UNSEEN.search(said.replace("\n", ""))
+    if form == "json":
+        log, last = (json.loads(line) for line in said.splitlines())
+        assert (log["key"], last["where"]) == (STEERING, STEERING)
+        assert (last["level"], last["event"], last["program"], last["error"], last["exit_status"]) == (
+            "error", "ended", "cdc-test", "no", 3
+        )  # fmt: skip
+    else:
+        assert said.splitlines()[-1] == "cdc-test: no; at a␛[2J\\u009b␡\\u202eb"
+
+
+def fails(error: Exception) -> int:
+    raise error
+
+
+_DEFECT = """
+from cdc.service import setup_logging
+setup_logging(level="info", form="json")
+print(1 / 0)
+"""
+
+
+def test_a_defect_is_one_line_of_json() -> None:
+    done = subprocess.run([sys.executable, "-c", _DEFECT], timeout=60, check=False, capture_output=True)
+    assert "ZeroDivisionError" in json.loads(done.stderr)["traceback"]
 
 
 # Raises SIGTERM where ``wait`` holds the event's lock: at its second line, for which Python calls the tracer.

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from cdc.consumer.checkpoint import Partition
 from cdc.consumer.status import Applied, Entry, Settled, Status
 from cdc.consumer.status_text import as_text
+from cdc.visible import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
 APPLIED = Applied(
@@ -15,6 +16,18 @@ APPLIED = Applied(
 
 def shown(status: Status, *, following: int | None = 8) -> list[str]:
     return as_text(status, follower="user@host:3306", resource="leader", following=following).splitlines()
+
+
+def test_what_would_steer_a_terminal() -> None:
+    """Statements for a client are exact where no terminal shows them."""
+    statement = "CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW\r\n\tSET @a = '\x1b[2J\r\x9b'"
+    entry = Entry(8, "not applied", statement, "\u202enote", AT)
+    status = Status(None, APPLIED, newest=(entry,), missing=(entry,))
+    for terminal in (True, False):
+        text = as_text(status, follower="user@host", resource="leader", following=8, terminal=terminal)
+        assert "(\\u202enote)" in text
+        assert (statement in text) is not terminal
+        assert not terminal or not UNSEEN.search(text.replace("\n", "").replace("\t", ""))
 
 
 def test_a_follower_in_trouble() -> None:

@@ -1,0 +1,80 @@
+"""Globs over tables, as profiles have them: ``db.table``, where backquotes may tell where a name begins and ends.
+
+Without backquotes a glob is compared with the whole of ``db.table``. With them, each of the two names is compared by
+itself: only so can a name with a dot be told from two names. Inside of backquotes ``*``, ``?`` and ``[…]`` are globs
+too, and two backquotes stand for one, as in SQL.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Self
+
+from cdc.errors import UserError
+
+__all__ = ["TableGlobs", "unquoted"]
+
+_NAME = r"`(?:[^`]|``)+`|[^`.]+"
+_QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
+
+
+@dataclass(frozen=True, slots=True)
+class TableGlobs:
+    """``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are the globs of the databases."""
+
+    whole: re.Pattern[str]
+    pairs: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
+    databases: tuple[str, ...]
+
+    @classmethod
+    def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
+        """Those of the profile key ``key``; where it ``names_database``, each must tell the database's name.
+
+        Raises UserError for one that does not tell which name is whose.
+        """
+        whole, pairs, databases = [], [], []
+        for glob in globs:
+            if "`" in glob:
+                found = _QUOTED.fullmatch(glob)
+                if found is None:
+                    raise _mistake(glob, key, "has backquotes, but does not name a database and a table")
+                database, table = map(unquoted, found.groups())
+                pairs.append((re.compile(translate(database)), re.compile(translate(table))))
+                databases.append(database)
+                continue
+            if names_database and glob.count(".") != 1:
+                raise _unclear(glob, key)
+            whole.append(translate(glob))
+            databases.append(glob.partition(".")[0])
+        return cls(re.compile("|".join(whole) or r"(?!)"), tuple(pairs), tuple(databases))
+
+    def match(self, database: str, table: str) -> bool:
+        """Whether the table is meant."""
+        if self.whole.match(f"{database}.{table}"):
+            return True
+        return any(first.match(database) and second.match(table) for first, second in self.pairs)
+
+
+def unquoted(name: str) -> str:
+    """A name, or a glob over names, without the backquotes around it."""
+    quoted = len(name) > 2 and name[0] == name[-1] == "`"
+    return name[1:-1].replace("``", "`") if quoted else name
+
+
+def _unclear(glob: str, key: str) -> UserError:
+    if "." not in glob:
+        return UserError(
+            f"{glob!r} names no table",
+            where=f"profile key {key}",
+            hint=f'tables are named with their database: "db.{glob}", or "*.{glob}" for any',
+        )
+    return _mistake(glob, key, "does not tell which of its dots ends the database's name")
+
+
+def _mistake(glob: str, key: str, what: str) -> UserError:
+    return UserError(
+        f"{glob!r} {what}",
+        where=f"profile key {key}",
+        hint='put backquotes around a name with a dot: "`my.db`.orders", "`my.db`.*", "db.`my.orders`"',
+    )

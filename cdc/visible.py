@@ -1,0 +1,22 @@
+"""Text from a database as people may look at it: nothing in it is unseen, steers a terminal or turns what is around."""
+
+import re
+
+__all__ = ["UNSEEN", "visible"]
+
+# Control characters, halves of surrogate pairs, and what turns the direction of the text around it.
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """``text`` on one line, with a picture (␀ … ␡) or an escape for each character that could not be seen.
+
+    Those in ``keep`` stay as they are.
+    """
+    return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
+
+
+def _picture(code: int) -> str:
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"\\u{code:04x}"
