@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cdc.consumer import __main__ as program
-from cdc.consumer import session
+from cdc.consumer import locks, session
+from tests.replaced import replace
 from tests.wait import LIMIT_SECONDS
 
 SILENT_SECONDS = 6  # it speaks four times as often, so it may be held up for some seconds
@@ -28,6 +29,8 @@ def impatient(profile: Path) -> Iterator[Path]:
 
 
 if __name__ == "__main__":
-    session._SILENT_SECONDS = SILENT_SECONDS
-    session._SETUP = session._SETUP.replace("lock_wait_timeout=10", f"lock_wait_timeout={LIMIT_SECONDS}")
+    for module in (session, locks):
+        replace(module, "SILENT_SECONDS", SILENT_SECONDS)
+    patient = session._SETUP.replace("lock_wait_timeout=10", f"lock_wait_timeout={LIMIT_SECONDS}")
+    replace(session, "_SETUP", patient)
     sys.exit(program.main())

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
 from cdc.consumer.session import Session
+from tests.replaced import replace
 
 POINTS = (
     "before the intent", "after the intent", "before the statement", "in the statement", "after the statement",
@@ -79,6 +80,6 @@ class Executing(Killed):
 if __name__ == "__main__":
     _, profile, Killed.point, sequence = sys.argv
     Killed.sequence = int(sequence)
-    pipeline.Session = Applying  # type: ignore[misc]
+    replace(pipeline, "Session", Applying)
     sys.argv = ["cdc-consumer", profile, "--until-current"]
     sys.exit(program.main())

@@ -13,6 +13,7 @@ import confluent_kafka
 
 from cdc.producer import __main__ as program
 from cdc.producer import kafka_sink, pace
+from tests.replaced import replace
 
 POINTS = (
     "before begin", "after begin", "before a record", "after a record", "after a flush", "before commit",
@@ -56,7 +57,7 @@ if __name__ == "__main__":
     _, profile, Killed.point, count, *eager = sys.argv
     Killed.left = int(count)
     if eager:
-        pace.due = lambda *_: True
-    kafka_sink.Producer = Killed  # type: ignore[misc]
+        replace(pace, "due", lambda *_: True)
+    replace(kafka_sink, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current"]
     sys.exit(program.main())
