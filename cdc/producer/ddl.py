@@ -14,6 +14,7 @@ from cdc.producer.effects import (
     alter_table,
     connects,
     has_query,
+    made_like,
     of_the_session,
 )
 from cdc.producer.sql_reader import SqlReader
@@ -60,7 +61,7 @@ def classify(
         kind, effects = _definition(reader)
     except ValueError:
         return "unknown", ()
-    return kind, tuple(of_the_session(effect, reader) for effect in effects) if session_bound else effects
+    return kind, tuple(of_the_session(effect) for effect in effects) if session_bound else effects
 
 
 def _transaction(reader: SqlReader) -> str:
@@ -155,7 +156,7 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
         return "ddl", tuple(alter_table(name, reader))
     if action == "CreateTable":
         doubt = ELSEWHERE if connects(reader) else ITS_ROWS if has_query(reader) else ""
-        return "ddl", (Effect(action, *name, unfaithful=doubt),)
+        return "ddl", (Effect(action, *name, unfaithful=doubt, like=made_like(reader)),)
     if action == "AlterEvent":
         return "ddl", (_alter_event(name, reader),)
     return "ddl", (Effect(action, *name),)

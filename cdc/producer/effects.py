@@ -5,6 +5,7 @@ name from it, and the queries that fill tables. A follower that ran these would 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,13 +13,15 @@ from cdc.producer.sql_reader import SqlReader
 from cdc.sql_tokens import Token
 
 __all__ = [
-    "ELSEWHERE", "ITS_ROWS", "TEMPORARY", "Effect", "alter_table", "connects", "has_query", "of_the_session", "way_out",
+    "ELSEWHERE", "ITS_ROWS", "TEMPORARY", "Effect", "alter_table", "connects", "has_query", "made_like",
+    "of_the_session", "way_out",
 ]  # fmt: skip
 
 
 class Effect(NamedTuple):
     """``action`` is Create, Alter, Drop, Rename or Truncate and the kind of object; ``to`` the new (database, name).
 
+    ``like`` is the table after which CREATE TABLE … LIKE makes its own.
     ``unfaithful`` says why a follower that executes the statement would not become what the leader is; mostly empty.
     """
 
@@ -27,6 +30,7 @@ class Effect(NamedTuple):
     name: str | None = None
     to: tuple[str, str] | None = None
     unfaithful: str = ""
+    like: tuple[str, str] | None = None
 
 
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
@@ -84,6 +88,12 @@ def connects(reader: SqlReader) -> bool:
     return False
 
 
+def made_like(reader: SqlReader) -> tuple[str, str] | None:
+    """The table after LIKE, for a reader behind the name of CREATE TABLE, where it stays; None in its other forms."""
+    ahead = replace(reader)
+    return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
+
+
 def has_query(reader: SqlReader) -> bool:
     """Whether CREATE TABLE, read up to its name, has a query that fills the table."""
     depth, outermost = 0, True  # whether nothing but brackets stands between here and the outside of all brackets
@@ -96,15 +106,13 @@ def has_query(reader: SqlReader) -> bool:
     return False
 
 
-def of_the_session(effect: Effect, reader: SqlReader) -> Effect:
-    """``effect`` of a statement that the leader marked as one that depends on the session, its ``reader`` behind the
-    table's name.
+def of_the_session(effect: Effect) -> Effect:
+    """``effect`` of a statement that the leader marked as one that depends on the session.
 
     What a session with ``binlog_format = ROW`` does to its temporary tables is not logged, and of one that is made
     after another the definition is. Elsewhere such a statement is one on a temporary table.
     """
-    like = effect.action == "CreateTable" and (reader.take("LIKE") or (reader.mark("(") and reader.take("LIKE")))
-    if like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
+    if effect.like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
         return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
     return effect
 

@@ -254,6 +254,8 @@ class Router:
         affect = {"action": effect.action, "uri": self._uri(*names)}
         if effect.to is not None:
             affect["to"] = self._uri(*effect.to)
+        if effect.like is not None:
+            affect["like"] = self._uri(*effect.like)
         return affect
 
     def _uri(self, *names: str) -> str:

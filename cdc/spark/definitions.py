@@ -4,7 +4,8 @@ The definition of an object is the list of statements that shaped it since it wa
 account. A statement that the follower ran for the leader has its GTID (``cdc.position.ddl_gtid``), so the leader's
 sequence names it on both sides; any other is the follower's own. Where the lists differ the definitions may, and
 nobody behind the producer reads SQL: that is **schema drift**. So a CREATE that a DROP undid is none, but an ALTER that
-another one undid is, until the table is made anew.
+another one undid is, until the table is made anew. A table that is made LIKE another is as that one was: its list goes
+on from there, so that a change which goes round by a copy (gh-ost, pt-online-schema-change) hides nothing.
 
 A statement that an operator skipped and then ran by hand, in the same words on the same objects, counts as run.
 """
@@ -19,6 +20,7 @@ from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_uuid
 from cdc.renames import Renames
 from cdc.spark.lifelines import Act
+from cdc.spark.made_like import made_like
 from cdc.spark.same_words import same_words
 from cdc.sql_tokens import tokens
 from cdc.uri import Uri
@@ -68,7 +70,8 @@ class Definitions:
 class _Objects:
     """What one server's statements left: to each object those that shaped it, None where it is gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
         self.shapes: dict[Key, tuple[Id, ...] | None] = {}
         self._made_here: set[Key] = set()
 
@@ -87,9 +90,14 @@ class _Objects:
         elif verb == "Create" and not act.action.endswith("Index"):
             # IF NOT EXISTS leaves a table that is there as it is; only a view is replaced.
             if kind == "View" or self.shapes.get(key) is None:
-                self._make(key, (number,))
+                self._make(key, (*self._source(act), number))
         elif verb != "Truncate":
             self.shapes[key] = (*(self.shapes.get(key) or _BEFORE), number)
+
+    def _source(self, act: Act) -> tuple[Id, ...]:
+        """The shape from which that of a new object starts."""
+        like = made_like(act, self._names)
+        return (self.shapes.get(self._key("Table", like)) or _BEFORE) if like else ()
 
     def _make(self, key: Key, shape: tuple[Id, ...]) -> None:
         if key not in self.shapes:
@@ -143,9 +151,9 @@ def definitions(
     unmatched += [
         _unmatched("follower", sequence, acts) for sequence, acts in theirs.items() if numbers[sequence] not in ours
     ]
-    left = _left(ours, {sequence: sequence for sequence in ours}), _left(theirs, numbers)
+    left = _left(ours, {sequence: sequence for sequence in ours}, {}), _left(theirs, numbers, renames.leaders)
     drift = [
-        _drift(key, unmatched)
+        _drift(key, unmatched, _shaped_by(unmatched, numbers, [side.get(key) or () for side in left]))
         for key in sorted(left[0].keys() | left[1].keys(), key=str)
         if _differ(left[0].get(key, _NEVER), left[1].get(key, _NEVER), key, unmatched, rows)
     ]
@@ -195,8 +203,11 @@ def _paths(acts: Iterable[Act]) -> list[tuple[str, object, object]]:
     return [(act.action, Uri.parse(act.uri)[1:], act.to and Uri.parse(act.to)[1:]) for act in acts]
 
 
-def _left(statements: Mapping[int, tuple[Act, ...]], numbers: Mapping[int, Id]) -> dict[Key, tuple[Id, ...] | None]:
-    objects = _Objects()
+def _left(
+    statements: Mapping[int, tuple[Act, ...]], numbers: Mapping[int, Id], names: Mapping[str, str]
+) -> dict[Key, tuple[Id, ...] | None]:
+    """What one server's statements left; ``names`` says how the leader calls the databases in their texts."""
+    objects = _Objects(names)
     for sequence, acts in statements.items():
         for act in acts:
             objects.take(act, numbers[sequence])
@@ -222,8 +233,17 @@ def _if_exists(drop: str) -> bool:
     return words[:1] + words[2:] == ["DROP", "IF", "EXISTS"]
 
 
-def _drift(key: Key, unmatched: Sequence[Unmatched]) -> SchemaDrift:
-    about = [each for each in unmatched if _touches(each, key)] or list(unmatched)
+def _shaped_by(
+    unmatched: Sequence[Unmatched], numbers: Mapping[int, Id], shapes: Iterable[tuple[Id, ...]]
+) -> list[Unmatched]:
+    """Those of the statements that are in the ``shapes``, as where an object was made like another or renamed."""
+    found = {number for shape in shapes for number in shape}
+    known_by = {"leader": lambda sequence: sequence, "follower": numbers.get}
+    return [each for each in unmatched if known_by[each.side](each.sequence) in found]
+
+
+def _drift(key: Key, unmatched: Sequence[Unmatched], shaped: Sequence[Unmatched]) -> SchemaDrift:
+    about = [each for each in unmatched if _touches(each, key)] or list(shaped or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     told = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])
     return SchemaDrift(*key, cause, "; ".join(told))

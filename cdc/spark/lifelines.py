@@ -16,6 +16,8 @@ TEXT = 10_000  # characters that are kept of a statement
 class Act:
     """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs.
 
+    ``to`` is a new name, ``like`` the table after which another is made.
+
     What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and its first
     TEXT characters.
     """
@@ -25,6 +27,7 @@ class Act:
     action: str
     uri: str
     to: str | None = None
+    like: str | None = field(default=None, compare=False)
     transaction: str = field(default="", compare=False)
     file: str = field(default="", compare=False)
     position: int = field(default=0, compare=False)

@@ -35,7 +35,7 @@ def under_leaders_names(records: DataFrame, renames: Renames) -> DataFrame:
     affects = F.transform(
         "affects",
         lambda each: F.struct(
-            each["action"].alias("action"), uri(each["uri"]).alias("uri"), uri(each["to"]).alias("to")
+            each["action"].alias("action"), *(uri(each[name]).alias(name) for name in ("uri", "to", "like"))
         ),
     )
     return records.withColumns({

@@ -45,6 +45,7 @@ from cdc.spark.covered import (
 from cdc.spark.generations import ASIDE, POINTER, files, flush, flush_all, locked, remove_all_but, require_ours
 from cdc.spark.literal import literal
 from cdc.spark.renamed import renames
+from cdc.spark.topics import as_parsed
 from cdc.spark.untouched import newest
 
 __all__ = ["State", "identity"]
@@ -214,7 +215,7 @@ class State:
 
     def _read_parts(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None
-        schema = StructType.fromJson(self._pointer["schemas"][name])
+        schema = as_parsed(StructType.fromJson(self._pointer["schemas"][name]))
         return self._spark.read.schema(schema).parquet(*(self._path(each, name).as_uri() for each in generations))
 
     def _path(self, generation: int, name: str) -> Path:

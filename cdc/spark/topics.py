@@ -13,7 +13,7 @@ The columns of ``parse``:
     flags                       those of the rows event, NULL for none
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, NULL for rows
-    affects                     what a statement does: array of (action, uri, to)
+    affects                     what a statement does: array of (action, uri, to, like)
 """
 
 import json
@@ -22,12 +22,13 @@ from collections.abc import Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
 
 from cdc.errors import UserError
 from cdc.spark.brokers import Span
 from cdc.spark.literal import literal
 
-__all__ = ["FOLLOWER", "LEADER", "messages", "parse", "read", "within"]
+__all__ = ["FOLLOWER", "LEADER", "as_parsed", "messages", "parse", "read", "within"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -43,7 +44,7 @@ _SCHEMA = """
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
         Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>>,
-    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING>>,
+    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
     event STRING, broken STRING
 """
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
@@ -77,7 +78,8 @@ _VALID = f"""
         + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
-        coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}', false)))
+        coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}'
+            AND coalesce(a.like, a.uri) RLIKE '{_URI}', false)))
 """
 
 
@@ -168,3 +170,12 @@ def parse(messages: DataFrame) -> DataFrame:
         F.col("operation.Query").alias("query"),
         "affects",
     )
+
+
+def as_parsed(kept: StructType) -> StructType:
+    """The columns of records that were ``kept`` by an audit, with what has come to be parsed since: NULL in those."""
+    for field in kept.fields:
+        affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
+        if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:
+            affect.add("like", "string")
+    return kept

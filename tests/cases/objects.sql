@@ -7,7 +7,7 @@ CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20), KEY (name))
 INSERT INTO a (name) VALUES ('é'), ('ü');
 -- -> {"sequence":2,"columns":["id","name"],"key":["id"],"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"String":"é"}]},{"cols":[{"SignedInteger":2},{"String":"ü"}]}]}}}
 CREATE TABLE b LIKE a;
--- -> {"sequence":3,"affects":[{"action":"CreateTable","uri":"flv://mysql-srv1/objects/b"}]}
+-- -> {"sequence":3,"affects":[{"action":"CreateTable","uri":"flv://mysql-srv1/objects/b","like":"flv://mysql-srv1/objects/a"}]}
 CREATE TABLE c SELECT id, UPPER(name) AS loud FROM a;
 -- -> {"sequence":4,"transaction":{"index":0,"last":false},"affects":[{"action":"CreateTable","uri":"flv://mysql-srv1/objects/c"}]}
 -- -> {"sequence":5,"transaction":{"index":1,"last":true},"columns":["id","loud"],"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"String":"É"}]},{"cols":[{"SignedInteger":2},{"String":"Ü"}]}]}}}

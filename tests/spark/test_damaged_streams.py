@@ -155,7 +155,7 @@ def relevant(messages: list[bytes]) -> object:
 def essence(body: Any) -> tuple[object, ...]:
     """What a verdict rests on in one record."""
     part, columns = body["transaction"], body.get("columns", [])
-    acts = [(act["action"], act["uri"], act.get("to")) for act in body.get("affects", [])]
+    acts = [(act["action"], act["uri"], act.get("to"), act.get("like")) for act in body.get("affects", [])]
     ((operation, content),) = body["operation"].items()
     rows = [
         {kind: {c: v for c, v in zip(columns, image, strict=True) if v != "Null"} for kind, image in row.items()}

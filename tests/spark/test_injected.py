@@ -224,3 +224,56 @@ def test_foreign_keys_that_only_the_follower_logs(
     pair.on_follower("DELETE FROM parent WHERE id = 20", database="older")
     audit = pair.audit(spark, tmp_path)
     assert {(row.table, row.cause) for row in audit.drifted} == {("parent", causes.FOREIGN), ("child", causes.FOREIGN)}
+
+
+# What gh-ost and pt-online-schema-change do to a table; the third is one that is copied with its rows.
+SWAPPED = """\
+CREATE TABLE _{0}_gho LIKE {0};
+ALTER TABLE _{0}_gho ADD COLUMN added INT NOT NULL DEFAULT 7;
+INSERT INTO _{0}_gho (id, name) SELECT id, name FROM {0};
+RENAME TABLE {0} TO _{0}_del, _{0}_gho TO {0};
+DROP TABLE _{0}_del"""
+COPIED = """\
+CREATE TABLE _{0}_new SELECT * FROM {0};
+DROP TABLE {0};
+RENAME TABLE _{0}_new TO {0}"""
+
+
+def test_an_online_schema_change_hides_no_drift(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    name = "an_online_schema_change_hides_no_drift"
+    tables = ("swapped", "twice", "`like`", "copied", "sound")
+    pair.on_leader(
+        *(f"CREATE TABLE {table} (id INT PRIMARY KEY, name VARCHAR(20))" for table in tables),
+        *(f"INSERT INTO {table} VALUES (1, 'one')" for table in tables),
+        database=name,
+    )
+    pair.replicate()
+    pair.on_follower(*(f"ALTER TABLE {table} MODIFY name VARCHAR(5)" for table in tables[:-1]), database=name)
+    for table in ("swapped", "twice", "sound"):
+        pair.on_leader(*SWAPPED.format(table).split(";\n"), database=name)
+    pair.on_leader(*SWAPPED.replace(" added", " more").format("twice").split(";\n"), database=name)
+    pair.on_leader(f"CREATE TABLE {name}.after_it (LIKE {name}.`like`)")
+    pair.on_leader(*COPIED.format("copied").split(";\n"), database=name)
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.verdict, audit.reasons, audit.drifted) == ("drift", [], [])
+    assert {each.name: each.evidence.partition(" (t")[0] for each in audit.schema} == {
+        "after_it": "only the follower has: ALTER TABLE `like` MODIFY name VARCHAR(5)",
+        "like": "only the follower has: ALTER TABLE `like` MODIFY name VARCHAR(5)",
+        "swapped": "only the follower has: ALTER TABLE swapped MODIFY name VARCHAR(5)",
+        "twice": "only the follower has: ALTER TABLE twice MODIFY name VARCHAR(5)",
+    }
+    assert {table for table in widths(pair.follower, name) if table[1] == 5} == {
+        (table, 5) for table in ("after_it", "like", "swapped", "twice")
+    }
+
+
+def widths(server: MySql, database: str) -> set[tuple[str, int]]:
+    """How wide the column that was changed is, in each table."""
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_name, character_maximum_length FROM information_schema.columns "
+            "WHERE table_schema = %s AND column_name = 'name'",
+            (database,),
+        )
+        return set(cursor.fetchall())

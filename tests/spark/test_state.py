@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.profile import Kafka as KafkaProfile
@@ -20,6 +21,7 @@ from cdc.spark.audit import audit_topics, main
 from cdc.spark.covered import Covered, needed_later
 from cdc.spark.drift import Table as Line
 from cdc.spark.drift import Tally
+from cdc.spark.generations import files as sizes
 from cdc.spark.report import Audit
 from cdc.spark.state import State, identity
 from cdc.spark.survey import Contents
@@ -29,7 +31,7 @@ from cdc.spark.untouched import newest
 from cdc.spark.watermark import Watermark
 from tests.programs import run
 from tests.spark.random_streams import RandomStreams
-from tests.spark.streams import GrowingTopic, Stream, Table, both, query
+from tests.spark.streams import GrowingTopic, Stream, Table, both, query, replicate
 from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
 from tests.spark.told import told
@@ -128,6 +130,32 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair.topics[FOLLOWER].expire()
     with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was kept at 10"):
         pair.on_from(tmp_path / "state")
+
+
+def test_a_state_from_before_records_named_the_table_that_another_is_made_like(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    leader, follower = both([query("CREATE TABLE toy (id INT)", "db", ("CreateTable", "db/toy"))])
+    follower.transaction(query("ALTER TABLE toy", "db", ("AlterTable", "db/toy")))
+    replicate(follower, [like := query("CREATE TABLE db.copy LIKE db.toy", "db", ("CreateTable", "db/copy"))], before=0)
+    leader.transaction(like)
+    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair.grow(leader, follower)
+    assert [each.name for each in pair.on_from(tmp_path / "state").schema] == ["copy", "toy"]
+    pointer, old = kept(tmp_path / "state"), tmp_path / "state/1/records"
+    frame = spark.read.parquet(str(old)).withColumn(
+        "affects", F.expr("transform(affects, a -> struct(a.action, a.uri, a.to))")
+    )
+    frame.write.parquet(str(tmp_path / "aside"))
+    shutil.rmtree(old)
+    (tmp_path / "aside").rename(old)
+    pointer["schemas"]["records"], pointer["files"]["1/records"] = frame.schema.jsonValue(), sizes(old)
+    (tmp_path / "state/state.json").write_text(json.dumps(pointer))
+    drop = query("DROP TABLE toy", "db", ("DropTable", "db/toy"))
+    leader.transaction(drop)
+    replicate(follower, [drop], before=1)
+    pair.grow(leader, follower)
+    assert [each.name for each in pair.on_from(tmp_path / "state").schema] == ["copy"]
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:

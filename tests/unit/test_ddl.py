@@ -159,6 +159,21 @@ def test_double_quotes_are_names_only_where_the_session_says_so() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("CREATE TABLE u LIKE t", ("db", "t")),
+        ("CREATE TABLE IF NOT EXISTS x.u (LIKE y.`t`)", ("y", "t")),
+        ("CREATE TABLE u (`LIKE` INT)", None),
+        ("CREATE TABLE u (a INT CHECK (a LIKE t))", None),
+        ("CREATE TABLE u SELECT * FROM t WHERE a LIKE b", None),
+    ],
+)
+def test_the_table_that_another_is_made_like(text: str, source: tuple[str, str] | None) -> None:
+    ((effect,),) = classify(text, database="db", ansi_quotes=False)[1:]
+    assert (effect.action, effect.name, effect.like) == ("CreateTable", "u", source)
+
+
+@pytest.mark.parametrize(
     "text", ["FROBNICATE t", "CREATE", "", "CREATE FROBNICATED TABLE t", "ALTER TABLE", "DROP", "("]
 )
 def test_what_is_not_in_the_grammar_is_unknown(text: str) -> None:

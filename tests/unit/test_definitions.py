@@ -1,11 +1,14 @@
 """Whether both sides' statements left objects that are defined alike."""
 
+from dataclasses import replace
+
 import pytest
 
 from cdc.position import ddl_gtid
 from cdc.renames import Renames
 from cdc.spark.definitions import definitions, renamed_statement
 from cdc.spark.lifelines import TEXT, Act
+from cdc.spark.made_like import made_like
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
 
@@ -101,6 +104,70 @@ T, U = {"Table db.t": "schema drift"}, {"Table db.u": "schema drift"}
 def test_drift(statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]) -> None:
     leader = leaders(*statements)  # type: ignore[arg-type]
     assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
+
+
+LIKE = act("CreateTable", "db/u", text="CREATE TABLE u LIKE t")
+SWAP = (LIKE, act("AlterTable", "db/u"), act("RenameTable", "db/t", "db/old"), act("RenameTable", "db/u", "db/t"),
+        act("DropTable", "db/old"))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("statements", "ran", "expected"),
+    [
+        ((CREATE, *SWAP), (0, 1, 2, 3, 4, 5), {}),
+        ((CREATE, *SWAP), (0, ALTER, 1, 2, 3, 4, 5), T),
+        ((CREATE, *SWAP, *SWAP), (0, ALTER, *range(1, 11)), T),
+        ((CREATE, *SWAP), (0, 1, ALTER, 2, 3, 4, 5), {}),
+        # What was there before the topic began is as it was, unless somebody altered it.
+        (SWAP, (0, 1, 2, 3, 4), {}),
+        (SWAP, (ALTER, 0, 1, 2, 3, 4), T),
+        ((CREATE, LIKE, DROP), (0, ALTER, 1, 2), U),
+        ((CREATE, LIKE, DROP, CREATE), (0, ALTER, 1, 2, 3), U),
+        ((CREATE, act("CreateTable", "db/u", text="CREATE TABLE u (a INT)"), DROP), (0, ALTER, 1, 2), {}),
+        # IF NOT EXISTS made nothing.
+        ((CREATE, act("CreateTable", "db/u"), LIKE), (0, ALTER, 1, 2), T),
+    ],
+)
+def test_a_table_is_as_the_one_it_was_made_like(
+    statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]
+) -> None:
+    leader = leaders(*statements)  # type: ignore[arg-type]
+    assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
+
+
+def test_evidence_of_a_table_that_was_made_like_another() -> None:
+    leader = leaders(CREATE, act("CreateTable", "db/x"), LIKE, DROP)
+    follower = followers(0, 1, ALTER, act("AlterTable", "db/x"), 2, 3, of=leader)
+    found = definitions(leader, follower, resource="srv", settled={}, rows=()).drift
+    assert {each.name: each.evidence.partition(" (")[0] for each in found} == {
+        "u": "only the follower has: AlterTable db/t", "x": "only the follower has: AlterTable db/x"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("CREATE TABLE u LIKE t", "db/t"),
+        ("create table db.u like `t`", "db/t"),
+        ("CREATE TABLE IF NOT EXISTS `u` (LIKE /* x */ other . t)", "other/t"),
+        ("CREATE TABLE `like` LIKE copy.`a``/b`", "main/a%60%2Fb"),
+        ("CREATE TABLE u (`LIKE` INT, t INT)", None),
+        ("CREATE TABLE u (a INT, CHECK (b LIKE 't'))", None),
+        ("CREATE TABLE u AS SELECT a FROM t WHERE b LIKE c", None),
+        ("CREATE TABLE u", None),
+        ("CREATE TABLE u LIKE", None),
+        ("", None),
+    ],
+)
+def test_the_source_in_a_text(text: str, source: str | None) -> None:
+    made_from = made_like(made(0, "CreateTable", "db/u", None, text, transaction=OWN), {"copy": "main"})
+    assert made_from == (source and f"flv://srvr/{source}")
+
+
+def test_the_source_that_the_producer_told() -> None:
+    told = replace(made(0, "CreateTable", "db/u", None, LIKE[3], transaction=OWN), like="flv://srvr/x/y")
+    assert made_like(told, {"x": "z"}) == "flv://srvr/x/y"
+    assert made_like(made(0, "CreateView", "db/u", None, LIKE[3], transaction=OWN), {}) is None
 
 
 def test_a_dropped_table_that_had_rows_is_missed_whatever_the_statement_says() -> None:
