@@ -14,6 +14,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from cdc.errors import UserError
+from cdc.private import write_text
 from cdc.sandbox.cache import cached
 from cdc.sandbox.mysql_programs import MySqlPrograms, mysql_programs
 from cdc.sandbox.ports import free_port
@@ -141,9 +142,9 @@ class MySql:
             raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
         options = self.folder / "client.cnf"
         # A file, not a command line: other users of the machine can read those.
-        options.touch(mode=0o600)
-        options.write_text(
-            f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n'
+        write_text(
+            options,
+            f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
         )
         words = " ".join(f"'{word}'" for word in (*client, f"--defaults-file={options}"))
         script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

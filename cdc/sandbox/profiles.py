@@ -6,6 +6,7 @@ from typing import Self
 
 import toml
 
+from cdc.private import write_text
 from cdc.sandbox.mysql import PASSWORD, USER
 
 __all__ = ["ProfileFiles"]
@@ -31,9 +32,9 @@ class ProfileFiles:
         """Write them, over what is there."""
         leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
         echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
-        self.producer.write_text(_text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))
-        self.consumer.write_text(_text(_RESOURCE, follower_port, [], kafka_port, _TOPIC))
-        self.follower.write_text(_text(*echo))
+        write_text(self.producer, _text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))
+        write_text(self.consumer, _text(_RESOURCE, follower_port, [], kafka_port, _TOPIC))
+        write_text(self.follower, _text(*echo))
 
 
 def _text(resource: str, port: int, databases: list[str], kafka_port: int, topic: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from cdc.errors import UserError
+from cdc.private import make_folder
 from cdc.sandbox.jars import java
 from cdc.sandbox.kafka import VERSION as KAFKA_VERSION
 from cdc.sandbox.kafka import Kafka
@@ -86,7 +87,7 @@ class Servers:
         taken = [name for name in _NAMES if (self.folder / name).exists()]
         if taken and not (self.folder / _MARKER).exists():
             raise UserError(f"{taken[0]} is there already", where=str(self.folder), hint="choose another --dir")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         (self.folder / _MARKER).touch()
 
     def wipe(self) -> None:

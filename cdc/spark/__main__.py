@@ -14,6 +14,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from cdc.errors import UserError
+from cdc.private import MASK
 from cdc.service import exit_status, setup_logging
 from cdc.spark.brokers import kafka_options, span
 from cdc.spark.folder import JSON, clear
@@ -32,6 +33,8 @@ def main() -> int:
 
 
 def _run(options: Sequence[str]) -> int:
+    # Spark spills rows into files as well.
+    os.umask(MASK)
     given = parsed("cdc-audit", options)
     profiles = profiles_of(given)
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)

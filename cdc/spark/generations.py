@@ -5,12 +5,14 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from cdc.errors import UserError
+from cdc.private import FILE, take_from_others, tighten
 
-__all__ = ["ASIDE", "POINTER", "files", "flush", "flush_all", "locked", "remove_all_but", "require_ours"]
+__all__ = ["ASIDE", "POINTER", "files", "flush", "flush_all", "locked", "remove_all_but", "require_ours", "tightened"]
 
 POINTER, _LOCK = "state.json", "lock"
 ASIDE = f"{POINTER}.new"
@@ -34,8 +36,20 @@ def require_ours(folder: Path) -> None:
             )
 
 
+def tightened(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
+    """Tighten the folder of a state and, of what is in it, what is ours: earlier versions left it to the umask."""
+    generations = {folder / str(number) for numbers in parts.values() for number in numbers}
+    for path in (folder / POINTER, folder / _LOCK, *generations):
+        if path.exists():
+            tighten(path)
+    # Of a volume it may be another's; then what is in it keeps them out.
+    with suppress(PermissionError):
+        take_from_others(folder)
+
+
 def locked(folder: Path) -> IO[str]:
     # Not "w": whatever has the name of our lock keeps what is in it.
+    (folder / _LOCK).touch(mode=FILE)
     lock = (folder / _LOCK).open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -35,6 +35,7 @@ from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
 from cdc.spark.transit import Transit, transit
 from cdc.spark.untouched import few_touched, stay
+from cdc.spark.written import write
 
 __all__ = ["judge"]
 
@@ -223,7 +224,7 @@ def _with_drift(
     folder: Path,
 ) -> Audit:
     drifted = drifted_rows(comparison, statements, names)
-    drifted.write.parquet((folder / PARQUET).resolve().as_uri())
+    write(drifted, (folder / PARQUET).absolute(), option="option --report")
     first = drifted.orderBy(*_ORDER).limit(LISTED).collect()
     causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
     listed = [DriftedRow(**row.asDict(recursive=True)) for row in first]

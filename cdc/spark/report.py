@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cdc.private import write_text
 from cdc.spark.definitions import SchemaDrift
 from cdc.spark.drift import Discontinuity, DriftedRow, Table
 from cdc.spark.folder import HTML, JSON
@@ -86,5 +87,5 @@ def to_json(audit: Audit) -> str:
 
 def write(audit: Audit, page: str, folder: Path) -> None:
     """Write report.json and report.html."""
-    (folder / JSON).write_text(to_json(audit), encoding="utf-8")
-    (folder / HTML).write_text(page, encoding="utf-8")
+    write_text(folder / JSON, to_json(audit))
+    write_text(folder / HTML, page)

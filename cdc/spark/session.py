@@ -6,6 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
+from cdc.private import MASK
 from cdc.spark.options import SMALL
 
 __all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
@@ -33,6 +34,8 @@ def session() -> SparkSession:
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
     # A cast that fails is an error, not a NULL that drops out of a comparison.
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
+    # For executors, which write with the umask of their machine.
+    builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
     spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).config(*NOTHING_HELD).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -28,6 +28,7 @@ from pyspark.sql.types import StructType
 
 from cdc import __version__
 from cdc.errors import UserError
+from cdc.private import make_folder, write_text
 from cdc.profile import Profile
 from cdc.spark.covered import (
     Covered,
@@ -42,11 +43,22 @@ from cdc.spark.covered import (
     verdict_from,
     verdict_of,
 )  # fmt: skip
-from cdc.spark.generations import ASIDE, POINTER, files, flush, flush_all, locked, remove_all_but, require_ours
+from cdc.spark.generations import (
+    ASIDE,
+    POINTER,
+    files,
+    flush,
+    flush_all,
+    locked,
+    remove_all_but,
+    require_ours,
+    tightened,
+)  # fmt: skip
 from cdc.spark.literal import literal
 from cdc.spark.renamed import renames
 from cdc.spark.topics import as_parsed
 from cdc.spark.untouched import newest
+from cdc.spark.written import write
 
 __all__ = ["State", "identity"]
 
@@ -70,14 +82,15 @@ class State:
         where the folder is not one of a state.
         """
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             require_ours(folder)
-            state = cls(spark, folder.resolve(), identity, locked(folder))
+            state = cls(spark, folder.absolute(), identity, locked(folder))
         except OSError as error:
             raise UserError(f"cannot keep a state: {error}", where=f"option --state {folder}") from None
         try:
             state._pointer = state._read()
             state._remove_what_nothing_names()
+            tightened(state._folder, state._parts())
         except BaseException:
             state.close()
             raise
@@ -133,20 +146,24 @@ class State:
         before = self._parts()
         number = max((each for numbers in before.values() for each in numbers), default=0) + 1
         new = self._new_parts(held, covered, number)
-        for name, (_, frame) in new.items():
-            frame.write.parquet(self._path(number, name).as_uri())
+        make_folder(self._folder / str(number))
+        counts = {
+            _key(number, name): write(frame, self._path(number, name), option="option --state")
+            for name, (_, frame) in new.items()
+        }
         parts = {name: [*before.get(name, [])[:stay], number] for name, (stay, _) in new.items()}
         below = held if covered.touched else None
-        count = self._count(new["rows"][1], number, "rows")
+        count = counts[_key(number, "rows")]
         above = count + (below.above if below and len(parts["rows"]) > 2 else 0)
         self._point_to(number, {
             **self._identity,
             "parts": parts,
             "schemas": {name: frame.schema.jsonValue() for name, (_, frame) in new.items()},
             "files": {_key(at, name): files(self._path(at, name)) for name, found in parts.items() for at in found},
+            "counts": counts,
             "rows": below.rows if below else count,
             "above": above if below else 0,
-            "opened": self._count(new["open"][1], number, "open") if "open" in new else 0,
+            "opened": counts.get(_key(number, "open"), 0),
             "next": {side: end + 1 for side, end in covered.ends.items()},
             "offsets": offsets_after(covered, held),
             "arrivals": arrivals_after(covered, held),
@@ -154,10 +171,6 @@ class State:
             "topics": topics,
             "verdict": verdict_of(covered),
         })  # fmt: skip
-
-    def _count(self, frame: DataFrame, generation: int, name: str) -> int:
-        """How many rows were written. Spark reads it where the files end, and computes nothing anew."""
-        return self._spark.read.schema(frame.schema).parquet(self._path(generation, name).as_uri()).count()
 
     def _new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
         """Of each part how many of its generations still count, from the first one on, and what ``number`` has."""
@@ -242,7 +255,7 @@ class State:
         """The moment at which the new generation counts: all of it is on the disk, then its name is."""
         flush_all(self._folder / str(generation))
         aside = self._folder / ASIDE
-        aside.write_text(json.dumps(pointer, indent=1, sort_keys=True) + "\n")
+        write_text(aside, json.dumps(pointer, indent=1, sort_keys=True) + "\n")
         flush(aside)
         aside.replace(self._folder / POINTER)
         # What the folder names now counts, also where it can't be flushed.

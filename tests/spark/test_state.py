@@ -34,6 +34,7 @@ from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query, replicate
 from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
+from tests.spark.test_watch import open_to_others
 from tests.spark.told import told
 
 pytestmark = pytest.mark.spark
@@ -237,6 +238,17 @@ def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path)
     with pytest.raises(UserError, match=r"files of the state are gone.*1/records"):
         state.held(TOPICS)
     state.close()
+
+
+def test_what_an_earlier_version_left_to_the_umask_is_tightened(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    theirs = tmp_path / "2024"
+    theirs.mkdir()
+    (theirs / "precious.sql").touch()
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    State.open(spark, tmp_path, {"format": 1}).close()
+    assert open_to_others(tmp_path) == [f"{theirs} 40755", f"{theirs}/precious.sql 100644"]
 
 
 def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(

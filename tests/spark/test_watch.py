@@ -45,6 +45,12 @@ def growing(kafka: Kafka, folder: Path, streams: Sequence[Stream]) -> list[Growi
     return topics
 
 
+def open_to_others(*folders: Path) -> list[str]:
+    """What is in these folders, they included, that others than their owner may read or search."""
+    found = [path for folder in folders for path in (folder, *folder.rglob("*"))]
+    return [f"{path} {path.stat().st_mode:o}" for path in found if path.exists() and path.stat().st_mode & 0o077]
+
+
 def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]":
     """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own."""
     options = profiles(
@@ -56,8 +62,8 @@ def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]"
     )
     return subprocess.Popen(
         [BIN / "cdc-audit", *options],
-        env=environment(SPARK_CONF_DIR=str(folder)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        process_group=0,
+        env=environment(SPARK_CONF_DIR=str(folder), SPARK_LOCAL_DIRS=str(folder / "spilled")),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0, umask=0,
     )  # fmt: skip
 
 
@@ -71,6 +77,12 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         until(lambda: scrape(port).get("cdc_audit_exit_status") == 0, what="the verdict in /metrics")
         assert scrape(port)["cdc_audit_sequence"] == 8
         assert health(port)[0] == 200
+        # What holds rows is its owner's alone, whatever the umask, and whoever made the folder.
+        folders = [tmp_path / name for name in ("report", "state", "spilled")]
+        assert list(folders[1].glob("*/rows/*.parquet"))
+        spilled = list(folders[2].glob("blockmgr-*"))
+        assert any(each.is_file() for each in spilled[0].rglob("*"))
+        assert open_to_others(*folders[:2], *spilled) == []
         follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
         topics[1].grow(follower.messages, len(follower.messages))
         assert "1 rows drifted, 1 foreign writes" in list(lines(process.stdout, " drift at sequence 8 (1"))[-1]
@@ -78,6 +90,8 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
         found = scrape(port)
         assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
         assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
+        assert list((tmp_path / "report/drift.parquet").glob("*.parquet"))
+        assert open_to_others(*folders[:2]) == []
         # A signal in the midst of a round, which is then cancelled.
         until((tmp_path / "report" / ASIDE).exists, what="another round")
     finally:
