@@ -58,7 +58,7 @@ from cdc.spark.literal import literal
 from cdc.spark.renamed import renames
 from cdc.spark.topics import as_parsed
 from cdc.spark.untouched import newest
-from cdc.spark.written import write
+from cdc.spark.written import rows_in, write
 
 __all__ = ["State", "identity"]
 
@@ -73,6 +73,7 @@ class State:
     def __init__(self, spark: SparkSession, folder: Path, identity: Mapping[str, Any], lock: IO[str]) -> None:
         self._spark, self._folder, self._identity, self._lock = spark, folder, identity, lock
         self._pointer: dict[str, Any] | None = None
+        self._found: dict[str, bool] = {}
 
     @classmethod
     def open(cls, spark: SparkSession, folder: Path, identity: Mapping[str, Any]) -> Self:
@@ -160,7 +161,7 @@ class State:
             "parts": parts,
             "schemas": {name: frame.schema.jsonValue() for name, (_, frame) in new.items()},
             "files": {_key(at, name): files(self._path(at, name)) for name, found in parts.items() for at in found},
-            "counts": counts,
+            "counts": {**self._counts(parts), **counts},
             "rows": below.rows if below else count,
             "above": above if below else 0,
             "opened": counts.get(_key(number, "open"), 0),
@@ -221,15 +222,34 @@ class State:
         for number in self._parts()[name]:
             path = self._path(number, name)
             # Of files that are gone Spark would say nothing, and read fewer rows.
-            if files(path) != self._pointer["files"][_key(number, name)]:
+            if files(path) != self._pointer["files"][_key(number, name)] or not self._has_all_rows(number, name):
                 raise UserError("files of the state are gone, or not as they were kept", where=str(path),
                                 hint=_START_OVER)  # fmt: skip
         return self._read_parts(name, self._parts()[name])
 
+    def _counts(self, parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """How many rows each generation has that is among ``parts``, as far as the version knew that kept it."""
+        known = self._pointer.get("counts", {}) if self._pointer else {}
+        named = (_key(number, name) for name, numbers in parts.items() for number in numbers)
+        return {key: known[key] for key in named if key in known}
+
+    def _has_all_rows(self, number: int, name: str) -> bool:
+        """Whether the driver finds the rows that were written; looked for once, since nobody else writes here."""
+        key = _key(number, name)
+        if key not in self._found:
+            # An empty part has a file, too. Earlier versions did not see where executors wrote into folders of their
+            # own: what they kept then has none.
+            least = self._counts({name: [number]}).get(key)
+            found = rows_in(self._spark, self._path(number, name))
+            self._found[key] = found == least if least is not None else files(self._path(number, name))[0] > 0
+        return self._found[key]
+
     def _read_parts(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None
         schema = as_parsed(StructType.fromJson(self._pointer["schemas"][name]))
-        return self._spark.read.schema(schema).parquet(*(self._path(each, name).as_uri() for each in generations))
+        # Whatever Spark is set to: an executor that does not find a file must say so.
+        strict = self._spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
+        return strict.parquet(*(self._path(each, name).as_uri() for each in generations))
 
     def _path(self, generation: int, name: str) -> Path:
         return self._folder / str(generation) / name

@@ -3,14 +3,17 @@
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from cdc.sandbox.kafka import Kafka
+from cdc.spark import audit
 from tests.programs import BIN
-from tests.spark.streams import Stream, Table, both
-from tests.spark.test_cdc_audit import QUICK, environment, published
+from tests.spark.streams import Stream, Table, both, checkpoint, tutorial
+from tests.spark.test_cdc_audit import PET, QUICK, environment, published
+from tests.spark.test_watch import open_to_others
 from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -34,10 +37,8 @@ def skewed() -> tuple[Stream, Stream]:
     return both(*history)
 
 
-def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
-    leader, follower = skewed()
-    follower.transaction(Table("db/t77", ["id", "v"], ["id"]).update(((1, "x"), (1, "y"))))
-    options = published(kafka, tmp_path, leader, follower)
+def on_cluster(options: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Audit on a cluster of two executors, whose working directory is another one than the driver's, ``folder``."""
     # The driver alone has a Python.
     pythons = {"PYSPARK_DRIVER_PYTHON": str(BIN / "python"), "PYSPARK_PYTHON": "/nonexistent"}
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", **pythons)
@@ -46,8 +47,16 @@ def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     # The JVMs end before their second compiler would be of use.
     line += ["--driver-java-options", QUICK, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
     # What reaches the driver is a line a table, whatever the number of rows.
-    line += ["--conf", "spark.driver.maxResultSize=16m", "cdc/spark/audit.py", *options]
-    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    line += ["--conf", "spark.driver.maxResultSize=16m", audit.__file__, *options]
+    return subprocess.run(
+        line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False, cwd=folder
+    )
+
+
+def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
+    leader, follower = skewed()
+    follower.transaction(Table("db/t77", ["id", "v"], ["id"]).update(((1, "x"), (1, "y"))))
+    done = on_cluster([*published(kafka, tmp_path, leader, follower), "--state", str(tmp_path / "state")], tmp_path)
     assert done.returncode == 1, done.stderr[-4000:] + done.stdout[-4000:]
     told = json.loads((tmp_path / "report/report.json").read_text())
     assert (told["verdict"], told["drifted_rows"], len(told["tables"])) == ("drift", 1, TABLES + 1)
@@ -55,3 +64,27 @@ def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     assert (row["table"], row["kind"], row["columns"]) == ("t77", "different", ["v"])
     (large,) = [line for line in told["tables"] if line["table"] == "large"]
     assert large["leader_rows"] == large["follower_rows"] == HOT + 1
+    state = json.loads((tmp_path / "state/state.json").read_text())
+    assert state["counts"]["1/rows"] == state["rows"] == TABLES + HOT + 1
+    assert open_to_others(tmp_path / "state", tmp_path / "report") == []
+
+
+@pytest.mark.parametrize("option", ["state", "report"])
+def test_a_folder_that_executors_do_not_share(kafka: Kafka, tmp_path: Path, option: str) -> None:
+    leader, follower = tutorial()
+    follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    if option == "state":
+        leader.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+        follower.transaction(checkpoint(8, 9))
+    options = [*published(kafka, tmp_path, leader, follower), "--state", str(tmp_path / "state")]
+    # To each process it is a folder of its own, as a disk of the machine is on each of a cluster.
+    options[options.index(f"--{option}") + 1] = f"/proc/self/cwd/{option}"
+    done = on_cluster(options, tmp_path)
+    assert done.returncode == 2, done.stderr[-4000:] + done.stdout[-4000:]
+    told = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("cdc-audit: ")]
+    assert len(told) == 1, told
+    assert "rows that Spark's executors wrote the driver finds 0; at option --" + option in told[0]
+    assert "name a folder that the driver and all executors share" in told[0]
+    # Nothing of it counts: neither a state without rows nor a report without them.
+    assert not (tmp_path / "state/state.json").exists()
+    assert not list((tmp_path / "report").glob("report.*"))

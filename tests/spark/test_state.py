@@ -240,6 +240,26 @@ def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path)
     state.close()
 
 
+def test_a_state_with_fewer_rows_than_were_written_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    made(spark, tmp_path, {"format": 1}).close()
+    told = kept(tmp_path)
+    assert told["counts"] == {"1/rows": 1, "1/transit": 1, "1/transactions": 8, "1/records": 8}
+    told["counts"]["1/transactions"] += 1
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    with pytest.raises(UserError, match=r"files of the state are gone.*1/transactions.*remove the folder"):
+        content(spark, tmp_path)
+    # As an earlier version kept it whose executors wrote into folders of their own.
+    del told["counts"]
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    assert content(spark, tmp_path)[0] == {LEADER: 4, FOLLOWER: 4}
+    for path in (tmp_path / "1/rows").glob("*.parquet"):
+        path.unlink()
+    told["files"]["1/rows"] = [0, 0]
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    with pytest.raises(UserError, match=r"files of the state are gone.*1/rows"):
+        content(spark, tmp_path)
+
+
 def test_what_an_earlier_version_left_to_the_umask_is_tightened(spark: SparkSession, tmp_path: Path) -> None:
     made(spark, tmp_path, {"format": 1}).close()
     theirs = tmp_path / "2024"
@@ -338,8 +358,10 @@ def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> State:
 def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     """What a new process finds in the state."""
     state = State.open(spark, folder, {"format": 1})
-    held = state.held(TOPICS)
-    state.close()
+    try:
+        held = state.held(TOPICS)
+    finally:
+        state.close()
     assert held is not None
     listed = [sorted(frame.collect()) for frame in (newest(held.layers), held.transactions, held.records)]
     return held.next, held.offsets, held.contents, listed, held.tally, held.mark, held.arrivals
