@@ -6,11 +6,12 @@ CdcError
 ├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
 └── ServerGone     4  a server is gone and retries ran out
     └── Disconnected  a connection is lost, and a new one from the committed place may do: the pipelines retry
+        └── Fenced    Kafka takes no more from this producer: perhaps another one has taken over
 """
 
 from typing import ClassVar
 
-__all__ = ["CdcError", "Disconnected", "PromiseError", "ServerGone", "UserError"]
+__all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "UserError"]
 
 
 class CdcError(Exception):
@@ -58,3 +59,7 @@ class ServerGone(CdcError):
 
 class Disconnected(ServerGone):
     """A connection to a server is lost or was never made; trying again from the committed place is safe."""
+
+
+class Fenced(Disconnected):
+    """Kafka takes no more from this producer; whether another one has taken over, the commit log tells."""

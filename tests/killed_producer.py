@@ -12,7 +12,7 @@ from typing import Any
 import confluent_kafka
 
 from cdc.producer import __main__ as program
-from cdc.producer import kafka_sink, pace
+from cdc.producer import kafka_transactions, pace
 from tests.replaced import replace
 
 POINTS = (
@@ -58,6 +58,6 @@ if __name__ == "__main__":
     Killed.left = int(count)
     if eager:
         replace(pace, "due", lambda *_: True)
-    replace(kafka_sink, "Producer", Killed)
+    replace(kafka_transactions, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current"]
     sys.exit(program.main())

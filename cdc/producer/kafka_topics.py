@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
-from cdc.errors import CdcError, Disconnected, UserError
+from cdc.errors import CdcError, Disconnected, Fenced, UserError
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
 from cdc.service import LIBRDKAFKA
@@ -32,6 +32,8 @@ _DENIED = frozenset(
         KafkaError.TOPIC_EXCEPTION,
     }
 )
+# A producer's transaction that took too long is ended by the broker in the same way as by a producer that takes over.
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
 class KafkaTopics:
@@ -134,6 +136,10 @@ class KafkaTopics:
             time.sleep(_ASK_AGAIN_SECONDS)
         return left
 
+    def newest_entry(self, resource: str) -> Entry | None:
+        """What was committed last; None where nothing ever was. Raises as ``commit_log.entries``, KafkaException."""
+        return next(commit_log.entries(self._properties, topic=self.names.commits, resource=resource), None)
+
     def require_alone(self, resource: str) -> None:
         """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
 
@@ -224,4 +230,12 @@ def translated(error: KafkaException, topic: str) -> CdcError:
         )
     if code == KafkaError._INVALID_ARG:
         return UserError(f"Kafka's settings are refused: {text}", where="profile key kafka.librdkafka")
+    if code in _FENCED:
+        return Fenced(
+            "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
+            where=f"topic {topic}",
+            hint="run one cdc-producer for each leader and topic",
+        )
+    if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
+        return Disconnected(f"Kafka's client must begin anew: {text}", where=f"topic {topic}")
     return Disconnected(f"Kafka does not answer: {text}", where=f"topic {topic}", hint="are the brokers running?")

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from cdc import __version__
-from cdc.errors import Disconnected
+from cdc.errors import Disconnected, Fenced
 from cdc.position import Position
 from cdc.producer import let_in, preflight
 from cdc.producer.activity import Activity
@@ -16,7 +16,7 @@ from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
 from cdc.producer.dumps import Dumps
 from cdc.producer.events import RawEvent, Single, flat
-from cdc.producer.kafka_sink import KafkaSink
+from cdc.producer.kafka_sink import KafkaSink, await_successor
 from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
@@ -68,6 +68,8 @@ def run(
             )  # fmt: skip
             return
         except Disconnected as error:
+            if isinstance(error, Fenced):
+                await_successor(topics, resource=profile.mysql_resource_name, instance=started.instance, stop=stop)
             retry.wait(error)
 
 
@@ -96,6 +98,9 @@ def _session(
         if sink.rolled_back:
             log("rolled back a transaction that Kafka left without its end", topics=",".join(sink.rolled_back))
         retry.answered()
+        if sink.entry is not None and sink.entry.instance != started.instance:
+            # Another producer may have gone on until it was fenced just now: the leader must be asked after that.
+            leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
         entry = _start(profile, leader, topics, sink, started=started, log=log)
         retry.connected()
         router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)

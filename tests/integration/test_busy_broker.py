@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +13,7 @@ from confluent_kafka import Consumer
 
 from cdc.consumer import kafka_reader
 from cdc.consumer.kafka_reader import KafkaReader
-from cdc.errors import Disconnected, UserError
+from cdc.errors import Disconnected, Fenced, UserError
 from cdc.position import Position
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_sink import KafkaSink
@@ -21,6 +22,7 @@ from cdc.producer.router import Message
 from cdc.sandbox.kafka import Kafka
 from cdc.topics import Topics
 from tests.fix_sandbox import KafkaFactory
+from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -40,6 +42,41 @@ def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
         sink.close()
         assert not hanging(properties, [("closed", 0), ("closed.commits", 0)]), number
+
+
+def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) -> None:
+    """librdkafka raises what is fatal out of any call, those that only let callbacks run among them."""
+    topics, properties = topics_of(kafka, "fenced"), {"bootstrap.servers": kafka.bootstrap_servers}
+    entry = Entry(0, Position("binlog.000001", 4), "", "")
+
+    def sink() -> KafkaSink:
+        return KafkaSink.open(properties, topics, resource="r", instance="i", reopening=False, stop=threading.Event())
+
+    def write(sink: KafkaSink) -> None:
+        for _ in range(LIMIT_SECONDS * 100):
+            sink.write([Message("fenced", b"r", b"{}", 0, [])])
+            time.sleep(0.01)
+
+    def look(sink: KafkaSink) -> None:
+        for _ in range(LIMIT_SECONDS * 100):
+            sink.check()
+            time.sleep(0.01)
+
+    def commit(sink: KafkaSink) -> None:
+        time.sleep(0.5)
+        sink.commit(entry)
+
+    for deed in (write, look, commit, lambda sink: sink.commit(entry)):
+        first = sink()
+        first.commit(entry)
+        second = sink()
+        first.write([Message("fenced", b"r", b"{}", 0, [])])
+        with pytest.raises(Fenced, match="another one has taken over"):
+            deed(first)
+        with pytest.raises(Disconnected):
+            first.write([Message("fenced", b"r", b"{}", 0, [])])
+        first.close()
+        second.close()
 
 
 @contextmanager

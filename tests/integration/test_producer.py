@@ -1,6 +1,7 @@
 """cdc-producer on real servers: what it writes, that it goes on where it stopped, and what it refuses."""
 
 import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,38 @@ def test_a_second_producer_takes_over_and_the_first_says_so(profile: Path, leade
             assert "another cdc-producer has taken over" in first.stderr.read()
             execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
             until(lambda: len(records(profile)) == 2, what="the second producer's record")
+
+
+def test_a_second_producer_takes_over_from_a_busy_one(profile: Path, leader: MySql) -> None:
+    """It must neither fence the second one in turn nor have it take what was written meanwhile for lost binlogs."""
+    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
+    written, enough = 0, threading.Event()
+
+    def write() -> None:
+        nonlocal written
+        with leader.connect(database=profile.stem) as connection, connection.cursor() as cursor:
+            while not enough.is_set():
+                cursor.execute(f"INSERT INTO a VALUES ({written})")
+                written += 1
+
+    writer = threading.Thread(target=write)
+    with running("cdc-producer", profile) as first:
+        until(lambda: len(records(profile)) == 1, what="the first record")
+        writer.start()
+        try:
+            with running("cdc-producer", profile):
+                assert first.wait(LIMIT_SECONDS) == 3
+                assert first.stderr is not None
+                assert "another cdc-producer has taken over" in first.stderr.read().splitlines()[-1]
+                enough.set()
+                writer.join()
+                until(lambda: len(records(profile)) == 1 + written, what="the second producer's records")
+        finally:
+            enough.set()
+    found = records(profile)
+    assert [record.sequence for record in found] == list(range(1 + written))
+    rows = [row.after[0]["SignedInteger"] for record in found for row in record.rows if row.after]
+    assert rows == list(range(written))
 
 
 def test_an_open_transaction_of_something_else_in_the_topic_is_refused(
