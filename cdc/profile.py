@@ -162,6 +162,7 @@ class Consumer:
 
     on_conflict: str = field(default="converge", metadata={"choices": ("converge", "stop")})
     before_images: str = field(default="compare", metadata={"choices": ("compare", "ignore")})
+    triggers: str = field(default="refuse", metadata={"choices": ("refuse", "drop")})
     batch_rows: int = field(default=5_000, metadata={"range": (1, 1_000_000)})
     connections: int = field(default=2, metadata={"range": (1, 8)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})

@@ -21,6 +21,7 @@ from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.shape import Shape
 from cdc.consumer.statements import statements
 from cdc.consumer.tables import Tables
+from cdc.consumer.triggers import Triggers
 from cdc.consumer.work import FRONT_BYTES, Work
 from cdc.errors import Disconnected, PromiseError
 from cdc.profile import Consumer
@@ -77,7 +78,7 @@ class Applier:
     ) -> None:
         self._session = session
         self._ledger = ledger
-        self._tables = Tables(session)
+        self._tables = Tables(session, Triggers(session, drop=settings.triggers == "drop", passes=passes))
         compares = settings.before_images == "compare"
         self._differences = Differences(session, self._tables) if compares else None
         replay = Replay(

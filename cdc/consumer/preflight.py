@@ -26,6 +26,8 @@ _START = "start the server, mend the address, or stop the other consumer"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
+    # Without these two the server does not show whether there are any.
+    "EVENT", "TRIGGER",
 )  # fmt: skip
 # GTIDs of our own, the leader's session settings, its views' and routines' definers; any privilege of a row will do.
 _DYNAMIC = (

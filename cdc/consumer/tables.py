@@ -6,6 +6,7 @@ from typing import Any
 from cdc.consumer.literals import quoted, table_name
 from cdc.consumer.session import Session
 from cdc.consumer.shape import KeyPart, Shape
+from cdc.consumer.triggers import Triggers
 from cdc.errors import PromiseError
 from cdc.record import Uri
 
@@ -13,15 +14,20 @@ __all__ = ["Tables"]
 
 
 class Tables:
-    """Asked once a table, until ``forget``: a statement may have altered them."""
+    """Asked once a table, until ``forget``: a statement may have altered them.
 
-    def __init__(self, session: Session) -> None:
+    ``triggers`` looks at each table, too.
+    """
+
+    def __init__(self, session: Session, triggers: Triggers) -> None:
         self._session = session
+        self._triggers = triggers
         self._shapes: dict[Uri, Shape] = {}
 
     def forget(self) -> None:
         """Ask again next time."""
         self._shapes.clear()
+        self._triggers.forget()
 
     def know(self, tables: Iterable[Uri]) -> bool:
         """Whether ``shape`` can tell all of these without asking the server."""
@@ -30,11 +36,12 @@ class Tables:
     def shape(self, table: Uri) -> Shape:
         """What the table is like; a table that is not there has no columns.
 
-        Raises PromiseError for a table that knows no transactions, Interrupted or Refused.
+        Raises PromiseError for a table that knows no transactions or has triggers, Interrupted or Refused.
         """
         known = self._shapes.get(table)
         if known is None:
             self._check_engine(table)
+            self._triggers.check(table)
             columns = self._ask(
                 "SELECT COLUMN_NAME, GENERATION_EXPRESSION <> '' FROM information_schema.COLUMNS", table
             )
