@@ -37,14 +37,15 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
     single = r"(?:[^'\\]|''|\\.)*" if backslash_escapes else "(?:[^']|'')*"
     double = r'(?:[^"\\]|""|\\.)*' if backslash_escapes and not ansi_quotes else '(?:[^"]|"")*'
     return re.compile(
-        rf"""(?P<space>\s+|--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/|/\*!(?:\d{{6}}(?=\s)|\d{{5}})?|\*/)
+        rf"""(?P<space>\s+|--(?=[\s\x00-\x1f\x7f]|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/|/\*!(?:\d{{6}}(?=\s)|\d{{5}})?|\*/)
         |`(?P<backtick>(?:[^`]|``)*)`
         |"(?P<double>{double})"
         |'(?P<single>{single})'
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>[0-9A-Za-z_$\u0080-\uffff]+)
         |(?P<mark>.)""",
-        re.VERBOSE | re.DOTALL,
+        # ASCII: to the server no other character is a space, and a word may have any.
+        re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
 

@@ -38,7 +38,7 @@ class Applying(Killed):
 
     def another(self) -> Session:
         """The session of a statement."""
-        return Executing(self._database, stop=self._stop)
+        return Executing(self._database, stop=self._stop, single=True)
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""

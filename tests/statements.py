@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cdc.producer.ddl import Effect, classify
+from cdc.sql.ddl import Effect, classify
 
 _FILE = Path(__file__).with_name("data") / "statements.sql"
 _EXPECTED, _NOT_RUN = "-- -> ", "-- not run: "

@@ -16,6 +16,7 @@ from typing import Any
 
 from cdc.codec import latin1_encode
 from cdc.consumer import ledger_table
+from cdc.consumer.claims import check_claims
 from cdc.consumer.context import assignments
 from cdc.consumer.literals import identifier, quoted
 from cdc.consumer.packets import Statement
@@ -70,6 +71,7 @@ class Ledger:
         Raises Unapplicable where the follower refuses the statement, Interrupted where it is to be tried again.
         """
         try:
+            check_claims(record, version=self._session.version)
             reason = self._why_not(record)
             if reason is None:
                 return self._settle(self._renaming.statement(record))

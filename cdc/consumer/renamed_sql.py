@@ -11,6 +11,7 @@ Names without a database need nothing: the statement runs in the renamed one.
 
 from collections.abc import Iterator
 
+from cdc.consumer.claims import quoting
 from cdc.consumer.literals import identifier
 from cdc.consumer.refusals import Unapplicable
 from cdc.excerpt import excerpt
@@ -43,9 +44,7 @@ def means(record: Record, name: str) -> bool:
 
 
 def _spans(record: Record) -> list[Span]:
-    modes = (record.context or {}).get("sql_mode", "").split(",")
-    quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
-    return list(spans(record.query, **quoting))
+    return list(spans(record.query, **quoting(record.context)))
 
 
 def _places(record: Record, found: list[Span], name: str) -> list[Span]:

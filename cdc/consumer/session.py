@@ -1,5 +1,6 @@
 """Our session on the follower: connect, the one lock, statements in packets, and what an error of the server means."""
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ class Session:
     The lock lives and dies with the connection that applies, so that no connection applies without holding it.
     ``number`` is that of a connection beside the first one, which has a lock of its own.
     ``meanwhile`` is called while the server lets us wait (``Answers``); once ``stop`` is set a statement that takes
-    long is given up.
+    long is given up. ``single``: the server takes one statement at a time, so that a text with several is refused.
     """
 
     def __init__(
@@ -64,8 +65,10 @@ class Session:
         number: int = 0,
         meanwhile: Callable[[], bool] = lambda: False,
         stop: threading.Event | None = None,
+        single: bool = False,
     ) -> None:
         self._database = database
+        self._single = single
         self._lock = lock
         self._place = number
         self._meanwhile = meanwhile
@@ -77,6 +80,7 @@ class Session:
         self._heard_at = 0.0
         self._sent = 0
         self.max_packet = 0
+        self.version = 0
 
     def __enter__(self) -> Self:
         return self
@@ -85,11 +89,11 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """A session with the same server that is not connected, and holds no lock.
+        """A session with the same server that is not connected, holds no lock and takes statements one by one.
 
         While it waits this one is kept: a statement may take longer than the server bears silence.
         """
-        return Session(self._database, meanwhile=self.try_keep, stop=self._stop)
+        return Session(self._database, meanwhile=self.try_keep, stop=self._stop, single=True)
 
     def beside(self, number: int) -> "Session":
         """A session, not connected, to apply with beside this one, where ``number`` (1 to MOST_BESIDE) is no other's.
@@ -121,7 +125,7 @@ class Session:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
                 # Matched rows, not changed ones: an update that changes nothing has found its row all the same.
-                client_flag=CLIENT.MULTI_STATEMENTS | CLIENT.FOUND_ROWS,
+                client_flag=CLIENT.FOUND_ROWS | (0 if self._single else CLIENT.MULTI_STATEMENTS),
                 autocommit=False,
             )
         except (pymysql.MySQLError, OSError) as error:
@@ -136,7 +140,11 @@ class Session:
 
     def _set_up(self) -> None:
         self.run([_SETUP.encode(), f"SET SESSION wait_timeout={SILENT_SECONDS}".encode()])
-        self.max_packet = int(self.rows("SELECT @@max_allowed_packet")[0][0])
+        ((packet, version),) = self.rows("SELECT @@max_allowed_packet, VERSION()")
+        self.max_packet = int(packet)
+        # As executable comments have it: 90704 for 9.7.4.
+        major, minor, patch = re.findall(r"\d+", version)[:3]
+        self.version = int(major) * 10_000 + int(minor) * 100 + int(patch)
         if self._lock is not None:
             take(self, lock_name(self._lock, self._place), former=self._number)
             if self._place == 0:
@@ -208,6 +216,8 @@ class Session:
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """``send`` and ``receive``."""
+        if self._single and len(packet) > 1:
+            return [count for statement in packet for count in self.run([statement])]
         self.send(packet)
         return self.receive()
 

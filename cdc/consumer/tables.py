@@ -59,12 +59,22 @@ class Tables:
         return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
-        """Rows that cannot be rolled back cannot commit together with the checkpoint."""
+        """Rows that cannot be rolled back cannot commit together with the checkpoint.
+
+        No leader logs rows of a view, and those written to one could go to any table, those of the server among them.
+        """
         what = (
-            "SELECT ENGINE, TRANSACTIONS FROM information_schema.TABLES JOIN information_schema.ENGINES USING (ENGINE)"
+            "SELECT TABLE_TYPE, ENGINE, TRANSACTIONS "
+            "FROM information_schema.TABLES LEFT JOIN information_schema.ENGINES USING (ENGINE)"
         )
-        for engine, transactions in self._ask(what, table):
-            if transactions != "YES":
+        for kind, engine, transactions in self._ask(what, table):
+            if kind == "VIEW":
+                raise PromiseError(
+                    "the leader's table is a view on the follower: its rows would go to other tables",
+                    where=str(table),
+                    hint="rename the view and make the table, or leave it out with the filters",
+                )
+            if engine is not None and transactions != "YES":
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
                     where=str(table),

@@ -1,6 +1,6 @@
 """Account statements in a few words that hold no secret: what is done, and to which accounts."""
 
-from cdc.producer.sql_reader import SqlReader
+from cdc.sql.sql_reader import SqlReader
 from cdc.sql_tokens import tokens
 
 __all__ = ["accounts"]

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cdc.position import Position
-from cdc.producer.ddl import Effect
 from cdc.producer.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
 from cdc.producer.events import RawEvent
 from cdc.producer.xa import Place
+from cdc.sql.ddl import Effect
 
 __all__ = [
     "Begin",

@@ -8,9 +8,9 @@ from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.producer import events as ev
 from cdc.producer.accounts import accounts
-from cdc.producer.ddl import Effect, classify
 from cdc.producer.events import RawEvent
 from cdc.producer.statement_text import only_comments_lost, readable, statement_text
+from cdc.sql.ddl import Effect, classify
 
 __all__ = ["LoggedStatement", "logged_statement", "refused_statement"]
 
@@ -25,7 +25,7 @@ _UNKNOWN_STATEMENT = (
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the log. ``kind`` is one of ``cdc.producer.ddl.classify``; ``shown`` has no secret in it.
+    """A statement of the log. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` has no secret in it.
 
     ``unreadable`` says why a follower can't be given the ``text``; else it is empty.
     """

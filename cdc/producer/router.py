@@ -11,9 +11,9 @@ from cdc.filters import Filters, goes_by_name
 from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
-from cdc.producer.effects import Effect, way_out
 from cdc.producer.statement_text import is_lost
 from cdc.record import Uri
+from cdc.sql.effects import Effect, way_out
 from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]

@@ -194,8 +194,8 @@ def test_views_and_routines_keep_their_definer(stage: Stage) -> None:
     with stage.follower.root() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE USER IF NOT EXISTS nobody@localhost")
     for statement, action in (
-        ("CREATE DEFINER=`nobody`@`localhost` VIEW v AS SELECT * FROM t", "CreateView"),
-        ("CREATE DEFINER=`nobody`@`localhost` PROCEDURE p() SELECT 1", "CreateProcedure"),
+        ("CREATE DEFINER=`nobody`@`localhost` VIEW x AS SELECT * FROM t", "CreateView"),
+        ("CREATE DEFINER=`nobody`@`localhost` PROCEDURE x() SELECT 1", "CreateProcedure"),
     ):
         stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
     stage.apply()
@@ -207,9 +207,9 @@ def test_views_and_routines_keep_their_definer(stage: Stage) -> None:
 def test_triggers_and_events_are_noted_not_applied(stage: Stage) -> None:
     stage.create_table("t", "(i INT)")
     for statement, action in (
-        ("CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5", "CreateTrigger"),
-        ("DROP TRIGGER r", "DropTrigger"),
-        ("CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "CreateEvent"),
+        ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5", "CreateTrigger"),
+        ("DROP TRIGGER x", "DropTrigger"),
+        ("CREATE EVENT x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "CreateEvent"),
     ):
         stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
     stage.apply()

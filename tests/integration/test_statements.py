@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cdc.producer.ddl import Effect, classify
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
+from cdc.sql.ddl import Effect, classify
 from tests.binlog import position, queries
 from tests.compare import content, databases
 from tests.fix_sandbox import MySqlFactory

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cdc.excerpt import excerpt
 from cdc.producer.accounts import accounts
-from cdc.producer.ddl import Effect, classify
+from cdc.sql.ddl import Effect, classify
 from cdc.sql_tokens import Token, tokens
 from tests.statements import Form, forms, said_of
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from cdc.errors import PromiseError
 from cdc.filters import Filters
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
-from cdc.producer.ddl import Effect
 from cdc.producer.events import RawEvent
 from cdc.producer.router import Message, Router
 from cdc.record import Record
+from cdc.sql.ddl import Effect
 from cdc.topics import PER_TABLE, Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)

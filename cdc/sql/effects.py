@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from cdc.producer.sql_reader import SqlReader
+from cdc.sql.sql_reader import SqlReader
 from cdc.sql_tokens import Token
 
 __all__ = [

@@ -6,7 +6,7 @@ after the grammar of MySQL 9.7. What is not in that grammar is said to be unknow
 
 from collections.abc import Iterator
 
-from cdc.producer.effects import (
+from cdc.sql.effects import (
     ELSEWHERE,
     ITS_ROWS,
     TEMPORARY,
@@ -17,7 +17,7 @@ from cdc.producer.effects import (
     made_like,
     of_the_session,
 )
-from cdc.producer.sql_reader import SqlReader
+from cdc.sql.sql_reader import SqlReader
 from cdc.sql_tokens import tokens
 
 __all__ = ["Effect", "classify"]

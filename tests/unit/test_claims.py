@@ -1,0 +1,108 @@
+"""A statement runs only where its text does what its record says, and nothing else."""
+
+from typing import Any
+
+import pytest
+
+from cdc.consumer.claims import check_claims
+from cdc.consumer.refusals import Unapplicable
+from cdc.position import Position
+from cdc.record import Record, Uri
+
+VERSION = 90704
+IN = "flv://r/"
+
+
+def record(query: str, *affects: tuple[str, ...], uri: str = "d", **context: Any) -> Record:
+    named = [
+        {"action": action, "uri": IN + of, **({"to": IN + to[0]} if to else {})} for action, of, *to in affects
+    ]  # fmt: skip
+    return Record(
+        Uri.parse(IN + uri), 7, Position("b.000001", 4), "t", 0, True, 0, "Query", query=query,
+        context={"database": "d"} | context, affects=tuple(named),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        record("CREATE TABLE t (i INT)", ("CreateTable", "d/t")),
+        record("RENAME TABLE a TO b, e.c TO e.f", ("RenameTable", "e/c", "e/f"), ("RenameTable", "d/a", "d/b")),
+        record("DROP TABLE `a`, e.b", ("DropTable", "e/b"), ("DropTable", "d/a")),
+        record('CREATE TABLE "a b" (i INT)', ("CreateTable", "d/a%20b"), sql_mode="ANSI_QUOTES"),
+        record("CREATE TABLE ä (i INT)", ("CreateTable", "d/%C3%A4"), charset="latin1"),
+        record("CREATE TABLE `a\u00a0` (i INT)", ("CreateTable", "d/a%C2%A0"), charset="latin1"),
+        record("CREATE TABLE a /*!50100 (i INT) */", ("CreateTable", "d/a"), charset="gbk"),
+        record("CREATE TABLE a (i INT /*!90704 , j INT */)", ("CreateTable", "d/a")),
+    ],
+)
+def test_what_is_as_the_record_says(given: Record) -> None:
+    check_claims(given, version=VERSION)
+
+
+T = ("CreateTable", "d/t")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        # Of a kind that is not replicated.
+        record("GRANT ALL ON *.* TO u", T),
+        record("CREATE USER u", T),
+        record("INSERT INTO t VALUES (1)", T),
+        record("SET GLOBAL read_only = 1", T),
+        record("BEGIN", T),
+        record("FLUSH TABLES", T),
+        record("INSTALL PLUGIN p SONAME 'p.so'", T),
+        record("CREATE FUNCTION f RETURNS STRING SONAME 'f.so'", ("CreateFunction", "d/f")),
+        record("CREATE TEMPORARY TABLE t (i INT)", T),
+        record("; DROP TABLE t", ("DropTable", "d/t")),
+        record("", T),
+        # Of one that a follower would not do alike.
+        record("CREATE TABLE t (i INT) CONNECTION='mysql://u:p@h/d/t'", T),
+        # On other objects, or on more of them.
+        record("DROP TABLE mysql.user", ("DropTable", "d/user")),
+        record("DROP TABLE t, mysql.user", ("DropTable", "d/t")),
+        record("DROP TABLE t", T),
+        record("DROP TABLE t"),
+        record("DROP TABLE t", ("DropTable", "d/t"), ("DropTable", "d/u")),
+        record("DROP TABLE t", ("DropTable", "d/t"), database="e"),
+        record("RENAME TABLE t TO mysql.t", ("RenameTable", "d/t", "d/t2")),
+        record("ALTER TABLE t RENAME mysql.t", ("AlterTable", "d/t")),
+        record("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE mysql.t", ("AlterTable", "d/t")),
+        record("DROP TABLE t", ("DropTable", "d/t"), uri="mysql"),
+        # Read by the server as another text than by us.
+        record('DROP TABLE "t", `"mysql.user"`', ("DropTable", 'd/t"'), sql_mode="ansi"),
+        record("DROP TABLE t", ("DropTable", "d/t"), sql_mode="ÀNSI"),
+        record("DROP TABLE t", ("DropTable", "d/t"), sql_mode=4),
+        record("DROP TABLE mysql\u00a0.user", ("DropTable", "mysql%C2%A0/user"), uri="mysql%C2%A0", charset="latin1"),
+        record("DROP TABLE mysql\u00a0.user", ("DropTable", "mysql/user"), uri="mysql"),
+        record("DROP TABLE ä", ("DropTable", "d/%C3%A4"), charset="gbk"),
+        record("DROP TABLE Ω", ("DropTable", "d/%CE%A9"), charset="latin1"),
+        record("/*!99999 CREATE TABLE t (i INT) -- */ DROP TABLE mysql.user", T),
+        record("CREATE --\x01TABLE t (i INT) -- \nUSER u", T),
+    ],
+)
+def test_what_is_not(given: Record) -> None:
+    with pytest.raises(Unapplicable, match=r"a statement is not run: .*sequence 7.*--skip 7"):
+        check_claims(given, version=VERSION)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"context": {"database": 5}}, {"context": [1]}, {"affects": ({"action": "DropTable"},)}, {"affects": (1,)},
+     {"affects": ({"action": "DropTable", "uri": "http://d/t"},)}, {"context": {"sql_mode": ["ANSI"]}}],
+)  # fmt: skip
+def test_what_cannot_be_read(broken: dict[str, Any]) -> None:
+    given = record("DROP TABLE t", ("DropTable", "d/t"))
+    for name, value in broken.items():
+        setattr(given, name, value)
+    with pytest.raises(Unapplicable, match=r"cannot be read|other objects"):
+        check_claims(given, version=VERSION)
+
+
+def test_another_leaders_names() -> None:
+    given = record("DROP TABLE t", ("DropTable", "d/t"))
+    given.affects = ({"action": "DropTable", "uri": "flv://other/d/t"},)
+    with pytest.raises(Unapplicable, match="other objects"):
+        check_claims(given, version=VERSION)
