@@ -9,22 +9,11 @@ from cdc import topic_tail
 from cdc.commits import VERSION, entry_body, newer, no_entry
 from cdc.errors import UserError
 from cdc.position import Position
+from cdc.producer.partial import Partial
 from cdc.producer.xa import Place
 from cdc.topic_tail import Partition
 
-__all__ = ["Entry", "Partial", "entries"]
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """A leader transaction of which ``records`` are out, because it is larger than one Kafka transaction.
-
-    ``cut`` names what decides how its rows are cut into records; with other settings the count would mean others.
-    """
-
-    transaction: str
-    records: int
-    cut: str
+__all__ = ["Entry", "entries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +63,8 @@ class Entry:
         """
         body = entry_body(text, where=where)
         body.pop("version", None)
+        if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
+            partial["rows"] = None  # an entry of before counts records, and what says how they were cut
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}
         try:

@@ -136,7 +136,8 @@ class KafkaSink:
             raise PromiseError(
                 f"record {self._spread.next_sequence} is out already, but with another content",
                 where=f"topic {message.topic}, record {message.value[:160].decode('utf-8', 'replace')}…",
-                hint="run the version and the settings of before until that transaction is through",
+                hint="run against the server, with the version and the settings of before, until that transaction is "
+                "through",
             )
         self._spread.place(message.topic)
         return True

@@ -1,12 +1,10 @@
 """The producer's path: leader binlog → decoder → router → Kafka, and again from the commit log after a lost server."""
 
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from cdc import __version__
 from cdc.errors import Disconnected, Fenced
 from cdc.position import Position
 from cdc.producer import let_in, preflight
@@ -103,7 +101,7 @@ def _session(
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
         entry = _start(profile, leader, topics, sink, started=started, log=log)
         retry.connected()
-        router, progress, dumps = _router(profile, entry), Progress(entry, cut=_cut(profile)), _dumps(profile, leader)
+        router, progress, dumps = _router(profile, entry), Progress(entry), _dumps(profile, leader)
         xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         stream = Stream(decoder, router, sink, progress, activity, profile.producer)
@@ -122,7 +120,7 @@ def _start(
     profile: Profile, leader: Leader, topics: KafkaTopics, sink: KafkaSink, *, started: Started, log: Log
 ) -> Entry:
     """The entry to go on from, committed anew under this process's name and with its filters."""
-    entry = starting_entry(leader, sink.entry, start=profile.producer.start, cut=_cut(profile))
+    entry = starting_entry(leader, sink.entry, start=profile.producer.start, filters=profile.filters.listed())
     if sink.entry is None or sink.entry.server_uuid != entry.server_uuid:
         sink.shown = None  # another server has positions of its own
     if entry.filters is not None:
@@ -150,12 +148,6 @@ def _shown(chunks: Iterable[Chunk], sink: KafkaSink, profile: Profile) -> Iterat
         yield events
 
 
-def _cut(profile: Profile) -> str:
-    """Names what decides how a transaction is cut into records."""
-    text = f"{__version__} {profile.producer.record_bytes} {profile.filters!r}"
-    return f"{zlib.crc32(text.encode()):08x}"
-
-
 def _topics(profile: Profile) -> KafkaTopics:
     kafka = profile.kafka
     return KafkaTopics(
@@ -174,7 +166,7 @@ def _router(profile: Profile, entry: Entry) -> Router:
         filters=profile.filters,
         record_bytes=profile.producer.record_bytes,
         next_sequence=entry.next_sequence,
-        half_out=(entry.partial.transaction, entry.partial.records) if entry.partial else None,
+        half_out=entry.partial,
     )
 
 

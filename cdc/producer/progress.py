@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from cdc.position import GtidSet, Position, file_number
 from cdc.producer.changes import Begin, Change, Commit, Moved, Prepared, Whole
-from cdc.producer.commit_log import Entry, Partial
+from cdc.producer.commit_log import Entry
+from cdc.producer.partial import Partial
 
 __all__ = ["Progress"]
 
@@ -13,14 +14,13 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 
 
 class Progress:
-    """Starts at ``entry``; ``cut`` names what decides how transactions are cut into records.
+    """Starts at ``entry``.
 
     ``transactions`` counts those read to their end, ``through_us`` is the commit time of the newest of them.
     """
 
-    def __init__(self, entry: Entry, *, cut: str) -> None:
+    def __init__(self, entry: Entry) -> None:
         self._entry = entry
-        self._cut = cut
         self._gtids = GtidSet.parse(entry.gtid_set)
         self._gtids_complete = entry.gtids_complete
         self._prepared = dict(entry.prepared)
@@ -35,12 +35,12 @@ class Progress:
     def note(self, change: Change) -> None:
         """Take a change into account."""
         if type(change) is Whole:
-            (_, gtid, self.through_us), _, file, end = change
+            (name, gtid, self.through_us), _, file, end = change
             if gtid is None:
                 self._gtids_complete = False
             else:
                 self._gtids.add(gtid)
-            self._half_out = None
+            self._ended(name)
             self.transactions += 1
             self._advance(file, end)
         elif isinstance(change, Begin):
@@ -52,10 +52,11 @@ class Progress:
                 self.through_us = self._open.commit_us
                 if self._open.gtid is not None:
                     self._gtids.add(self._open.gtid)
+                self._ended(self._open.transaction)
             if change.xid is not None:
                 self._prepared.pop(change.xid, None)
             self.transactions += 1
-            self._open = self._half_out = None
+            self._open = None
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Prepared):
             if change.place.gtid is None:
@@ -66,6 +67,11 @@ class Progress:
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
             self._advance(change.end.file, change.end.offset)
+
+    def _ended(self, transaction: str) -> None:
+        # Another server may have transactions of its own, of which nothing passes, before the one that is half out.
+        if self._half_out is not None and self._half_out.transaction == transaction:
+            self._half_out = None
 
     def _advance(self, file: str, offset: int) -> None:
         # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
@@ -95,10 +101,10 @@ class Progress:
             return False
         return file_number(self._file) >= file_number(target.file)
 
-    def entry(self, *, next_sequence: int, sent: int) -> Entry:
-        """What to commit now: after the last whole transaction, with the ``sent`` records of an open one."""
+    def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
+        """What to commit now: after the last whole transaction, with what is out of an open one, ``partial``."""
         # A transaction that was half out stays so until its end has been read again.
-        partial = Partial(self._open.transaction, sent, self._cut) if self._open and sent else self._half_out
+        partial = partial or self._half_out
         self._committed_at, self._moved = time.monotonic(), False
         return replace(
             self._entry,

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.filters import Filters, goes_by_name
-from cdc.position import Position
 from cdc.producer import events as ev
 from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
+from cdc.producer.partial import Partial, Passing, content_sum
+from cdc.producer.record_parts import Part, is_large, rows_body, split
 from cdc.producer.statement_text import is_lost
 from cdc.record import Uri
 from cdc.sql.effects import Effect, way_out
@@ -44,22 +44,11 @@ class Message(NamedTuple):
     headers: Headers
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A record without its sequence and its place in the transaction, which follow when it is known to be the last."""
-
-    topic: str
-    uri: str
-    position: Position
-    body: str
-    header: bytes
-
-
 class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
-    ``half_out`` is a transaction, by id, that is larger than one Kafka transaction and was cut off after so many
-    records: they are counted, not sent again. ``filtered`` counts the statements that did not pass.
+    ``half_out`` is a transaction that is larger than one Kafka transaction and was cut off: what is out of it is passed
+    over, not sent again. ``filtered`` counts the statements that did not pass.
     """
 
     def __init__(
@@ -70,7 +59,7 @@ class Router:
         filters: Filters,
         record_bytes: int,
         next_sequence: int,
-        half_out: tuple[str, int] | None = None,
+        half_out: Partial | None = None,
     ) -> None:
         self._resource = resource
         self._topics = topics
@@ -78,10 +67,12 @@ class Router:
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
         self._half_out = half_out
-        self._skip = 0
+        self._passing: Passing | None = None
         self._begin: Begin | None = None
         self._index = 0
-        self._held: _Part | None = None
+        self._rows = 0
+        self._newest = 0
+        self._held: Part | None = None
         self._uris: dict[tuple[str, ...], str] = {}
         self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
         self.filtered = 0
@@ -93,19 +84,32 @@ class Router:
 
         0 too while those are passed over that left before: their count is that of the entry gone on from.
         """
-        return self._index if self._index >= self._skip else 0
+        return 0 if self._passing and self._passing.left else self._index
+
+    @property
+    def partial(self) -> Partial | None:
+        """What of the open transaction has left; None where nothing has, as ``sent`` says."""
+        if self._begin is None or not self.sent:
+            return None
+        return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def begin(self, begin: Begin) -> None:
-        """A transaction starts. Raises PromiseError unless it is the one that is half out, where one is."""
-        self._begin, self._index, self._held = begin, 0, None
-        if self._half_out is not None:
-            transaction, self._skip = self._half_out
-            self._half_out = None
-            if begin.transaction != transaction:
-                raise PromiseError(
-                    f"transaction {transaction} is half out, but the leader goes on with {begin.transaction}",
-                    hint="the leader lost binlogs: give the producer a new topic and the follower a fresh copy",
-                )
+        """A transaction starts."""
+        self._begin, self._index, self._rows, self._held, self._passing = begin, 0, 0, None, None
+        out = self._half_out
+        if out is not None and begin.transaction == out.transaction:
+            self._half_out, self._passing = None, Passing(out)
+            self._index, self._rows, self._newest = out.records, out.rows or 0, out.newest
+
+    def _require_its_turn(self) -> None:
+        """Raise PromiseError where another transaction is half out: its rest comes before any other record."""
+        if self._half_out is not None and self._begin is not None:
+            raise PromiseError(
+                f"transaction {self._half_out.transaction} is half out, but the leader goes on with "
+                f"{self._begin.transaction}",
+                hint="the leader lost binlogs, or has its transactions in another order: point the profile at a server "
+                "that goes on with it, or give the producer a new topic and the follower a fresh copy",
+            )
 
     def whole(self, change: Whole) -> Iterator[Message]:
         """The messages of a transaction that arrived whole. Raises PromiseError as ``begin`` and ``commit`` do.
@@ -113,14 +117,14 @@ class Router:
         This runs for nearly every transaction, hence all in one place.
         """
         (transaction, _, commit_us), last = change.begin, len(change.rows) - 1
-        if self._half_out is not None or self._is_large(change.rows):
+        if self._half_out is not None or is_large(change.rows, self._record_bytes):
             yield from self._piecewise(change)
             return
         # Until all have left, they are records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key, columns = self._heads.get(table) or self._head(table)
-            body = _rows_body(columns, flags, operation, ",".join(rows))
+            body = rows_body(columns, flags, operation, ",".join(rows))
             value = _RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
             )  # fmt: skip
@@ -135,13 +139,6 @@ class Router:
             yield from self.rows(rows)
         yield from self.commit()
 
-    def _is_large(self, changes: list[Rows]) -> bool:
-        """Whether one of the rows events may have to be split: a character takes at most four bytes."""
-        for _, _, _, rows, _ in changes:  # noqa: SIM110  a generator would take as long as the whole record
-            if len(rows) > 1 and sum(map(len, rows)) * 4 > self._record_bytes:
-                return True
-        return False
-
     def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
         """What all records of a table share: topic, URI, Kafka key, the JSON text of columns and key."""
         if len(self._heads) > _MOST_HEADS:
@@ -151,19 +148,28 @@ class Router:
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
-        """The messages that can leave now; the newest waits until it is known whether it is the transaction's last."""
+        """The messages that can leave now; the newest waits until it is known whether it is the transaction's last.
+
+        Raises PromiseError where another transaction is half out, or this one is and is not as it was.
+        """
+        self._require_its_turn()
         uri = self._uri(change.table.database, change.table.name)
+        if self._passing:
+            change = self._passing.rows(change, uri)
+            if not change.rows:
+                return
         topic = self._topic(change.table.database, change.table.name)
         header = _HEADER_JSON % ev.header_fields(change.event.data)
-        for rows in self._split(change):
-            body = _rows_body(change.table.columns_json, change.flags, change.operation, rows)
-            yield from self._hold(_Part(topic, uri, change.event.position, body, header))
+        for rows in split(change.rows, self._record_bytes):
+            body = rows_body(change.table.columns_json, change.flags, change.operation, ",".join(rows))
+            newest = content_sum(uri, rows[-1])
+            yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, unless no object that it affects passes the filters.
 
-        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a
-        statement that a follower can't be given, or can't repeat faithfully.
+        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, for a
+        statement that a follower can't be given, or can't repeat faithfully, and as ``rows`` does.
         """
         places = [place for effect in change.effects for place in _places(effect)]
         wanted = [self._wants(*place) for place in places]
@@ -186,26 +192,27 @@ class Router:
                 where=str(change.event.position),
                 hint=way_out(doubt),
             )
+        self._require_its_turn()
+        uri = self._uri(change.effects[0].database)
+        if self._passing and self._passing.statement(uri, change.text):
+            return
         affects = [self._affect(effect) for effect in change.effects]
         body = (
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
-        uri = self._uri(change.effects[0].database)
         topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
         header = _HEADER_JSON % ev.header_fields(change.event.data)
-        yield from self._hold(_Part(topic, uri, change.event.position, body, header))
+        newest = content_sum(uri, change.text)
+        yield from self._hold(Part(topic, uri, change.event.position, body, header, 1, newest))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
         yield from self._release(last=True)
-        if self._skip and self._index <= self._skip:
-            raise PromiseError(
-                f"{self._skip} records of a transaction are out, but it now has {self._index}",
-                hint="the leader logged it anew: give the producer a new topic and the follower a fresh copy",
-            )
-        self._skip = self._index = 0
+        if self._passing:
+            self._passing.require_more(self._index)
+        self._index, self._passing = 0, None
 
-    def _hold(self, part: _Part) -> Iterator[Message]:
+    def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
         self._held = part
 
@@ -214,9 +221,6 @@ class Router:
         if part is None or begin is None:
             return
         self._held = None
-        if self._index < self._skip:
-            self._index += 1
-            return
         value = _RECORD % (
             part.uri, self.next_sequence, part.position.file, part.position.offset,
             begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
@@ -225,20 +229,9 @@ class Router:
         yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
         # Counted only when whoever writes it comes back for more: a record that was refused has not left.
         self._index += 1
+        self._rows += part.rows
+        self._newest = part.newest
         self.next_sequence += 1
-
-    def _split(self, change: Rows) -> Iterator[str]:
-        """The event's rows, joined, in parts that stay below the record size where one row alone does."""
-        size = 0
-        part: list[str] = []
-        for row in change.rows:
-            length = len(row) if row.isascii() else len(row.encode())
-            if part and size + length > self._record_bytes:
-                yield ",".join(part)
-                size, part = 0, []
-            part.append(row)
-            size += length + 1
-        yield ",".join(part)
 
     def _wants(self, database: str, name: str | None) -> bool:
         if name is None:
@@ -294,8 +287,3 @@ def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
         yield effect.database, effect.name
     if effect.action.endswith("Table") and effect.to is not None:
         yield effect.to
-
-
-def _rows_body(columns: str, flags: int, operation: str, rows: str) -> str:
-    shown = f',"flags":{flags}' if flags else ""
-    return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

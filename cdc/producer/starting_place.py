@@ -6,6 +6,7 @@ from dataclasses import replace
 from cdc.errors import Disconnected, UserError
 from cdc.position import GtidSet, Position
 from cdc.producer.commit_log import Entry
+from cdc.producer.partial import Partial
 from cdc.producer.preflight import Leader
 from cdc.start import BEGINNING, NOW, OLDEST, parsed_start
 
@@ -15,33 +16,36 @@ _KEY = "profile key producer.start"
 _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of this leader"
 
 
-def starting_entry(leader: Leader, entry: Entry | None, *, start: str, cut: str) -> Entry:
+def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
     """Where to go on: after the commit log's ``entry``, or where there is none yet at ``start``.
 
-    ``cut`` names what decides how a transaction is cut into records. Raises UserError where the leader cannot go on
-    from there without a loss or a repeat.
+    ``filters`` are the profile's, listed. Raises UserError where the leader cannot go on from there without a loss or a
+    repeat.
     """
     if entry is None:
         return _first_entry(leader, start=start)
     _require_same_history(leader, entry)
-    if entry.partial and entry.partial.cut != cut:
-        raise UserError(
-            f"transaction {entry.partial.transaction} is half out, cut into records by other settings",
-            where="profile keys producer.record_bytes and filters",
-            hint="run the version and the settings of before until that transaction is through",
-        )
-    if entry.server_uuid == leader.server_uuid:
-        if entry.partial or _has(leader, entry.position):
-            return entry
-    else:
-        if entry.partial:
-            raise UserError(
-                f"transaction {entry.partial.transaction} is half out, and another server has cut it in other parts",
-                where=leader.name,
-                hint=f"run against the server {entry.server_uuid} until that transaction is through, or {_FRESH_COPY}",
-            )
+    if entry.partial:
+        _require_countable(entry.partial, entry.filters, filters)
+    if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
+        return entry
     # Another server with our history, or files that are numbered anew: the GTIDs lead.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
+
+
+def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:
+    """Raise UserError unless what was counted of ``partial`` can be counted again: its rows that pass the filters."""
+    if partial.rows is None:
+        raise UserError(
+            f"transaction {partial.transaction} is half out, and a version of before has counted what is",
+            hint="run that version with its settings until that transaction is through, then this one",
+        )
+    if before != filters:
+        raise UserError(
+            f"transaction {partial.transaction} is half out, with other filters: {before}",
+            where="profile key filters",
+            hint="put the filters back until that transaction is through",
+        )
 
 
 def _first_entry(leader: Leader, *, start: str) -> Entry:
@@ -119,7 +123,7 @@ def _require_place(leader: Leader, position: Position) -> None:
 def _require_same_history(leader: Leader, entry: Entry) -> None:
     """Raise UserError unless the server still has everything that follows ``entry``, and all that came before it."""
     ours = GtidSet.parse(entry.gtid_set)
-    if leader.gtid_on and entry.gtids_complete and ours:
+    if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)
         # Files go with the transactions in them, or by RESET BINARY LOGS with gtid_purged set anew. A file that is gone
         # or shorter while the server has transactions of it belongs to a server that was put back to an older state.
@@ -137,18 +141,21 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
 
 
 def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
-    if not ours.issubset(leader.executed):
+    held = GtidSet.parse(entry.gtid_set)
+    if entry.partial:
+        held.add(entry.partial.transaction)  # a server without it will never send the rest
+    if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
             # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.
             raise Disconnected(
                 "the leader has not executed all that it has sent: it has executed "
-                f"{leader.executed or 'nothing'}, we have replicated {ours}",
+                f"{leader.executed or 'nothing'}, we have replicated {held}",
                 where=leader.name,
                 hint=f"does it wait for a semi-synchronous replica? If it was put back to an older state {_FRESH_COPY}",
             )
         raise UserError(
             f"the leader lost binlogs or was replaced: it has executed {leader.executed or 'nothing'}, "
-            f"we have already replicated {ours}",
+            f"we have already replicated {held}",
             where=leader.name,
             hint=f"point the profile at a server with that history, or {_FRESH_COPY}",
         )

@@ -74,7 +74,8 @@ class Stream:
     def _commit(self, sent: int) -> None:
         """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""
         size, begun = self._sink.bytes, time.monotonic()
-        entry = self._progress.entry(next_sequence=self._router.next_sequence, sent=sent)
+        partial = self._router.partial if sent else None
+        entry = self._progress.entry(next_sequence=self._router.next_sequence, partial=partial)
         self._sink.commit(entry)
         self._activity.committed(
             entry,

@@ -54,8 +54,8 @@ def promote(server: MySql) -> None:
 @pytest.fixture
 def pair(mysql_server: MySqlFactory) -> tuple[MySql, MySql]:
     """A leader with ``d.a``, and its replica."""
-    first, second = mysql_server(server_id=1), mysql_server(server_id=2)
-    # Other files and offsets than the first has.
+    first, second = mysql_server(server_id=1), mysql_server("--binlog-row-event-max-size=3072", server_id=2)
+    # Other files and offsets than the first has, and rows cut into other events.
     execute(second, "FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     replicate(second, source=first)
     execute(first, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(96))")
@@ -66,10 +66,13 @@ def pair(mysql_server: MySqlFactory) -> tuple[MySql, MySql]:
 def profile(tmp_path: Path, kafka: Kafka, request: pytest.FixtureRequest) -> Profile:
     """The test's profile with a server's address, or another given as ``port``; the topic stays the same."""
     topic = request.node.originalname[5:65]
-    producer = {"commit_bytes": 100_000, "record_bytes": 2_000}
-    return lambda server, **database: write_profile(
-        tmp_path, server, kafka, name=f"{topic}-{server.server_id}", topic=topic, producer=producer, database=database
-    )
+
+    def write(server: MySql, *, record_bytes: int = 2_000, **database: Any) -> Path:
+        producer = {"commit_bytes": 100_000, "record_bytes": record_bytes}
+        name = f"{topic}-{server.server_id}"
+        return write_profile(tmp_path, server, kafka, name=name, topic=topic, producer=producer, database=database)
+
+    return write
 
 
 def keys(path: Path) -> list[int]:
@@ -133,30 +136,47 @@ def test_a_replica_that_lacks_what_is_out_is_refused(pair: tuple[MySql, MySql], 
     assert keys(profile(first)) == [1, 2]
 
 
-def test_a_transaction_that_is_half_out_ends_on_its_own_leader(
-    pair: tuple[MySql, MySql], profile: Profile, kafka: Kafka
+def cut_off(path: Path, kafka: Kafka, topic: str, relay: Relay) -> None:
+    """Kill a producer, which reads through ``relay``, when a part of a large transaction more is out."""
+    before = end_offset(kafka, topic)
+    relay.slowly = 0.005  # so that the kill comes in time, however fast the machine is
+    with running("cdc-producer", path) as process:
+        until(lambda: end_offset(kafka, topic) > before + 50, what="a part of it")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not records(path)[-1].last, "killed too late: the transaction was already through"
+
+
+def test_a_transaction_that_is_half_out_goes_on_at_another_server(
+    pair: tuple[MySql, MySql], profile: Profile, kafka: Kafka, follower: MySql, tmp_path: Path
 ) -> None:
+    """The replica cuts its rows into other events, and the producer then has another record size, twice."""
     first, second = pair
     path = profile(first)
-    topic = "a_transaction_that_is_half_out_ends_on_its_own_leader"
+    topic = "a_transaction_that_is_half_out_goes_on_at_another_server"
     run_well("cdc-producer", path, "--until-current")
-    values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(100_000))
+    values = ", ".join(f"({number}, REPEAT('x', 90))" for number in range(60_000))
     execute(first, f"INSERT INTO d.a VALUES {values}")
-    catch_up(second, source=first)
     with Relay(first.port) as relay:
-        relay.slowly = 0.005  # so that the kill comes in time, however fast the machine is
-        with running("cdc-producer", profile(first, port=relay.port)) as process:
-            until(lambda: end_offset(kafka, topic) > 50, what="a part of it")
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-    assert not records(profile(first))[-1].last, "killed too late: the transaction was already through"
+        cut_off(profile(first, port=relay.port), kafka, topic, relay)
+    with profile(first).open("a") as file:
+        file.write('[filters]\nexclude_tables = ["d.b"]\n')
+    assert "half out, with other filters" in refused("cdc-producer", path, "--until-current")
+    catch_up(second, source=first)
     promote(second)
-    line = refused("cdc-producer", profile(second), "--until-current")
-    assert "half out" in line
-    run_well("cdc-producer", path, "--until-current")
-    insert(second, 100_000)
-    run_well("cdc-producer", profile(second), "--until-current")
-    assert keys(path) == list(range(100_001))
+    first.kill()
+    with Relay(second.port) as relay:
+        cut_off(profile(second, port=relay.port, record_bytes=1_100), kafka, topic, relay)
+    run_well("cdc-producer", profile(second, record_bytes=5_000), "--until-current")
+    insert(second, 60_000)
+    run_well("cdc-producer", path := profile(second), "--until-current")
+    assert keys(path) == list(range(60_001))
+    sizes = {len(record.rows) for record in records(path)}
+    assert max(sizes) > 30, "the record size did not change"
+    target = write_profile(tmp_path, follower, kafka, name="target", topic=topic, renames={"d": "half_out"})
+    run_well("cdc-consumer", target, "--until-current")
+    checksum = "SELECT COUNT(*), SUM(CRC32(CONCAT(i, ' ', t))) FROM {}.a"
+    assert execute(follower, checksum.format("half_out")) == execute(second, checksum.format("d"))
 
 
 def test_binlogs_that_are_numbered_anew(mysql_server: MySqlFactory, profile: Profile) -> None:

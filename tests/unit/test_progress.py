@@ -10,15 +10,20 @@ from hypothesis import strategies as st
 from cdc.commits import VERSION, Commits
 from cdc.errors import PromiseError, UserError
 from cdc.position import Position
-from cdc.producer.changes import Begin, Commit, Moved
-from cdc.producer.commit_log import Entry, Partial
+from cdc.producer.changes import Begin, Commit, Moved, Whole
+from cdc.producer.commit_log import Entry
+from cdc.producer.partial import Partial
 from cdc.producer.progress import Progress
 
 UUID = "5f6a0f4e-0000-11ee-8000-000000000001"
+OTHER = "6f6a0f4e-0000-11ee-8000-000000000001"
 START = Entry(7, Position("binlog.000001", 4), f"{UUID}:1-3", UUID, gtids_complete=True)
 
 
-@given(st.none() | st.builds(Partial, st.text(), st.integers(0), st.text()), st.dictionaries(st.text(), st.integers(0)))
+@given(
+    st.none() | st.builds(Partial, st.text(), st.integers(0), st.integers(0), st.integers(0)),
+    st.dictionaries(st.text(), st.integers(0)),
+)
 def test_an_entry_survives_its_json(partial: Partial | None, counts: dict[str, int]) -> None:
     entry = Entry(7, Position("binlog.000001", 4), "", UUID, partial, counts, "i")
     assert Entry.parse(entry.to_json(), where="here") == entry
@@ -37,9 +42,13 @@ def test_an_entry_of_before_there_were_versions_is_read() -> None:
     body = json.loads(START.to_json())
     assert body.pop("version") == VERSION
     assert Entry.parse(json.dumps(body).encode(), where="here") == START
+    body["partial"] = {"transaction": "t", "records": 3, "cut": "0badcafe"}
+    assert Entry.parse(json.dumps(body).encode(), where="here").partial == Partial("t", 3, None)
 
 
-@pytest.mark.parametrize("partial", [None, {"transaction": "t", "records": 1, "cut": "", "from": "tomorrow"}])
+@pytest.mark.parametrize(
+    "partial", [None, {"transaction": "t", "records": 1, "rows": 3, "newest": 1, "from": "tomorrow"}]
+)
 @pytest.mark.parametrize("changes", [{"version": VERSION + 1}, {"from": "tomorrow"}])
 def test_an_entry_of_a_newer_version_says_so(changes: dict[str, Any], partial: dict[str, Any] | None) -> None:
     text = json.dumps(json.loads(START.to_json()) | {"partial": partial} | changes).encode()
@@ -55,41 +64,46 @@ def test_an_entry_of_a_newer_version_says_so(changes: dict[str, Any], partial: d
 
 
 def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
-    progress = Progress(START, cut="c")
+    progress = Progress(START)
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
     assert not progress.between_transactions
     progress.note(Commit(Position("binlog.000001", 300)))
-    entry = progress.entry(next_sequence=9, sent=0)
+    entry = progress.entry(next_sequence=9)
     assert (entry.next_sequence, entry.gtid_set, entry.position.offset, entry.partial) == (9, f"{UUID}:1-4", 300, None)
 
 
 def test_a_transaction_without_a_gtid_ends_the_use_of_gtids() -> None:
-    progress = Progress(START, cut="c")
+    progress = Progress(START)
     progress.note(Begin("binlog.000001:4", None, 0))
     progress.note(Commit(Position("binlog.000001", 300)))
-    assert not progress.entry(next_sequence=8, sent=0).gtids_complete
+    assert not progress.entry(next_sequence=8).gtids_complete
 
 
 def test_an_open_transaction_is_counted_and_its_start_kept() -> None:
-    progress = Progress(START, cut="c")
+    progress = Progress(START)
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
-    entry = progress.entry(next_sequence=12, sent=5)
-    assert entry.partial == Partial(f"{UUID}:4", 5, "c")
+    entry = progress.entry(next_sequence=12, partial=Partial(f"{UUID}:4", 5, 50))
+    assert entry.partial == Partial(f"{UUID}:4", 5, 50)
     assert (entry.position, entry.gtid_set) == (START.position, START.gtid_set)
 
 
 def test_a_half_sent_transaction_stays_so_until_it_has_been_read_again() -> None:
-    half = Partial(f"{UUID}:4", 5, "c")
-    progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half), cut="c")
+    half = Partial(f"{UUID}:4", 5, 50)
+    progress = Progress(Entry(12, START.position, START.gtid_set, UUID, half))
     progress.note(Moved(Position("binlog.000001", 200)))
-    assert progress.entry(next_sequence=12, sent=0).partial == half
+    assert progress.entry(next_sequence=12).partial == half
+    # Another server may have one of its own before it.
+    progress.note(Begin(f"{OTHER}:1", f"{OTHER}:1", 0))
+    progress.note(Commit(Position("binlog.000001", 250)))
+    progress.note(Whole(Begin(f"{OTHER}:2", f"{OTHER}:2", 0), [], "binlog.000001", 260))
+    assert progress.entry(next_sequence=12).partial == half
     progress.note(Begin(f"{UUID}:4", f"{UUID}:4", 0))
     progress.note(Commit(Position("binlog.000001", 300)))
-    assert progress.entry(next_sequence=14, sent=0).partial is None
+    assert progress.entry(next_sequence=14).partial is None
 
 
 def test_the_position_never_goes_back_and_files_count_by_number() -> None:
-    progress = Progress(START, cut="c")
+    progress = Progress(START)
     progress.note(Moved(Position("binlog.1000000", 4)))
     progress.note(Moved(Position("binlog.999999", 900)))
     assert progress.position == Position("binlog.1000000", 4)
