@@ -108,6 +108,7 @@ class Kafka:
     events: bool = False
     partitions: int = field(default=1, metadata={"range": (1, 10_000)})
     replicas: int = field(default=1, metadata={"range": (1, 32767)})
+    min_insync_replicas: int = field(default=0, metadata={"range": (0, 32767)})
     retention_hours: int = field(default=0, metadata={"range": (0, 1_000_000)})
     librdkafka: dict[str, Any] = field(default_factory=dict, repr=False)
 
@@ -119,6 +120,12 @@ class Kafka:
                 "a single topic keeps the leader's order in one partition",
                 where="profile key kafka.partitions",
                 hint='leave it out, or set kafka.layout = "per_table"',
+            )
+        if self.min_insync_replicas > self.replicas:
+            raise UserError(
+                f"no record can have {self.min_insync_replicas} replicas in a topic of {self.replicas}",
+                where="profile key kafka.min_insync_replicas",
+                hint="set it to less than kafka.replicas, so that a broker may be away, or leave it out",
             )
         if self.events and names.events == self.topic:
             raise UserError(

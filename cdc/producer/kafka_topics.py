@@ -11,6 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 from cdc.errors import CdcError, Disconnected, Fenced, UserError
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
+from cdc.producer.topic_settings import described, note_risks, require_kept
 from cdc.service import LIBRDKAFKA
 from cdc.topic_tail import Partition, end_offsets, newest
 from cdc.topics import SINGLE, Topics
@@ -44,12 +45,21 @@ class KafkaTopics:
     """
 
     def __init__(
-        self, properties: dict[str, Any], names: Topics, *, partitions: int, replicas: int, retention_hours: int
+        self,
+        properties: dict[str, Any],
+        names: Topics,
+        *,
+        partitions: int,
+        replicas: int,
+        retention_hours: int,
+        min_insync_replicas: int = 0,
     ) -> None:
         self._properties = properties
         self._partitions = partitions
         self._replicas = replicas
         self._retention_ms = retention_hours * _HOUR_MS or -1
+        self._min_insync_replicas = min_insync_replicas or (2 if replicas >= 3 else 0)
+        self._checked: set[str] = set()
         self.names = names
         self.suspects: set[str] = set()
 
@@ -67,8 +77,10 @@ class KafkaTopics:
                     where=f"topic {name}",
                     hint="name a topic that does not exist in kafka.topic: it is created as it must be",
                 )
+        self._require_kept(needed, known)
         for name in sorted(needed - known.keys()):
             self._create(name, 1)
+            self._checked.add(name)
 
     def claim(self, name: str, *, ours: bool) -> int:
         """The number of the topic's partitions, before the first record goes there; created where it is missing.
@@ -81,8 +93,10 @@ class KafkaTopics:
             if name not in known:
                 partitions = self._partitions if name != self.names.events else 1
                 self._create(name, partitions)
+                self._checked.add(name)
                 return partitions
             partitions = len(known[name].partitions)
+            self._require_kept({name}, known)
             if not ours:
                 self._require_unused([(name, number) for number in range(partitions)])
         except KafkaException as error:
@@ -162,6 +176,17 @@ class KafkaTopics:
                     where=f"topic {topic}",
                     hint=_FRESH,
                 )
+        self._require_kept({topic for topic, _ in partitions}, known)
+
+    def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
+        """Once for each of those that are there: whether what is written to them stays. Raises UserError."""
+        asked = (names & known.keys()) - self._checked
+        found = described(AdminClient(self._properties, logger=LIBRDKAFKA), asked)
+        for name, settings in sorted(found.items()):
+            require_kept(name, settings, servers=self._properties["bootstrap.servers"])
+            replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
+            note_risks(name, settings, replicas=replicas, retention_ms=self._retention_ms)
+        self._checked |= asked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Nobody but us may write to our topics. One that is empty may have been made for us."""
@@ -201,10 +226,15 @@ class KafkaTopics:
             time.sleep(_ASK_AGAIN_SECONDS)
 
     def _settings(self, name: str) -> dict[str, str]:
+        least = {"min.insync.replicas": str(self._min_insync_replicas)} if self._min_insync_replicas else {}
         if name == self.names.commits:
             # Only closed segments are compacted, so small ones keep the commit log small.
-            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"}
-        settings = {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"}
+            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | least
+        settings = {
+            "retention.ms": str(self._retention_ms),
+            "cleanup.policy": "delete",
+            "retention.bytes": "-1",
+        } | least
         largest = self._properties.get("message.max.bytes")
         return settings | ({"max.message.bytes": str(largest)} if largest else {})
 

@@ -156,6 +156,7 @@ def _topics(profile: Profile) -> KafkaTopics:
         partitions=kafka.partitions,
         replicas=kafka.replicas,
         retention_hours=kafka.retention_hours,
+        min_insync_replicas=kafka.min_insync_replicas,
     )
 
 

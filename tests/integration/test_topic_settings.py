@@ -1,0 +1,77 @@
+"""Topics that were there before cdc-producer: it refuses those that would lose what is written to them."""
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from tests.programs import records, refused, run_well, write_profile
+
+pytestmark = pytest.mark.integration
+
+
+def create(kafka: Kafka, name: str, **settings: str) -> None:
+    config = {key.replace("_", "."): value for key, value in settings.items()}
+    kafka_admin = kafka.admin()
+    kafka_admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(30)
+
+
+def configure(kafka: Kafka, command: str) -> None:
+    """Do what the kafka-configs.sh command in a line says."""
+    words = command.partition("kafka-configs.sh ")[2].split()
+    topic = words[words.index("--entity-name") + 1]
+    key, _, value = words[words.index("--add-config") + 1].rstrip(";").partition("=")
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    admin = kafka.admin()
+    admin.incremental_alter_configs([resource])[resource].result(30)
+
+
+def settings_of(kafka: Kafka, topic: str) -> dict[str, str]:
+    resource, admin = ConfigResource(ResourceType.TOPIC, topic), kafka.admin()
+    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(30).items()}
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_topics_that_lose_what_is_written_there(tmp_path: Path, leader: MySql, kafka: Kafka, layout: str) -> None:
+    name = f"kept-{layout}".replace("_", "-")
+    database = name.replace("-", "")
+    table = name if layout == "single" else f"{database}_a"
+    create(kafka, f"{name}.commits", cleanup_policy="compact,delete")
+    path = write_profile(
+        tmp_path, leader, kafka, name=name, filters={"include_dbs": [database]}, kafka={"layout": layout},
+        producer={"start": "now"},
+    )  # fmt: skip
+    line = refused("cdc-producer", path, "--until-current")
+    assert "the commit log would expire" in line
+    configure(kafka, line)
+    create(kafka, table, cleanup_policy="compact")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        if layout == "per_table":
+            run_well("cdc-producer", path, "--until-current")
+        cursor.execute(f"CREATE DATABASE {database}")
+        cursor.execute(f"CREATE TABLE {database}.a (i INT PRIMARY KEY)")
+        line = refused("cdc-producer", path, "--until-current")
+        assert f"topic {table}, setting cleanup.policy" in line
+        configure(kafka, line)
+        log = run_well("cdc-producer", path, "--until-current")
+        assert "the topic's records expire sooner than the profile says" in log
+        assert f"topic={table}" in log
+        cursor.execute(f"INSERT INTO {database}.a VALUES (1)")
+        run_well("cdc-producer", path, "--until-current")
+    assert [row.after for record in records(path) for row in record.rows] == [[{"SignedInteger": 1}]]
+    # A topic that is changed once it has records is found, too.
+    configure(kafka, f"kafka-configs.sh --entity-name {table} --add-config cleanup.policy=compact")
+    assert "the topic is compacted" in refused("cdc-producer", path, "--until-current")
+
+
+def test_min_insync_replicas_of_topics_that_are_created(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    limits = {"start": "now"}
+    path = write_profile(tmp_path, leader, kafka, name="insync", kafka={"min_insync_replicas": 1}, producer=limits)
+    run_well("cdc-producer", path, "--until-current")
+    for topic in ("insync", "insync.commits"):
+        assert settings_of(kafka, topic)["min.insync.replicas"] == "1"
+    path = write_profile(tmp_path, leader, kafka, name="insync", kafka={"min_insync_replicas": 2}, producer=limits)
+    assert "kafka.min_insync_replicas" in refused("cdc-producer", path, "--until-current")

@@ -1,0 +1,58 @@
+"""What settings of topics mean for what is kept there."""
+
+import logging
+
+import pytest
+
+from cdc.errors import UserError
+from cdc.producer.kafka_topics import KafkaTopics
+from cdc.producer.topic_settings import note_risks, require_kept
+from cdc.topics import Topics
+
+
+@pytest.mark.parametrize(
+    ("topic", "settings", "kept"),
+    [
+        ("t", {"cleanup.policy": "delete", "retention.ms": "1"}, True),
+        ("t", {"cleanup.policy": "compact"}, False),
+        ("t", {"cleanup.policy": "delete,compact"}, False),
+        ("t.commits", {"cleanup.policy": "compact", "retention.ms": "1"}, True),
+        ("t.commits", {"cleanup.policy": "delete", "retention.ms": "-1"}, True),
+        ("t.commits", {"cleanup.policy": "delete", "retention.ms": "604800000"}, False),
+        ("t.commits", {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "9"}, False),
+    ],
+)
+def test_what_would_be_lost(topic: str, settings: dict[str, str], kept: bool) -> None:
+    if kept:
+        require_kept(topic, settings, servers="s:9092")
+        return
+    with pytest.raises(
+        UserError, match=f"--bootstrap-server s:9092 --alter --entity-type topics --entity-name {topic} "
+    ):
+        require_kept(topic, settings, servers="s:9092")
+
+
+@pytest.mark.parametrize(
+    ("topic", "settings", "said"),
+    [
+        ("t", {"retention.ms": "-1", "min.insync.replicas": "2"}, ""),
+        ("t", {"retention.ms": "3600000"}, "expire"),
+        ("t", {"retention.bytes": "100"}, "expire"),
+        ("t", {"min.insync.replicas": "1"}, "one replica alone"),
+        ("t.commits", {"cleanup.policy": "compact", "retention.ms": "3600000"}, ""),
+        ("t.commits", {"cleanup.policy": "delete", "retention.ms": "-1"}, "grows"),
+    ],
+)
+def test_what_is_logged(
+    topic: str, settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("cdc"), "propagate", True)  # a test of the logging may have ended that
+    note_risks(topic, settings, replicas=3, retention_ms=-1)
+    assert said in caplog.text
+    assert len(caplog.records) == bool(said)
+
+
+@pytest.mark.parametrize(("replicas", "asked", "made"), [(1, 0, None), (2, 0, None), (3, 0, "2"), (5, 3, "3")])
+def test_min_insync_replicas(replicas: int, asked: int, made: str | None) -> None:
+    topics = KafkaTopics({}, Topics("t"), partitions=1, replicas=replicas, retention_hours=0, min_insync_replicas=asked)
+    assert [topics._settings(name).get("min.insync.replicas") for name in ("t", "t.commits")] == [made, made]
