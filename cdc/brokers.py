@@ -6,10 +6,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from cdc.broker_reason import Heard
 from cdc.commits import newest_commits
 from cdc.errors import CdcError
 from cdc.health import Check
-from cdc.service import LIBRDKAFKA
 
 __all__ = ["Brokers"]
 
@@ -23,6 +23,7 @@ class Brokers:
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
+        self._heard = Heard()
         self._admin: AdminClient | None = None
 
     def check(self, topics: Collection[str]) -> Check:
@@ -30,7 +31,10 @@ class Brokers:
         try:
             known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
-            return Check("kafka", False, f"no answer: {error.args[0].str()}")
+            self._client().poll(0)  # which lets it say why
+            why = self._heard.reason.text if self._heard.reason else error.args[0].str()
+            return Check("kafka", False, f"no answer: {why}")
+        self._heard.reason = None
         for name in sorted(topics):
             if name not in known:
                 return Check("kafka", False, f"there is no topic {name}")
@@ -54,5 +58,5 @@ class Brokers:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(self._properties, logger=LIBRDKAFKA)
+            self._admin = AdminClient(self._properties | self._heard.settings, logger=self._heard.logger)
         return self._admin

@@ -11,6 +11,7 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc import profile, service
+from cdc.broker_reason import NO_ANSWER, Reason, reason
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
 from cdc.record import Record, Row
@@ -134,11 +135,9 @@ def _translated(error: KafkaError, kafka: Kafka) -> UserError:
         return UserError("no such topic", where=f"topic {kafka.topic}", hint="cdc-producer creates it when it starts")
     if error.code() == KafkaError._INVALID_ARG:
         return UserError(f"Kafka's settings are refused: {error.str()}", where="profile key kafka.librdkafka")
-    return UserError(
-        f"Kafka does not answer: {error.str()}",
-        where=f"topic {kafka.topic} at {kafka.bootstrap_servers}",
-        hint="are the brokers running?",
-    )
+    why = (reason(kafka.properties()) if error.code() in NO_ANSWER else None) or Reason(error.str())
+    where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
+    return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from cdc.commits import Commits, newest_commits
-from cdc.consumer.broker_errors import NO_TOPIC, fault, passes
+from cdc.consumer.broker_errors import NO_TOPIC, fault, gone, passes, unreachable
 from cdc.consumer.checkpoint import Partition
-from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone, Unreachable, UserError
+from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone, UserError
 from cdc.record import Record
 from cdc.service import event
 from cdc.topic_tail import begin_offsets, end_offsets, oldest
@@ -59,6 +59,7 @@ class KafkaReader:
         self._looked_at = time.monotonic()
         self._unseen: set[str] = set()
         self._last_error = ""
+        self._answered = False
         # librdkafka's own log is for its developers; what matters comes as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # Ours come last: the promises rest on them.
@@ -98,9 +99,11 @@ class KafkaReader:
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Those of the topics that there are. Raises Unreachable where the brokers can't be reached."""
         try:
-            return self._described(names)
+            found = self._described(names)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
+        self._answered = True
+        return found
 
     def topics_now(self, names: Collection[str]) -> dict[str, Topic] | None:
         """``topics``, or None where the brokers can't tell now."""
@@ -140,7 +143,7 @@ class KafkaReader:
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
-            raise self._gone(str(error)) from None
+            raise gone(str(error), self._servers) from None
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
         """The sequence of the oldest record in the one partition of ``topic``; without any, of the next that comes.
@@ -153,7 +156,7 @@ class KafkaReader:
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
-            raise self._gone(str(error)) from None
+            raise gone(str(error), self._servers) from None
         if message is not None:
             return Record.parse(message.value() or b"", where=f"{topic}/0/{message.offset()}").sequence
         newest = self.commits(commits) if self.topic(commits) else None
@@ -236,7 +239,7 @@ class KafkaReader:
             if time.monotonic() - self._down_since < self._retry_seconds:
                 return
             raise ServerGone(
-                f"Kafka cannot be reached: {error.args[0].str()}",
+                f"Kafka cannot be reached: {self._last_error or error.args[0].str()}",
                 where=self._servers,
                 hint=f"tried for {self._retry_seconds:.0f} s (consumer.retry_seconds); start again when it is up",
             ) from None
@@ -273,7 +276,13 @@ class KafkaReader:
             self._last_error = error.str()
         elif self._down_since is None:
             self._down_since = time.monotonic()
-            event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=error.str())
+            event(
+                _LOG,
+                "kafka unreachable",
+                level=logging.WARNING,
+                servers=self._servers,
+                reason=self._last_error or error.str(),
+            )
 
     def _check(self, error: KafkaError, where: str) -> None:
         found = fault(error, where)
@@ -283,15 +292,6 @@ class KafkaReader:
             raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
 
     def _unreachable(self, error: KafkaError) -> CdcError:
-        found = fault(error, self._servers)
-        if found is not None:
-            return found
-        self._consumer.poll(0)  # the reason comes by callback, which only a poll delivers
-        return self._gone(f"{error.str()} ({self._last_error})" if self._last_error else error.str())
-
-    def _gone(self, reason: str) -> Unreachable:
-        return Unreachable(
-            f"Kafka cannot be reached: {reason}",
-            where=f"{self._servers} (profile key kafka.bootstrap_servers)",
-            hint="start the broker, or mend the address",
+        return fault(error, self._servers) or unreachable(
+            error, self._servers, properties=self._connection, answered=self._answered
         )

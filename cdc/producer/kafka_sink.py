@@ -13,7 +13,7 @@ from confluent_kafka import KafkaException
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.position import Position
 from cdc.producer.commit_log import Entry
-from cdc.producer.kafka_topics import KafkaTopics, translated
+from cdc.producer.kafka_topics import KafkaTopics, unanswered
 from cdc.producer.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.router import Headers
 from cdc.producer.router import Message as RecordMessage
@@ -86,7 +86,7 @@ class KafkaSink:
             topics.require_matching(topics.newest_entry(resource))
             settled = settle(properties, transactions.producer, topics, resource=resource)
         except KafkaException as error:
-            raise translated(error, topic) from None
+            raise unanswered(error, topic, properties, answered=reopening) from None
         transactions.forget()
         return cls(transactions, topics, settled, resource=resource)
 

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
+from cdc.broker_reason import NO_ANSWER, reason
 from cdc.errors import CdcError, Disconnected, Fenced, UserError
 from cdc.producer import commit_log
 from cdc.producer.commit_log import Entry
@@ -16,7 +17,7 @@ from cdc.service import LIBRDKAFKA
 from cdc.topic_tail import Partition, end_offsets, newest
 from cdc.topics import SINGLE, Topics
 
-__all__ = ["KafkaTopics", "hanging", "translated"]
+__all__ = ["KafkaTopics", "hanging", "translated", "unanswered"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
@@ -249,6 +250,20 @@ def hanging(properties: dict[str, Any], partitions: list[Partition]) -> list[Par
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [place for place in partitions if readable[place] < written[place]]
+
+
+def unanswered(error: KafkaException, topic: str, properties: dict[str, Any], *, answered: bool) -> CdcError:
+    """``translated``, with why the brokers that ``properties`` name do not answer.
+
+    Where they have ``answered`` before, the profile is right, and what they refuse now may be waited for.
+    """
+    why = reason(properties) if error.args[0].code() in NO_ANSWER else None
+    if why is None:
+        return translated(error, topic)
+    where = f"topic {topic} at {properties['bootstrap.servers']}"
+    if why.refused and not answered:
+        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
+    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
 
 
 def translated(error: KafkaException, topic: str) -> CdcError:

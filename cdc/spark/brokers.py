@@ -8,6 +8,7 @@ from typing import Any
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from cdc.broker_reason import NO_ANSWER, Reason, reason
 from cdc.commits import newest_commits
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
@@ -81,9 +82,7 @@ def span(kafka: Kafka) -> Span:
         partitions = [(names.main, number) for number in topics[names.main].partitions]
         return Span(_ranges(properties, partitions))
     except KafkaException as error:
-        raise UserError(
-            f"cannot ask the brokers: {error.args[0].str()}", where=where, hint="check kafka.bootstrap_servers"
-        ) from None
+        raise _unanswered(error, kafka) from None
     except Disconnected as error:
         raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
 
@@ -98,11 +97,14 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
         asked = admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_SECONDS)
         return {name: str(answer.result().topic_id) for name, answer in asked.items()}
     except KafkaException as error:
-        raise UserError(
-            f"cannot ask the brokers: {error.args[0].str()}",
-            where=f"Kafka at {kafka.bootstrap_servers}",
-            hint="check kafka.bootstrap_servers",
-        ) from None
+        raise _unanswered(error, kafka) from None
+
+
+def _unanswered(error: KafkaException, kafka: Kafka) -> UserError:
+    met = error.args[0]
+    why = (reason(kafka.properties()) if met.code() in NO_ANSWER else None) or Reason(met.str())
+    where = f"Kafka at {kafka.bootstrap_servers} (profile key kafka.bootstrap_servers)"
+    return UserError(f"cannot ask the brokers: {why.text}", where=where, hint=why.hint)
 
 
 def _span_of_many(properties: Mapping[str, Any], commits: str) -> Span:

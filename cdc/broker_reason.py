@@ -1,0 +1,75 @@
+"""Why the brokers do not answer: librdkafka says it beside its errors, to who listens, and not in them."""
+
+import logging
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AdminClient
+
+__all__ = ["NO_ANSWER", "Heard", "Reason", "reason"]
+
+NO_ANSWER = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
+_RUNNING = "are the brokers running, at that address?"
+_SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
+_ASK_SECONDS = 2.0
+_LOG_INFO = 6
+_STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
+# A broker ends a connection that does not begin as its listener wants; librdkafka logs that, and takes it for no error.
+_CLOSED = re.compile(r"[^ ]+: Disconnected.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What librdkafka said last, and what to do; ``refused``: waiting alone does not mend it."""
+
+    text: str
+    hint: str = _RUNNING
+    refused: bool = False
+
+
+class Heard(logging.Handler):
+    """Listens to one client: ``settings`` are its properties for that, ``logger`` is its logger."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {"error_cb": self._on_error, "log_level": _LOG_INFO}
+        self.logger = logging.Logger("librdkafka")
+        self.logger.addHandler(self)
+        self.reason: Reason | None = None
+        self.all_down = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Not for an operator: what a broker did that is no error of a connection yet."""
+        closed = _CLOSED.search(record.getMessage())
+        if closed and self.reason is None:
+            text = f"{_STATE.sub('', closed[0])}; it may want another security.protocol"
+            self.reason = Reason(text, f"{_RUNNING} If they are, {_SECURITY}")
+
+    def _on_error(self, error: KafkaError) -> None:
+        code, text = error.code(), _STATE.sub("", error.str())
+        if code == KafkaError._ALL_BROKERS_DOWN:
+            self.all_down = True
+        elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
+            self.reason = Reason(text, _SECURITY, refused=True)
+        elif code == KafkaError._SSL or "SSL handshake" in text:
+            # A broker that is just ending, or what stands before it, breaks a handshake off, too; that may mend itself.
+            self.reason = Reason(text, _SECURITY, refused="verif" in text)
+        elif self.reason is None or not self.reason.refused:
+            self.reason = Reason(text)
+
+
+def reason(properties: Mapping[str, Any]) -> Reason | None:
+    """Ask the brokers that ``properties`` (librdkafka's) name once more, just to hear why they do not answer.
+
+    None where there is nothing to hear: they answer now, or what was sent to them is lost on the way.
+    """
+    heard = Heard()
+    client = AdminClient(dict(properties) | heard.settings, logger=heard.logger)
+    give_up = time.monotonic() + _ASK_SECONDS
+    while time.monotonic() < give_up and not (heard.reason and (heard.reason.refused or heard.all_down)):
+        client.poll(0.1)
+    return heard.reason
