@@ -36,7 +36,8 @@ _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(t
 # Not frozen, which would make the making of one three times as slow.
 @dataclass(slots=True)
 class Record:
-    """A parsed record. ``key`` is None for a keyless table; ``flags`` are MySQL's flags of the rows event."""
+    """A parsed record. ``key`` is None for a keyless table; ``flags`` are MySQL's flags of the rows event, ``sql_mode``
+    the modes that its rows were made under, None where they are the usual ones."""
 
     uri: Uri
     sequence: int
@@ -53,6 +54,7 @@ class Record:
     flags: int = 0
     context: dict[str, Any] | None = None
     affects: tuple[dict[str, Any], ...] = ()
+    sql_mode: str | None = None
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -93,6 +95,7 @@ class Record:
             int(body.get("flags", 0)),
             body.get("context"),
             tuple(body.get("affects", ())),
+            body.get("sql_mode"),
         )
 
 

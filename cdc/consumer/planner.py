@@ -12,11 +12,12 @@ on the leader. Neighbours of one kind share a step there too.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
+from cdc.consumer import row_modes
 from cdc.consumer.added_rows import AddedRows, Anew
 from cdc.consumer.shape import Shape
 from cdc.record import Record, Row, Uri
@@ -74,12 +75,15 @@ class Step:
     """Changes of one kind in one table, under the checks of ``flags``. Never empty.
 
     ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update of a row whose key stays; or Absent: the
-    row of the before-image must not be there, since it has come and gone.
+    row of the before-image must not be there, since it has come and gone. ``modes`` are the leader's under which the
+    table computes (module row_modes), None where it does not; what it makes of ``verified`` columns must be looked up.
     """
 
     operation: str
     changes: Sequence[Change]
     flags: int = 0
+    modes: str | None = None
+    verified: frozenset[str] = frozenset()
 
     @property
     def record(self) -> Record:
@@ -101,7 +105,16 @@ def plan(records: Iterable[Record], *, shape: Callable[[Uri], Shape]) -> list[St
     for uri, rows in tables.items():
         if uri not in ordered:
             steps.extend(_net(rows, shapes[uri]))
-    return steps
+    return [_computing(step, shapes[step.record.uri]) for step in steps]
+
+
+def _computing(step: Step, shape: Shape) -> Step:
+    """The step under the leader's modes, where the table computes."""
+    if not shape.computes:
+        return step
+    modes = row_modes.computing(step.record)
+    verified = shape.stored if row_modes.is_looked_up(modes) else shape.divided
+    return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 
 def in_order(records: Iterable[Record]) -> list[Step]:
@@ -129,6 +142,7 @@ def _joins(first: Record, record: Record) -> bool:
         and first.columns == record.columns
         and first.key == record.key
         and first.flags == record.flags
+        and first.sql_mode == record.sql_mode
     )
 
 
@@ -138,6 +152,8 @@ def _is_net(records: Sequence[Record], shape: Shape) -> bool:
         return False
     # Without checks, and where the leader logged what its foreign keys did, they do nothing on the follower.
     if shape.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
+        return False
+    if shape.computes and any(record.sql_mode != first.sql_mode for record in records):
         return False
     return all(record.columns == first.columns and record.key == first.key for record in records)
 
@@ -162,8 +178,9 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
         yield from in_order(records)
         return
     places = [index for index, column in enumerate(first.columns) if column in shape.secondary(first.key or ())]
-    # A column that the follower computes can't be set to itself, as an Upsert does with the key.
-    computed = not shape.generated.isdisjoint(first.key or ())
+    # A column that the follower computes can't be set to itself, as an Upsert does with the key. Neither can a row be
+    # found whose texts come padded.
+    computed = not shape.generated.isdisjoint(first.key or ()) or (shape.computes and "PAD" in (first.sql_mode or ""))
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:
         if before is None and after is None:

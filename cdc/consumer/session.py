@@ -12,6 +12,7 @@ from pymysql.constants import CLIENT, COMMAND
 
 from cdc.consumer.answers import Answers
 from cdc.consumer.locks import SILENT_SECONDS, lock_name, outlast, take
+from cdc.consumer.row_modes import STRICT
 from cdc.consumer.server_errors import (
     DENIED,
     TRANSIENT,
@@ -24,18 +25,12 @@ from cdc.consumer.server_errors import (
 from cdc.mysql_connection import connected
 from cdc.profile import Database
 
-__all__ = ["LAX", "LOCK_WAIT_SECONDS", "STRICT", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
+__all__ = ["LOCK_WAIT_SECONDS", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
 
-# Not NO_BACKSLASH_ESCAPES: under it the server takes the expressions of generated columns, defaults and checks, which
-# it keeps as text with backslashes, for other ones, or for none at all.
-_SQL_MODE = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
-# The error value of an ENUM, which strict mode takes for a mistake, can be stored only so.
-STRICT = f"SET SESSION sql_mode='{_SQL_MODE}'".encode()
-LAX = f"SET SESSION sql_mode='{_SQL_MODE.partition(',')[2]}'".encode()
 # Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
 LOCK_WAIT_SECONDS = 10
 _SETUP = (
-    f"SET SESSION sql_mode='{_SQL_MODE}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
+    f"SET SESSION sql_mode='{STRICT}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
     "foreign_key_checks=1, unique_checks=1, "
     f"innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}, lock_wait_timeout={LOCK_WAIT_SECONDS}, "
     # What an administrator may have limited for everybody.

@@ -16,13 +16,22 @@ class KeyPart:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself;
-    ``unique_keys`` have the primary key among them; ``related``: a foreign key leads from or to the table."""
+    """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself, ``stored``
+    those of them that are stored, ``divided`` those of these with a division; ``unique_keys`` have the primary key
+    among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is of an expression."""
 
     columns: frozenset[str] = frozenset()
     generated: frozenset[str] = frozenset()
     unique_keys: Mapping[str, tuple[KeyPart, ...]] = field(default_factory=dict)
     related: bool = False
+    stored: frozenset[str] = frozenset()
+    divided: frozenset[str] = frozenset()
+    functional: bool = False
+
+    @property
+    def computes(self) -> bool:
+        """Whether the server makes something of a row's values that depends on the session's sql_mode."""
+        return bool(self.generated) or self.functional
 
     def holds(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
         """Whether the table has these columns and no other, and this key among its unique ones."""

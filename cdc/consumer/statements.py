@@ -1,6 +1,7 @@
 """Steps of a plan to SQL statements. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from cdc.consumer.before_images import UNLIKE, as_before, compared, comparison
@@ -9,8 +10,9 @@ from cdc.consumer.packets import PACKET_BYTES, Statement
 from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.consumer.refusals import unreadable
 from cdc.consumer.row_lists import chunks, row_lists, written_places
+from cdc.consumer.row_modes import STRICT, lax, setting, strict
 from cdc.consumer.row_text import row_texts
-from cdc.record import Record, Uri
+from cdc.record import Record, Row, Uri
 from cdc.values import Value
 
 __all__ = [
@@ -39,18 +41,41 @@ def statements(
     before-images must be found; None compares nothing but keys. Raises Unapplicable for a value that is none of a
     record.
     """
-    flags = 0
+    flags, mode = 0, STRICT
     for step in steps:
         if step.flags != flags:
             flags = step.flags
             yield session_flags(flags)
         try:
+            if (wanted := _mode(step)) != mode:
+                mode = wanted
+                yield Statement(setting(mode))
             columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
             yield from _step(step, generated(step.record.uri), size, columns)
+            if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
+                mode = STRICT
+                yield Statement(setting(mode))
+                yield from _comparisons(_done(step), step.verified, size)
         except ValueError as error:
             raise unreadable(step.record, error) from None
+    if mode != STRICT:
+        yield Statement(setting(STRICT))
     if flags:
         yield session_flags(0)
+
+
+def _mode(step: Step) -> str:
+    """The sql_mode of a step. What only deletes rows stores nothing that could be wrong."""
+    if step.modes is None:
+        return STRICT
+    if step.operation in ("Delete", "Absent"):
+        return lax(step.modes, adds=False)
+    return strict(step.modes, adds=step.operation == "Add")
+
+
+def _done(step: Step) -> Step:
+    """The deletion of what the step has stored: its before-images are what must be there now."""
+    return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
 def single(change: Change, *, generated: Generated) -> Statement:
@@ -104,17 +129,21 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     for change in step.changes:
         if id(change) not in values:
             # A value is of another type than those above it, and compared in another way.
-            yield from _comparisons(Step(step.operation, [change], step.flags), columns, size)
+            yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:
         return
     column, keys = identifier(record.columns[places[0]]), _by_key(step)
-    head = f"UPDATE {table_name(record.uri)} SET {column}={column} WHERE ({keys.head}".encode()
+    # Where columns are computed an UPDATE would compute them anew, or be refused what it finds.
+    verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
+    if step.modes is not None:
+        verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"
+    head = f"{verb} WHERE ({keys.head}".encode()
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
     size -= len(head) + len(middle)
     for changes, found in chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
-        yield Statement(head + keys.separator.join(found) + middle + among + b")", len(changes), changes)
+        yield Statement(head + keys.separator.join(found) + middle + among + end, len(changes), changes)
 
 
 def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:

@@ -43,14 +43,21 @@ class Tables:
             self._check_engine(table)
             self._triggers.check(table)
             columns = self._ask(
-                "SELECT COLUMN_NAME, GENERATION_EXPRESSION <> '' FROM information_schema.COLUMNS", table
+                "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA LIKE '%STORED GENERATED%' "
+                "FROM information_schema.COLUMNS",
+                table,
             )
-            generated = frozenset(str(name) for name, computed in columns if computed)
+            expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
+            stored = frozenset(str(name) for name, _, is_stored in columns if is_stored)
+            unique, functional = self._keys(table)
             known = self._shapes[table] = Shape(
-                frozenset(str(name) for name, _ in columns) - generated,
-                generated,
-                self._unique_keys(table),
+                frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
+                frozenset(expressions),
+                unique,
                 self._related(table),
+                stored,
+                frozenset(name for name in stored if "/" in expressions[name]),
+                functional,
             )
         return known
 
@@ -81,12 +88,16 @@ class Tables:
                     hint=f"on the follower: ALTER TABLE {table_name(table)} ENGINE = InnoDB",
                 )
 
-    def _unique_keys(self, table: Uri) -> dict[str, tuple[KeyPart, ...]]:
+    def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], bool]:
+        """The unique keys, and whether an expression is in any key."""
         keys: dict[str, tuple[KeyPart, ...]] = {}
-        what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
-        for name, column, length in self._ask(what, table, "AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
-            keys[name] = (*keys.get(name, ()), KeyPart(column, length))
-        return keys
+        functional = False
+        what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NON_UNIQUE FROM information_schema.STATISTICS"
+        for name, column, length, many in self._ask(what, table, "ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
+            functional = functional or column is None
+            if not many:
+                keys[name] = (*keys.get(name, ()), KeyPart(column, length))
+        return keys, functional
 
     def _related(self, table: Uri) -> bool:
         """Whether a foreign key leads from the table, or to it."""

@@ -55,11 +55,15 @@ class TableShape:
 
 
 class Begin(NamedTuple):
-    """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs."""
+    """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs.
+
+    ``sql_mode`` has the modes that decide what its rows' generated columns become (module row_mode); None: as usual.
+    """
 
     transaction: str
     gtid: str | None
     commit_us: int
+    sql_mode: str | None = None
 
 
 class Rows(NamedTuple):

@@ -15,6 +15,7 @@ from cdc.producer.events import RawEvent, Single, flat
 from cdc.producer.gtid_event import Gtid, gtid, named
 from cdc.producer.logged_statement import logged_statement, refused_statement
 from cdc.producer.payload import is_small, payload
+from cdc.producer.row_mode import row_mode
 from cdc.producer.tables import Tables
 from cdc.producer.xa import Place, Xa, xid_of
 
@@ -115,13 +116,14 @@ class Decoder:
             return None
         try:
             gtid, commit_us = named(gtid_event)
+            mode = row_mode(begin)
             rows = self._tables.rows_of(single)
         except _BROKEN:
             return None
         if rows is None:
             return None
         name = gtid or str(single.events()[0].position)
-        return _new(Whole, (_new(Begin, (name, gtid, commit_us)), rows, file, end))
+        return _new(Whole, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
 
     def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
         """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""
@@ -135,10 +137,11 @@ class Decoder:
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])
+            mode = row_mode(events[1][1])
         except _BROKEN:
             return None  # read once more, one by one, it fails at its own position
         last = events[-1]
-        return Whole(Begin(name or str(events[0].position), name, commit_us), found, last[2], last[4])
+        return Whole(Begin(name or str(events[0].position), name, commit_us, mode), found, last[2], last[4])
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
@@ -179,14 +182,14 @@ class Decoder:
         if not self._in_transaction and self._named is None and end.offset:
             yield Moved(end)
 
-    def _begin(self, event: RawEvent) -> Begin:
+    def _begin(self, event: RawEvent, mode: str | None) -> Begin:
         named = self._named
         if named is None:
             raise _nameless(event)
         self._require_closed(event)
         self._named = None
         self._in_transaction, self._saw_rows = True, False
-        return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us)
+        return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us, mode)
 
     def _require_closed(self, event: RawEvent) -> None:
         if self._in_transaction or self._xa.is_open:
@@ -209,7 +212,7 @@ class Decoder:
             yield Prepared(xid, place, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        yield self._begin(event)
+        yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._event(held)
         yield replace(self._commit(event), xid=xid)
@@ -220,24 +223,24 @@ class Decoder:
             named, at = self._named, self._named_at
             if named is None or at is None:
                 raise _nameless(event)
-            self._xa.start(Place(named.gtid, at.file, at.offset))
+            self._xa.start(Place(named.gtid, at.file, at.offset, row_mode(event.data)))
         elif verb == "COMMIT":
             yield from self._xa_commit(xid_of(text), event)
         elif verb == "ROLLBACK":
             self._xa.rolled_back(xid_of(text))
-            yield self._begin(event)
+            yield self._begin(event, None)
             yield replace(self._commit(event), xid=xid_of(text))
         elif verb != "END":
             raise refused_statement("unknown", text, event)
 
     def _query(self, event: RawEvent) -> Iterator[Change]:
         if event.data.endswith(_BEGIN):
-            yield self._begin(event)
+            yield self._begin(event, row_mode(event.data))
             return
         statement = logged_statement(event, self._collations)
         kind, text = statement.kind, statement.text
         if kind == "begin":
-            yield self._begin(event)
+            yield self._begin(event, row_mode(event.data))
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
             yield self._commit(event)
         elif kind == "savepoint":
@@ -247,7 +250,7 @@ class Decoder:
         elif kind in ("ddl", "account", "admin", "temporary"):
             alone = not self._in_transaction
             if alone:
-                yield self._begin(event)
+                yield self._begin(event, row_mode(event.data))
             if statement.effects:
                 yield Statement(
                     event, statement.database, text, statement.effects, statement.context, statement.unreadable

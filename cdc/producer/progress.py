@@ -35,7 +35,7 @@ class Progress:
     def note(self, change: Change) -> None:
         """Take a change into account."""
         if type(change) is Whole:
-            (name, gtid, self.through_us), _, file, end = change
+            (name, gtid, self.through_us, _), _, file, end = change
             if gtid is None:
                 self._gtids_complete = False
             else:

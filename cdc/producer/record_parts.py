@@ -47,7 +47,12 @@ def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
     yield part
 
 
-def rows_body(columns: str, flags: int, operation: str, rows: str) -> str:
-    """The end of a record of ``rows``, which are joined: what its ``columns`` (JSON text) mean, and the rows."""
+def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: str) -> str:
+    """The end of a record of ``rows``, which are joined: what its ``columns`` (JSON text) mean, and the rows.
+
+    ``mode`` is the transaction's (module row_mode).
+    """
     shown = f',"flags":{flags}' if flags else ""
+    if mode is not None:
+        shown += f',"sql_mode":"{mode}"'
     return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

@@ -116,7 +116,7 @@ class Router:
 
         This runs for nearly every transaction, hence all in one place.
         """
-        (transaction, _, commit_us), last = change.begin, len(change.rows) - 1
+        (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
         if self._half_out is not None or is_large(change.rows, self._record_bytes):
             yield from self._piecewise(change)
             return
@@ -124,7 +124,7 @@ class Router:
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key, columns = self._heads.get(table) or self._head(table)
-            body = rows_body(columns, flags, operation, ",".join(rows))
+            body = rows_body(columns, flags, mode, operation, ",".join(rows))
             value = _RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
             )  # fmt: skip
@@ -160,8 +160,9 @@ class Router:
                 return
         topic = self._topic(change.table.database, change.table.name)
         header = _HEADER_JSON % ev.header_fields(change.event.data)
+        mode = self._begin and self._begin.sql_mode
         for rows in split(change.rows, self._record_bytes):
-            body = rows_body(change.table.columns_json, change.flags, change.operation, ",".join(rows))
+            body = rows_body(change.table.columns_json, change.flags, mode, change.operation, ",".join(rows))
             newest = content_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
 

@@ -20,11 +20,13 @@ _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECAS
 
 
 class Place(NamedTuple):
-    """Where a prepared transaction is in the leader's log: its GTID, None without GTIDs, and its first event."""
+    """Where a prepared transaction is in the leader's log: its GTID, None without GTIDs, and its first event; and what
+    its rows were made under (``Begin.sql_mode``)."""
 
     gtid: str | None
     file: str
     offset: int
+    sql_mode: str | None = None
 
 
 class Xa:
@@ -85,6 +87,11 @@ class Xa:
             return self._read_again(place)
         self._drop(held)
         return held
+
+    def sql_mode(self, xid: str) -> str | None:
+        """What the rows of a prepared transaction were made under, whatever the session has that commits it."""
+        place = self._prepared.get(xid)
+        return place and place.sql_mode
 
     def rolled_back(self, xid: str) -> None:
         """The transaction never happened; one that is unknown was prepared before the start."""

@@ -22,8 +22,8 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.ports import free_port
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import BIN, refused, run, running, write_profile
-from tests.topic import LeaderTopic, Stage, number
+from tests.programs import BIN, refused, run, run_well, running, write_profile
+from tests.topic import LeaderTopic, Stage, number, text
 from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -302,3 +302,25 @@ def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server:
     assert "SET PERSIST log_bin_trust_function_creators = ON" in found[2]
     assert found[3].startswith("the user lacks ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER")
     assert "GRANT ALTER, REPLICATION_APPLIER, SET_ANY_DEFINER ON *.* TO 'fluvio'@'%'" in found[3]
+
+
+def test_a_column_that_is_too_narrow_where_the_follower_computes(stage: Stage) -> None:
+    """The leader took the row without strict mode. Here it is tried without, too, and must not come out cut off."""
+    path = stage.create_table("t", "(id INT PRIMARY KEY, a VARCHAR(3), g TINYINT AS (id * 100) STORED)")
+    columns = ["id", "a", "g"]
+    fits = stage.topic.add(path, columns, [number(2), text("abc"), number(127)], key=["id"], sql_mode="")
+    stage.topic.send([fits])
+    stage.topic.send([stage.topic.add(path, columns, [number(3), text("abcd"), number(127)], key=["id"], sql_mode="")])
+    line = refusal(stage.profile, status=3)
+    assert "Data too long for column 'a'" in line
+    assert "at sequence 3" in line
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "3")
+    assert stage.execute("SELECT * FROM t") == [(2, "abc", 127)]
+
+
+def test_modes_that_no_producer_writes(stage: Stage) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY, g INT AS (id) STORED)")
+    row = [number(1), number(1)]
+    stage.topic.send([stage.topic.add(path, ["id", "g"], row, key=["id"], sql_mode="'; DROP TABLE t; '")])
+    assert "not the sql_mode of a rows record" in refusal(stage.profile, status=3)
+    assert stage.execute("SELECT * FROM t") == []
