@@ -17,6 +17,7 @@ from cdc.consumer.ledger import Ledger
 from cdc.consumer.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.planner import Step, plan
 from cdc.consumer.replay import Replay
+from cdc.consumer.server_errors import HINTS
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.shape import Shape
 from cdc.consumer.statements import statements
@@ -32,15 +33,6 @@ __all__ = ["Applied", "Applier", "Reread"]
 
 
 _AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
-_LOCKED = (
-    "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
-    "show which); end it and start again, or raise consumer.retry_seconds"
-)
-_READ_ONLY = (
-    "on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN to our user, with which it can write "
-    "under read_only, not under super_read_only; then start again"
-)
-_HINTS = {1205: _LOCKED, 1213: _LOCKED, 3572: _LOCKED, 1290: _READ_ONLY, 1836: _READ_ONLY}
 _ALONE = 64  # batches after a run that failed
 
 
@@ -276,5 +268,5 @@ def _lost(error: Interrupted, *, after: int) -> Disconnected:
     return Disconnected(
         f"the follower does not take the changes: {error}",
         where=f"the batch after sequence {after}",
-        hint=_HINTS.get(error.code, _AWAY),
+        hint=HINTS.get(error.code, _AWAY),
     )

@@ -179,21 +179,25 @@ class Replay:
             for key, where in self._clashes(change.record, change.row.after):
                 removed += self._remove(change.record, where, key=key)
             insert = Change(replace(change.record, operation="Add"), Row(None, change.row.after))
-            self._store(insert, single(insert, generated=self._tables.generated))
+            try:
+                self._store(insert, single(insert, generated=self._tables.generated))
+            except Refused as error:
+                if error.code not in _DUPLICATES:
+                    raise
+                raise _untellable(change.record, error) from None
         return removed
 
     def _clashes(self, record: Record, image: list[Value]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """For each unique key, the columns and the condition of rows that share it with ``image``."""
+        """For each unique key, the columns and the condition of rows that share it with ``image``.
+
+        Not for one of an expression, or of a column that the record has not: if it clashes the server says so.
+        """
         values = dict(zip(record.columns, image, strict=True))
         keys = self._tables.shape(record.uri).unique_keys
         # The record's own key first: a row with it is the conflict's own, whatever else it shares.
-        for name, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
+        for _, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
             if any(part.column not in values for part in parts):
-                raise Unapplicable(
-                    f"conflict in {record.uri}: whether unique key {name} clashes cannot be told from the record",
-                    record=record,
-                    hint="mend the row on the follower by hand",
-                )
+                continue
             where = [_same(part, values[part.column]) for part in parts if part.column is not None]
             if not any(values[part.column] == NULL for part in parts if part.column is not None):
                 yield _columns(parts), " AND ".join(where)
@@ -240,6 +244,14 @@ class Replay:
         # A packet of its own: a statement too large for the server is told before it is sent.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
+
+
+def _untellable(record: Record, error: Refused) -> Unapplicable:
+    return Unapplicable(
+        f"conflict in {record.uri}: {error}; which row clashes cannot be told from the record",
+        record=record,
+        hint="mend the row that has this key on the follower by hand and start again",
+    )
 
 
 def _stopped(change: Change, reason: str) -> Unapplicable:

@@ -1,21 +1,57 @@
 """What the server's error numbers mean for what was tried."""
 
-__all__ = ["DENIED", "NO_SUCH_THREAD", "TRANSIENT", "UNREACHABLE", "Denied", "Interrupted", "Refused", "Stopped"]
+__all__ = [
+    "DENIED",
+    "HINTS",
+    "NO_SUCH_THREAD",
+    "TRANSIENT",
+    "UNREACHABLE",
+    "Denied",
+    "Interrupted",
+    "Refused",
+    "Stopped",
+]
 
 # Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
 TRANSIENT = frozenset({
-    1021, 1114,  # disk or table full: space may be made
-    1040, 1041, 1203,  # too many connections, out of memory
-    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 4031,  # shutdown, connection lost
+    1021, 1114, 3, 20, 1026,  # disk or table full, a file can't be written: space may be made
+    1040, 1203, 1226, 1129, 1637, 1135,  # too many connections, statements, failed attempts, transactions, threads
+    1041, 1037, 5, 1206,  # out of memory, room for locks
+    3032, 3168,  # offline mode, not available: an administrator is at work
+    1180, 1181,  # what failed in a COMMIT or ROLLBACK was a file or another part of the server, not our rows
+    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,  # shutdown, connection lost, killed
     1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
     1317,  # KILL QUERY: somebody took it for too long, or in the way
     1290, 1836,  # the server is read-only for now
     3100, 3101,  # a plugin (group replication) refused the commit
     2002, 2003, 2006, 2013, 2055,
 })  # fmt: skip
+# Not among them, since the same statement fails again until somebody changes a setting, which the refusal shows: 1038
+# (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size), 1598 and 3098 (what the binlog
+# or group replication can't have).
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 NO_SUCH_THREAD = 1094
+
+_LOCKED = (
+    "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
+    "show which); end it and start again, or raise consumer.retry_seconds"
+)
+_READ_ONLY = (
+    "on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN to our user, with which it can write "
+    "under read_only, not under super_read_only; then start again"
+)
+_FULL = "make room on the follower's disk (data, binlogs, tmpdir), or a table's limit larger, and start again"
+# What to do where that is waited for in vain.
+HINTS = {
+    **dict.fromkeys((1205, 1213, 3572), _LOCKED),
+    **dict.fromkeys((1290, 1836), _READ_ONLY),
+    **dict.fromkeys((3, 20, 1021, 1026, 1114), _FULL),
+    1206: "on the follower: raise innodb_buffer_pool_size, of which row locks take a part; then start again",
+    1129: "on the follower: TRUNCATE performance_schema.host_cache, or raise max_connect_errors; then start again",
+    1226: "on the follower: raise the limit (ALTER USER … WITH MAX_…) or max_user_connections; then start again",
+    3032: "on the follower: SET PERSIST offline_mode = OFF; then start again",
+}
 
 
 class Interrupted(Exception):

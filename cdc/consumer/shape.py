@@ -8,10 +8,11 @@ __all__ = ["KeyPart", "Shape"]
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of a unique key (None: an expression) and how many of its characters count (None: all)."""
+    """A column of a unique key (None: an expression), how many of its characters count (None: all), and NULLs."""
 
     column: str | None
     length: int | None = None
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,12 @@ class Shape:
         return bool(self.generated) or self.functional
 
     def holds(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
-        """Whether the table has these columns and no other, and this key among its unique ones."""
+        """Whether the table has these columns and no other, and this key among its unique ones, without NULLs.
+
+        A key that takes NULL tells rows apart no more, and the server would not refuse that an Upsert takes a row's.
+        """
         return self.columns | self.generated == frozenset(columns) and any(
-            _is(parts, key) for parts in self.unique_keys.values()
+            _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
     def secondary(self, key: Sequence[str]) -> frozenset[str]:

@@ -92,11 +92,11 @@ class Tables:
         """The unique keys, and whether an expression is in any key."""
         keys: dict[str, tuple[KeyPart, ...]] = {}
         functional = False
-        what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NON_UNIQUE FROM information_schema.STATISTICS"
-        for name, column, length, many in self._ask(what, table, "ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
+        what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE, NON_UNIQUE FROM information_schema.STATISTICS"
+        for name, column, length, nullable, many in self._ask(what, table, "ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
             functional = functional or column is None
             if not many:
-                keys[name] = (*keys.get(name, ()), KeyPart(column, length))
+                keys[name] = (*keys.get(name, ()), KeyPart(column, length, nullable == "YES"))
         return keys, functional
 
     def _related(self, table: Uri) -> bool:

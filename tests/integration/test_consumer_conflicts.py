@@ -57,6 +57,39 @@ def test_an_update_of_a_missing_row_inserts_it(stage: Stage) -> None:
     assert "conflicts=1" in log
 
 
+def test_a_unique_key_of_an_expression(stage: Stage) -> None:
+    """It is in the way only where it clashes; which row that is no record says."""
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u INT, name VARCHAR(20), UNIQUE ((LOWER(name))))")
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 1, "aaa"), key=["id"])])
+    stage.apply()
+    stage.execute("UPDATE t SET u = 9, name = 'foreign' WHERE id = 1")
+    stage.topic.send([stage.topic.update(path, COLUMNS, (image(1, 1, "aaa"), image(1, 2, "bbb")), key=["id"])])
+    assert len(conflicts(stage.apply())) == 1
+    stage.execute("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (5, 5, 'CCC')")
+    stage.topic.send([stage.topic.update(path, COLUMNS, (image(1, 2, "bbb"), image(1, 3, "ccc")), key=["id"])])
+    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert "which row clashes cannot be told" in line
+    assert "'t.functional_index'" in line
+    assert rows(stage) == [(5, 5, "CCC")]
+    stage.execute("DELETE FROM t")
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == [(1, 3, "ccc")]
+
+
+def test_a_key_that_takes_null_on_the_follower(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """A row that another one stands in the way of must not take that one's place with no key at all."""
+    settings = {"before_images": "ignore"}
+    stage = Stage.make(tmp_path, follower, kafka, name="key_takes_null", consumer=settings)
+    path = stage.create_table("t", "(id INT NULL, u INT UNIQUE, name VARCHAR(20), UNIQUE (id))")
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 1, "aaa"), image(2, 2, "bbb"), key=["id"])])
+    stage.apply()
+    stage.execute("DELETE FROM t WHERE id = 1", "INSERT INTO t VALUES (7, 1, 'foreign')")
+    pairs = [(image(1, 1, "aaa"), image(1, 1, "ccc")), (image(2, 2, "bbb"), image(2, 2, "ddd"))]
+    stage.topic.send([stage.topic.update(path, COLUMNS, *pairs, key=["id"])])
+    assert len(conflicts(stage.apply())) == 1
+    assert rows(stage) == [(1, 1, "ccc"), (2, 2, "ddd")]
+
+
 def test_a_delete_of_a_missing_row_is_counted(stage: Stage) -> None:
     path = table(stage, (1, 1, "aaa"), (2, 2, "bbb"))
     stage.execute("DELETE FROM t WHERE id = 1")

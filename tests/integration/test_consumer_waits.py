@@ -20,7 +20,7 @@ from tests.fix_sandbox import KafkaFactory
 from tests.impatient_consumer import SILENT_SECONDS, impatient
 from tests.outside import scrape
 from tests.programs import running, write_profile
-from tests.topic import Body, LeaderTopic, number, text
+from tests.topic import Body, LeaderTopic, Stage, number, text
 from tests.wait import until
 
 pytestmark = pytest.mark.integration
@@ -144,3 +144,34 @@ def test_kafka_is_away_while_the_topic_is_awaited(tmp_path: Path, follower: MySq
         assert scrape(port)["cdc_consumer_waiting"] == 1
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+def test_a_follower_that_is_offline_or_gives_no_more_connections(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
+    """Both are an administrator's doing and pass: neither refuses a row or a statement."""
+    stage = Stage.make(tmp_path, follower, kafka, name="offline")
+    path, log = stage.create_table("t", "(i INT)"), tmp_path / "log"
+    stage.apply()
+
+    def root(statement: str) -> None:
+        with follower.root() as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    def waits_with(code: int) -> bool:
+        return f"MySQL error {code})" in log.read_text()
+
+    with log.open("w") as stderr, running("cdc-consumer", stage.profile, stderr=stderr):
+        until(lambda: " start " in log.read_text(), what="the start")
+        try:
+            root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 1")
+            stage.topic.send([stage.topic.query("ALTER TABLE t ADD j INT", ("AlterTable", path), database=stage.name)])
+            until(lambda: waits_with(1226), what="the statement's own connection is refused")
+            root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 0")
+            until(lambda: stage.checkpoint() == 2, what="the statement")
+            root("SET GLOBAL offline_mode = ON")
+            stage.topic.send([stage.topic.add(path, ["i", "j"], [number(1), number(2)])])
+            until(lambda: waits_with(3032), what="the server takes no users")
+        finally:
+            root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 0")
+            root("SET GLOBAL offline_mode = OFF")
+        until(lambda: stage.checkpoint() == 3, what="the row")
+    assert stage.execute("SELECT i, j FROM t") == [(1, 2)]
