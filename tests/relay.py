@@ -23,7 +23,7 @@ class Relay:
     """
 
     def __init__(self, port: int) -> None:
-        self._server = port
+        self.server = port  # of what connects from now on
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.cuts: list[int] = []
@@ -59,7 +59,7 @@ class Relay:
             except OSError:
                 return  # closed
             try:
-                server = socket.create_connection(("127.0.0.1", self._server))
+                server = socket.create_connection(("127.0.0.1", self.server))
             except ConnectionError:
                 client.close()  # as the server would, which is away
                 continue

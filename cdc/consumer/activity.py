@@ -62,7 +62,8 @@ class Activity:
 
     def applied(self, applied: Applied) -> None:
         """The follower has committed."""
-        self.records += applied.last.sequence - self._sequence
+        # Less than before where another server took the follower's place: what it lacked is no more record than before.
+        self.records += max(0, applied.last.sequence - self._sequence)
         self._sequence = applied.last.sequence
         self._rows += applied.rows
         self._offsets = self._offsets | dict(applied.offsets)

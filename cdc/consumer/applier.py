@@ -1,5 +1,6 @@
 """Batches to the follower: one follower transaction holds a batch's rows and its checkpoint, again until it commits."""
 
+import logging
 import threading
 import time
 from collections import deque
@@ -23,21 +24,24 @@ from cdc.consumer.shape import Shape
 from cdc.consumer.statements import statements
 from cdc.consumer.tables import Tables
 from cdc.consumer.triggers import Triggers
-from cdc.consumer.work import FRONT_BYTES, Work
+from cdc.consumer.work import FRONT_BYTES, Work, elsewhere
 from cdc.errors import Disconnected, PromiseError
 from cdc.profile import Consumer
 from cdc.record import Record, Uri
 from cdc.retry import Retry
+from cdc.service import event
 
 __all__ = ["Applied", "Applier", "Reread"]
 
+_LOG = logging.getLogger("cdc.consumer")
 
 _AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
 _ALONE = 64  # batches after a run that failed
 
 
 class Reread(Exception):
-    """The follower has rolled back parts of a large transaction, which are not in memory any more."""
+    """What the follower lacks is not in memory any more: parts of a large transaction that it has rolled back, or what
+    went with a server of which another one took the place."""
 
 
 class Applied(NamedTuple):
@@ -69,6 +73,7 @@ class Applier:
         stop: threading.Event,
     ) -> None:
         self._session = session
+        self._server = session.server
         self._ledger = ledger
         self._tables = Tables(session, Triggers(session, drop=settings.triggers == "drop", passes=passes))
         compares = settings.before_images == "compare"
@@ -157,12 +162,15 @@ class Applier:
     def _resume(self) -> None:
         """Connect anew, or end a run that failed: what has not committed is still to do.
 
-        Raises Reread where parts of a transaction are lost that are not here any more.
+        Raises Reread where parts of a transaction are lost that are not here any more, or more than a transaction.
         """
         if not self._session.connected:
             # With the lock taken again the former connections have ended at the server, and their commits are decided.
             self._session.connect()
         self._take()
+        known = self.checkpoint
+        if self._session.server != self._server:
+            self._move(elsewhere(self._session, known))
         if self._lanes.running:
             self._lanes.clear(self.checkpoint)
         else:
@@ -170,10 +178,18 @@ class Applier:
         self._take()
         self._put = 0
         self._reached = self.checkpoint
-        if self._execution.parts:
+        if self._execution.parts or self.checkpoint.sequence < known.sequence:
             self._execution.parts = 0
             self._todo.clear()
             raise Reread
+
+    def _move(self, there: Checkpoint) -> None:
+        """Another server took the follower's place, perhaps a replica that had not got everything."""
+        event(
+            _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
+            before=self._server, sequence=there.sequence, lost=self.checkpoint.sequence - there.sequence,
+        )  # fmt: skip
+        self._server, self.checkpoint = self._session.server, there
 
     def _begin(self, batch: Batch) -> None:
         """Make the statements of a batch and send them."""

@@ -123,6 +123,11 @@ class Checkpoint:
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
 
+    @property
+    def others(self) -> bool:
+        """Whether there are offsets of other topics than the checkpoint's own."""
+        return any(place.topic != self.topic for place in self.offsets)
+
     def _own(self) -> str:
         """The offsets in the checkpoint's own topic, as JSON."""
         own = {place.number: offset for place, offset in self.offsets.items() if place.topic == self.topic}

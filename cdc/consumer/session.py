@@ -76,6 +76,7 @@ class Session:
         self._sent = 0
         self.max_packet = 0
         self.version = 0
+        self.server = ""  # its UUID: another one may answer at the same address, after a failover
 
     def __enter__(self) -> Self:
         return self
@@ -135,7 +136,7 @@ class Session:
 
     def _set_up(self) -> None:
         self.run([_SETUP.encode(), f"SET SESSION wait_timeout={SILENT_SECONDS}".encode()])
-        ((packet, version),) = self.rows("SELECT @@max_allowed_packet, VERSION()")
+        ((packet, version, self.server),) = self.rows("SELECT @@max_allowed_packet, VERSION(), @@server_uuid")
         self.max_packet = int(packet)
         # As executable comments have it: 90704 for 9.7.4.
         major, minor, patch = re.findall(r"\d+", version)[:3]

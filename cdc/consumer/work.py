@@ -10,7 +10,7 @@ from cdc.consumer.session import Session
 from cdc.errors import PromiseError
 from cdc.record import Record
 
-__all__ = ["FRONT_BYTES", "Mismatch", "Work", "check", "moved", "reached"]
+__all__ = ["FRONT_BYTES", "Mismatch", "Work", "check", "elsewhere", "moved", "reached"]
 
 FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
 
@@ -51,6 +51,26 @@ def reached(session: Session, resource: str) -> int | None:
     rows = session.rows(Checkpoint.select(resource))
     session.run([b"COMMIT"])
     return Checkpoint.from_rows(rows[0]).sequence if rows else None
+
+
+def elsewhere(session: Session, checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint of a server that took the follower's place: ``checkpoint``, or what it has if that is less.
+
+    What it lacks has gone with the other server, and is in the topics. Raises Interrupted or Refused, PromiseError
+    where it was no replica of the other one.
+    """
+    rows = session.rows(Checkpoint.select(checkpoint.resource))
+    # Without the table, which layout "single" has no need of, there are no offsets of other topics.
+    others = session.rows(Checkpoint.select_offsets(checkpoint.resource)) if checkpoint.others else []
+    session.run([b"COMMIT"])
+    there = Checkpoint.from_rows(rows[0], others) if rows else None
+    if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
+        raise PromiseError(
+            "another server answers at the follower's address, which has no checkpoint of this stream",
+            where=f"cdc.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
+            hint="let a replica of the follower take its place, or start the consumer again",
+        )
+    return there if there.sequence < checkpoint.sequence else checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:

@@ -1,0 +1,53 @@
+"""A replica takes the follower's place, at the same address, before it has got everything."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.kafka import Kafka
+from tests.fix_sandbox import MySqlFactory
+from tests.integration.test_failover import catch_up, execute, promote, replicate
+from tests.programs import running
+from tests.relay import Relay
+from tests.topic import Stage, number
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_replica_that_lacks_the_last_commits(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """Rows and a statement: they are read again, as they would be at a start, and nothing comes twice."""
+    first, second = mysql_server(server_id=1), mysql_server(server_id=2)
+    replicate(second, source=first)
+    log = tmp_path / "log"
+    with Relay(first.port) as relay, log.open("w") as stderr:
+        stage = Stage.make(tmp_path, first, kafka, name="lagging_replica", database={"port": relay.port})
+        path = stage.create_table("t", "(i INT)")
+
+        def add(value: int, columns: str = "i") -> None:
+            stage.topic.send([stage.topic.add(path, list(columns), [number(value)] * len(columns))])
+
+        def reached() -> int:
+            ((sequence,),) = execute(second, "SELECT sequence FROM cdc.checkpoint")
+            return int(sequence)
+
+        add(1)
+        with running("cdc-consumer", stage.profile, stderr=stderr) as process:
+            until(lambda: " start " in log.read_text() and stage.checkpoint() == 2, what="the first row")
+            catch_up(second, source=first)
+            promote(second)
+            add(2)
+            alter = "ALTER TABLE t ADD j INT"
+            stage.topic.send([stage.topic.query(alter, ("AlterTable", path), database=stage.name)])
+            add(3, "ij")
+            until(lambda: stage.checkpoint() == 5, what="what the replica lacks")
+            relay.server = second.port
+            first.kill()
+            until(lambda: reached() == 5, what="the same, again")
+            add(4, "ij")
+            until(lambda: reached() == 6, what="what comes next")
+            assert process.poll() is None
+    found = execute(second, f"SELECT i, j FROM {stage.name}.t ORDER BY i")
+    assert found == [(1, None), (2, None), (3, 3), (4, 4)]
+    assert "another server took the follower's place" in log.read_text()
+    assert "lost=3" in log.read_text()
