@@ -151,6 +151,7 @@ class Producer:
     start: str = BEGINNING
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
     heartbeat_seconds: int = field(default=1, metadata={"range": (1, 3600)})
+    alive_seconds: int = field(default=60, metadata={"range": (1, 86_400)})
     commit_records: int = field(default=10_000, metadata={"range": (1, 1_000_000)})
     commit_bytes: int = field(default=16_000_000, metadata={"range": (1_000, 1_000_000_000)})
     commit_ms: int = field(default=500, metadata={"range": (1, 60_000)})

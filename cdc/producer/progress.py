@@ -16,11 +16,13 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 class Progress:
     """Starts at ``entry``.
 
-    ``transactions`` counts those read to their end, ``through_us`` is the commit time of the newest of them.
+    ``alive_seconds``: how often the place is committed where nothing moves it, as a sign of life. ``transactions``
+    counts those read to their end, ``through_us`` is the commit time of the newest of them.
     """
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
         self._entry = entry
+        self._alive_seconds = alive_seconds
         self._gtids = GtidSet.parse(entry.gtid_set)
         self._gtids_complete = entry.gtids_complete
         self._prepared = dict(entry.prepared)
@@ -92,8 +94,8 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the position has moved and was not committed for a while before ``now`` (``time.monotonic()``)."""
-        return self._moved and now - self._committed_at > _QUIET_SECONDS
+        """Whether nothing was committed for long before ``now`` (``time.monotonic()``), or a while, where it moved."""
+        return now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
     def has_reached(self, target: Position) -> bool:
         """Whether everything before ``target`` has been read, up to the end of a transaction."""

@@ -11,6 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import get_terminal_size
 
@@ -22,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.profile import Profile
 from cdc.service import complain, exit_status, setup_logging
 from cdc.spark.arrivals import read_arrivals
-from cdc.spark.brokers import kafka_options, span, topic_ids
+from cdc.spark.brokers import kafka_options, newest_entry_us, span, topic_ids
 from cdc.spark.covered import Covered, Held
 from cdc.spark.folder import HTML, clear, staged
 from cdc.spark.judge import judge
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
 
     def audited() -> Audit:
         try:
-            return audit_topics(spark, profiles, consumer, options.report, state)
+            return audit_topics(spark, profiles, consumer, options.report, state, max_age=options.max_age)
         except Exception as error:
             if gone(spark):
                 hint = "start cdc-audit again; where memory ran out, the kernel's log says so"
@@ -85,8 +86,13 @@ def audit_topics(
     consumer: Profile | None,
     folder: Path,
     state: State | None = None,
+    *,
+    max_age: float | None = None,
 ) -> Audit:
-    """Judge both topics as they are now, on from ``state`` where there is one, and write the report to ``folder``."""
+    """Judge both topics as they are now, on from ``state`` where there is one, and write the report to ``folder``.
+
+    It is no verdict where a commit log is older than ``max_age`` seconds.
+    """
     # The follower's end first: all it has by then came from the leader's topic, so the end taken later covers it.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
@@ -114,10 +120,19 @@ def audit_topics(
                 before=before,
                 keep=(lambda covered: _keep(spark, state, before, covered, ids)) if state else None,
             )
+            audit = _dated(audit, profiles, max_age)
             write(audit, page(audit), aside)
     finally:
         spark.catalog.clearCache()
     return audit
+
+
+def _dated(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:
+    """``audit`` with what the commit logs tell of their producers."""
+    newest = {side: newest_entry_us(each.kafka, resource=each.mysql_resource_name) for side, each in profiles.items()}
+    leader, follower = (replace(getattr(audit, side), newest_us=us) for side, us in newest.items())
+    dated = replace(audit, leader=leader, follower=follower)
+    return dated if max_age is None else dated.no_older_than(max_age)
 
 
 def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], before: Held | None) -> DataFrame:

@@ -12,10 +12,10 @@ from cdc.broker_reason import NO_ANSWER, Reason, reason
 from cdc.commits import newest_commits
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
-from cdc.topic_tail import Partition, begin_offsets, end_offsets, partition_name
+from cdc.topic_tail import Partition, backwards, begin_offsets, end_offsets, partition_name
 from cdc.topics import PER_TABLE
 
-__all__ = ["Span", "kafka_options", "span", "topic_ids"]
+__all__ = ["Span", "kafka_options", "newest_entry_us", "span", "topic_ids"]
 
 _TIMEOUT_SECONDS = 10.0
 _ENDED_SECONDS = 70.0  # a transaction that is left open is ended by the brokers after 60 s
@@ -105,6 +105,27 @@ def _unanswered(error: KafkaException, kafka: Kafka) -> UserError:
     why = (reason(kafka.properties()) if met.code() in NO_ANSWER else None) or Reason(met.str())
     where = f"Kafka at {kafka.bootstrap_servers} (profile key kafka.bootstrap_servers)"
     return UserError(f"cannot ask the brokers: {why.text}", where=where, hint=why.hint)
+
+
+def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
+    """When the newest entry of the commit log was written for ``resource``, µs since 1970; None where there is none.
+
+    Its producer writes one now and then even where its server is idle. Raises UserError.
+    """
+    names, where = kafka.topics(), f"Kafka at {kafka.bootstrap_servers}"
+    properties = {**kafka.properties(), "log_level": 0}
+    try:
+        if names.commits in AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics:
+            for message in backwards(properties, (names.commits, 0)):
+                if message.key() == resource.encode() and message.value():
+                    return int(message.timestamp()[1]) * 1_000
+        return None
+    except KafkaException as error:
+        raise UserError(
+            f"cannot ask the brokers: {error.args[0].str()}", where=where, hint="check kafka.bootstrap_servers"
+        ) from None
+    except Disconnected as error:
+        raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
 
 
 def _span_of_many(properties: Mapping[str, Any], commits: str) -> Span:

@@ -74,7 +74,7 @@ def judge(
     comparison = _comparison(within, seen, histories, before, kept=keep is not None)
     counted, told = _counted(comparison)
     took = _transit(seen, arrivals, before, kept=keep is not None)
-    audit = replace(audit, sequence=seen.mark.sequence, lag=lag(took) if took else None)
+    audit = replace(audit, sequence=seen.mark.sequence, waiting_us=_waiting(seen), lag=lag(took) if took else None)
     audit = _compared(audit, seen, names, acts, counted, told, scope, renamed, folder)
     if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
         keep(_covered(seen, ends, comparison, counted, told, took, arrivals, spans))
@@ -113,6 +113,16 @@ def _transit(seen: Seen, arrivals: DataFrame, before: Held | None, *, kept: bool
     after, held = (before.next[LEADER] - 1, before.transit) if before else (-1, None)
     found = transit(seen.new, arrivals, after=after, upto=seen.mark.sequence, before=held)
     return replace(found, bins=found.bins.persist(StorageLevel.MEMORY_AND_DISK)) if found and kept else found
+
+
+def _waiting(seen: Seen) -> int | None:
+    """When the oldest of the leader's records that the follower has not applied was committed; None without any."""
+    mark = seen.mark.sequence
+    assert mark is not None  # else there is no verdict
+    if seen.contents[LEADER].end <= mark:
+        return None
+    waiting = seen.records.where(f"side = '{LEADER}' AND valid AND sequence > {mark}").agg(F.min("ts_us")).first()
+    return waiting[0] if waiting else None
 
 
 def _covered(

@@ -26,6 +26,9 @@ def _arguments(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="folder for the reports")
     parser.add_argument("--state", type=Path, metavar="DIR", help="folder for what the next audit goes on from")
     parser.add_argument("--watch", type=float, metavar="SECONDS", help="audit again so often, until a signal")
+    parser.add_argument(
+        "--max-age", type=float, metavar="SECONDS", help="no verdict where a producer gave no sign of life for so long"
+    )
     parser.add_argument("--metrics", metavar="[HOST:]PORT", help="with --watch: where /metrics and /healthz are")
     return parser
 
@@ -36,6 +39,8 @@ def parsed(program: str, arguments_given: Sequence[str] | None) -> argparse.Name
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
         parser.error("--watch SECONDS needs --state DIR, and a number above 0")
+    if options.max_age is not None and not options.max_age > 0:
+        parser.error("--max-age SECONDS needs a number above 0")
     if options.metrics is not None:
         host, _, port = options.metrics.rpartition(":")
         if options.watch is None or not port.isdecimal() or not 0 <= int(port) < 1 << 16:

@@ -6,7 +6,8 @@ is there only when rows drifted, in a folder that Spark's executors must share w
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from cdc.private import write_text
@@ -29,7 +30,8 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 class Topic:
     """One server's records as they were read. ``topic`` is the profile's; ``offsets`` are per topic/partition.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time, in µs since 1970.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time, in µs since 1970; ``newest_us`` is when
+    the newest entry of its commit log was written.
     """
 
     resource: str
@@ -40,6 +42,7 @@ class Topic:
     first_us: int | None
     last_us: int | None
     offsets: dict[str, tuple[int, int]]
+    newest_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class Audit:
     discontinuities: dict[str, int] = field(default_factory=dict)
     discontinued: list[Discontinuity] = field(default_factory=list)
     lag: Lag | None = None
+    waiting_us: int | None = None
 
     @property
     def verdict(self) -> str:
@@ -74,15 +78,60 @@ class Audit:
         return "drift" if self.drifted_rows or self.schema_drift else "no drift"
 
     @property
+    def behind_records(self) -> int | None:
+        """How many of the leader's records the follower has not applied; None where that is not known."""
+        if self.sequence is None or self.leader.last is None:
+            return None
+        return self.leader.last - self.sequence
+
+    @property
+    def behind_seconds(self) -> float | None:
+        """How long ago the leader committed the oldest of them; None where that is not known."""
+        return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
+
+    @property
+    def ages(self) -> dict[str, float | None]:
+        """Per side how long before the audit its producer gave the last sign of life: its newest commit log entry."""
+        return {side: self.seconds_since(each.newest_us)
+                for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip
+
+    def seconds_since(self, us: int | None) -> float | None:
+        """How long before the audit that was; clocks differ, and what is of the future is of now."""
+        return None if us is None else max(0.0, datetime.fromisoformat(self.audited_at).timestamp() - us / 1e6)
+
+    def no_older_than(self, seconds: float) -> "Audit":
+        """The same, which could not judge where a commit log is older: what its server did since is not known."""
+        reasons = [
+            f"the commit log of the {side}'s topic {topic.topic} is {_age(age)}, and --max-age is {seconds:g}: "
+            "is its cdc-producer running?"
+            for (side, age), topic in zip(self.ages.items(), (self.leader, self.follower), strict=True)
+            if age is None or age > seconds
+        ]
+        return replace(self, reasons=[*self.reasons, *reasons])
+
+    @property
     def exit_status(self) -> int:
         """0, 1 or 2, by the verdict."""
         return _STATUS[self.verdict]
 
 
+def _age(seconds: float | None) -> str:
+    return "without an entry" if seconds is None else f"{seconds:.0f} s old"
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)
+
+
 def to_json(audit: Audit) -> str:
     """What report.json holds."""
     head = {"version": VERSION, "verdict": audit.verdict, "exit_status": audit.exit_status}
-    return json.dumps(head | asdict(audit), ensure_ascii=False, indent=1) + "\n"
+    told = {
+        "behind_records": audit.behind_records,
+        "behind_seconds": _whole(audit.behind_seconds),
+        "ages_seconds": {side: _whole(age) for side, age in audit.ages.items()},
+    }
+    return json.dumps(head | told | asdict(audit), ensure_ascii=False, indent=1) + "\n"
 
 
 def write(audit: Audit, page: str, folder: Path) -> None:

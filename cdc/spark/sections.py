@@ -9,7 +9,7 @@ from cdc.spark.markup import Content, Figure, Html, element, fragment, table
 from cdc.spark.plots import time_line
 from cdc.spark.report import Audit
 from cdc.spark.visible import cut, value_text
-from cdc.spark.words import audited, committed, counted, drifted_first, drifted_in, object_name, place
+from cdc.spark.words import age, audited, behind, committed, counted, drifted_first, drifted_in, object_name, place
 
 __all__ = ["breaks", "compared", "discontinued", "foreign", "partly", "schema", "section", "skipped", "tables"]
 
@@ -43,11 +43,12 @@ def code(text: str) -> Html:
 
 def compared(audit: Audit) -> Html:
     """Both topics: what was read of them, and which times that covers."""
-    head = ("", "server", "topic", "records", "sequences", "committed")
+    head = ("", "server", "topic", "records", "sequences", "committed", "its producer's last sign of life")
     lines: list[Sequence[Content | Figure]] = []
     for side, topic in (("leader", audit.leader), ("follower", audit.follower)):
         sequences = "none" if topic.first is None else f"{topic.first:,} to {topic.last:,}"
-        lines.append((side, code(topic.resource), code(topic.topic), topic.records, sequences, committed(topic)))
+        told = (topic.records, sequences, committed(topic), age(audit, side))
+        lines.append((side, code(topic.resource), code(topic.topic), *told))
     offsets = [
         (code(name), first, end - 1)
         for topic in (audit.leader, audit.follower)
@@ -56,7 +57,8 @@ def compared(audit: Audit) -> Html:
     ]
     note = f"Read at {audited(audit)}, without a query to either server."
     if audit.sequence is not None:
-        note = f"Compared at the leader's sequence {audit.sequence:,}, the newest that the follower had applied. {note}"
+        newest = f"Compared at the leader's sequence {audit.sequence:,}, the newest that the follower had applied."
+        note = f"{newest} {behind(audit)} {note}"
     shown = folded(f"Offsets of {counted(len(offsets), 'partition')}", table(("partition", "first", "last"), offsets))
     return fragment(element("p", note), table(head, lines), shown if offsets else Html(""))
 

@@ -11,6 +11,8 @@ from cdc.spark.lag import Lag
 from cdc.spark.report import Audit
 from cdc.spark.visible import cut, differing, value_text, visible
 from cdc.spark.words import (
+    age,
+    behind,
     committed,
     counted,
     drifted_first,
@@ -47,6 +49,9 @@ def _lines(audit: Audit, width: int) -> Iterator[str]:
     for name, side in (("leader", audit.leader), ("follower", audit.follower)):
         sequences = "" if side.last is None else f", sequence {side.first} to {side.last}"
         yield f"  {name} {side.resource}: topic {side.topic}, {side.records} records{sequences}, {committed(side)}"
+        yield f"    last sign of life of its producer: {age(audit, name)}"
+    if told := behind(audit):
+        yield f"  {told}"
     yield from _tables(audit.tables, width)
     yield from _schema(audit)
     yield from _drifted(audit)

@@ -83,13 +83,31 @@ class Verdicts:
         yield _gauge("exit_status", "Of the last audit: 0 no drift, 1 drift, 2 could not judge.", self.exit_status)
         yield _gauge("age_seconds", "Since the last audit ended.", time.time() - self.ended_at)
         yield _gauge("duration_seconds", "How long the last audit took.", self.seconds)
+        if self.newest is not None:
+            yield _ages(self.newest)
         if self.newest is not None and not self.failure:
             yield from _found(self.newest)
+
+
+def _ages(audit: Audit) -> Metric:
+    ages = GaugeMetricFamily(
+        "cdc_audit_topic_age_seconds",
+        "Since the side's producer wrote the newest entry of its commit log that an audit saw.",
+        labels=["side"],
+    )
+    for side, topic in (("leader", audit.leader), ("follower", audit.follower)):
+        if topic.newest_us is not None:
+            ages.add_metric([side], max(0.0, time.time() - topic.newest_us / 1e6))
+    return ages
 
 
 def _found(audit: Audit) -> Iterator[Metric]:
     if audit.sequence is not None:
         yield _gauge("sequence", "The leader sequence at which both sides were compared last.", audit.sequence)
+        if audit.behind_records is not None:
+            yield _gauge("behind_records", "Records of the leader that the follower lacks.", audit.behind_records)
+        if audit.behind_seconds is not None:
+            yield _gauge("behind_seconds", "Since the commit of the oldest of them.", audit.behind_seconds)
         rows = GaugeMetricFamily("cdc_audit_drifted_rows", "Rows that drifted.", labels=["database", "table"])
         for line in audit.tables:
             rows.add_metric([line.database, line.table], line.missing + line.extra + line.different)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 
-from cdc.spark.axis import moment
+from cdc.spark.axis import duration, moment
 from cdc.spark.definitions import SchemaDrift
 from cdc.spark.drift import DriftedRow, Table
 from cdc.spark.report import Audit, Topic
 
 __all__ = [
+    "age",
     "audited",
+    "behind",
     "committed",
     "counted",
     "drifted_first",
@@ -93,6 +95,23 @@ def committed(topic: Topic) -> str:
     if topic.first_us is None or topic.last_us is None:
         return "no records"
     return f"{moment(topic.first_us)} to {moment(topic.last_us)}"
+
+
+def age(audit: Audit, side: str) -> str:
+    """When the producer of a side gave the last sign of life, before the audit."""
+    seconds = audit.ages[side]
+    return "no commit log" if seconds is None else f"{duration(seconds * 1e6)} before the audit"
+
+
+def behind(audit: Audit) -> str:
+    """How far the follower is behind what is in the leader's topic; empty where that is not known."""
+    if audit.behind_records is None:
+        return ""
+    if not audit.behind_records:
+        return "The follower has applied all that is in the leader's topic."
+    waiting = "" if audit.behind_seconds is None else f", the oldest of them for {duration(audit.behind_seconds * 1e6)}"
+    records = counted(audit.behind_records, "record is", "records are")
+    return f"{records} in the leader's topic that the follower has not applied{waiting}."
 
 
 def place(where: dict[str, object] | None) -> str:

@@ -1,6 +1,7 @@
 """Topics by hand: the records a producer would write for a history that a test tells, and Kafka topics of them."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,6 +195,22 @@ def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> N
 def _topic_of(record: dict[str, Any], names: Topics) -> str:
     uri = Uri.parse(record["uri"])
     return names.events if uri.table is None else names.of_table(uri.database, uri.table)
+
+
+class CommitLog:
+    """The commit log beside a topic, to which a test writes signs of life."""
+
+    def __init__(self, brokers: str, topic: str, *, resource: str) -> None:
+        self._topic, self._resource = f"{topic}.commits", resource
+        admin = AdminClient({"bootstrap.servers": brokers})
+        admin.create_topics([NewTopic(self._topic, 1)])[self._topic].result(30)
+        self._producer = Producer({"bootstrap.servers": brokers})
+
+    def write(self, next_sequence: int, *, age_seconds: float = 0.0) -> None:
+        """An entry of so long ago."""
+        body, at = json.dumps({"next_sequence": next_sequence, "counts": {}}), int((time.time() - age_seconds) * 1_000)
+        self._producer.produce(self._topic, body.encode(), key=self._resource.encode(), timestamp=at)
+        assert not self._producer.flush(30)
 
 
 class GrowingTopic:

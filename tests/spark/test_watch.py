@@ -1,5 +1,6 @@
 """cdc-audit --watch: a line and metrics for each verdict, while the topics grow and something goes wrong in between."""
 
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from cdc.spark.report import Audit, Topic
 from cdc.spark.watch import Verdicts, watch, watched
 from tests.outside import health, scrape
 from tests.programs import BIN, run
-from tests.spark.streams import GrowingTopic, Stream, Table, tutorial
+from tests.spark.streams import CommitLog, GrowingTopic, Stream, Table, tutorial
 from tests.spark.test_cdc_audit import QUICK, environment, profiles
 from tests.wait import LIMIT_SECONDS, until
 
@@ -70,10 +71,25 @@ def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]"
 def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
     leader, follower = tutorial()
     topics, port = growing(kafka, tmp_path, (leader, follower)), free_port()
-    process = watching(kafka, tmp_path, "--watch", "5", "--metrics", str(port))
+    logs = [CommitLog(kafka.bootstrap_servers, f"{tmp_path.name}-{side}", resource=resource)
+            for side, resource in (("leader", "mysql-srv1"), ("follower", "mysql-srv1-follower"))]  # fmt: skip
+    logs[0].write(9)
+    logs[1].write(13, age_seconds=86_400)
+    process = watching(kafka, tmp_path, "--watch", "5", "--metrics", str(port), "--max-age", "3600")
     assert process.stdout is not None
     try:
-        assert "no drift at sequence 8 (0 rows drifted" in list(lines(process.stdout, "sequence"))[-1]
+        # The follower's capture is dead for a day: the topic says nothing of what was done there since.
+        dead = list(lines(process.stdout, "could not judge"))[-1]
+        assert f"the commit log of the follower's topic {tmp_path.name}-follower is 864" in dead
+        assert "s old, and --max-age is 3600" in dead
+        until(lambda: scrape(port).get("cdc_audit_exit_status") == 2, what="the verdict in /metrics")
+        assert scrape(port)["cdc_audit_topic_age_seconds"] >= 86_400
+        assert health(port)[0] == 503
+        told = json.loads((tmp_path / "report/report.json").read_text())
+        assert (told["exit_status"], told["behind_records"], told["behind_seconds"]) == (2, 0, 0)
+        assert told["ages_seconds"]["leader"] < 3_600 < 86_400 <= told["ages_seconds"]["follower"]
+        logs[1].write(13)
+        assert "no drift at sequence 8 (0 rows drifted" in list(lines(process.stdout, "no drift at"))[-1]
         until(lambda: scrape(port).get("cdc_audit_exit_status") == 0, what="the verdict in /metrics")
         assert scrape(port)["cdc_audit_sequence"] == 8
         assert health(port)[0] == 200

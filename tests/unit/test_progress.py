@@ -1,6 +1,7 @@
 """The commit log's entries, and how reading the leader's log moves them."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -70,6 +71,13 @@ def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
     progress.note(Commit(Position("binlog.000001", 300)))
     entry = progress.entry(next_sequence=9)
     assert (entry.next_sequence, entry.gtid_set, entry.position.offset, entry.partial) == (9, f"{UUID}:1-4", 300, None)
+
+
+def test_a_quiet_leaders_place_is_committed_now_and_then_and_sooner_where_it_moved() -> None:
+    progress, begun = Progress(START, cut="c", alive_seconds=60), time.monotonic()
+    assert [progress.is_stale(begun + seconds) for seconds in (6, 59, 62)] == [False, False, True]
+    progress.note(Moved(Position("binlog.000001", 300)))
+    assert [progress.is_stale(begun + seconds) for seconds in (4, 6)] == [False, True]
 
 
 def test_a_transaction_without_a_gtid_ends_the_use_of_gtids() -> None:

@@ -1,0 +1,53 @@
+"""A capture that is dead is no verdict, and one of an idle server is not taken for dead."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.profile import load
+from cdc.spark.audit import audit_topics
+from cdc.spark.brokers import newest_entry_us
+from cdc.spark.topics import FOLLOWER, LEADER
+from tests.programs import running
+from tests.spark.pair import Pair
+from tests.wait import until
+
+pytestmark = pytest.mark.spark
+
+
+def newest(profile: Path) -> int:
+    settings = load(profile)
+    found = newest_entry_us(settings.kafka, resource=settings.mysql_resource_name)
+    assert found is not None
+    return found
+
+
+def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
+    spark: SparkSession, pair: Pair, tmp_path: Path
+) -> None:
+    database = load(pair.source).mysql_resource_name
+    pair.on_leader(f"CREATE TABLE {database}.toy (id INT PRIMARY KEY)", f"INSERT INTO {database}.toy VALUES (1)")
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path / "before")
+    assert (audit.verdict, audit.behind_records, audit.behind_seconds) == ("no drift", 0, 0)
+    # From here on nobody reads the follower's binlog, and the leader's is read on.
+    pair.on_follower(f"DELETE FROM {database}.toy")
+    pair.on_leader(f"INSERT INTO {database}.toy VALUES (2)")
+    pair.source.write_text(pair.source.read_text().replace("[producer]", "[producer]\nalive_seconds = 1"))
+    dead = newest(pair.capture)
+    with running("cdc-producer", pair.source):
+        # Far beyond the insert: what shows that it lives are entries that it writes on an idle leader.
+        until(lambda: newest(pair.source) > dead + 5_000_000, what="signs of life of the leader's producer")
+        alive = newest(pair.source)
+        until(lambda: newest(pair.source) > alive, what="another one")
+        profiles = {LEADER: load(pair.source), FOLLOWER: load(pair.capture)}
+        audit = audit_topics(spark, profiles, None, tmp_path / "after", max_age=4)
+    assert (audit.verdict, audit.exit_status, audit.drifted_rows) == ("could not judge", 2, 0)
+    (reason,) = audit.reasons
+    assert reason.startswith(f"the commit log of the follower's topic {database}-follower is ")
+    assert (audit.behind_records, audit.leader.newest_us is not None) == (1, True)
+    assert audit.behind_seconds is not None
+    assert 0 < audit.behind_seconds < 600
+    told = (tmp_path / "after/report.html").read_text()
+    assert "1 record is in the leader&#x27;s topic that the follower has not applied" in told
