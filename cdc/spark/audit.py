@@ -145,9 +145,17 @@ def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], before: Held
 
 
 def _keep(
-    spark: SparkSession, state: State, before: Held | None, covered: Covered, ids: Mapping[str, Mapping[str, str]]
+    spark: SparkSession,
+    state: State,
+    before: Held | None,
+    covered: Covered | None,
+    ids: Mapping[str, Mapping[str, str]],
 ) -> None:
     """Save the state. Where that fails it is told: it costs the next audit time, but this one not its verdict."""
+    if covered is None:
+        print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
+              "audit on it reads again what this one read", file=sys.stderr, flush=True)  # fmt: skip
+        return
     # Spark would add a trace of each task that failed.
     spark.sparkContext.setLogLevel("OFF")
     try:

@@ -3,7 +3,9 @@
 Since MySQL 9.6 a server logs what its foreign keys do, and says so in the flags of each rows event. With an older
 leader the consumer leaves cascades to the follower, and a newer one then has changes in its log that the leader's
 lacks. They are left out of the fold, so that neither side shows them. In the follower's log they are the rows with
-foreign key checks off, where the leader had them on.
+foreign key checks off, in a transaction that stands for none of the leader's records of that table that the consumer
+applies with the checks off: those that had them off on the leader, and those of a leader that logs all. So each
+transaction tells it by the sequences that it stands for, whatever the leader logs, or is upgraded to, later.
 """
 
 from collections.abc import Mapping
@@ -11,31 +13,35 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.literal import literal
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.transit import matched
 
 __all__ = ["without_cascades"]
 
 _UNCHECKED = "coalesce(flags & 2, 0) != 0"
+_UNCHECKED_OR_LOGS_ALL = "coalesce(flags & 18, 0) != 0"
 
 
 def without_cascades(
-    held: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
+    records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
 ) -> DataFrame:
-    """The follower's records, without those that only its foreign keys made.
+    """Both sides' records, without those that only the follower's foreign keys made.
 
-    A table that the leader itself changed with the checks off, up to some sequence, is looked at from there on; so is
-    no transaction in which the consumer settled conflicts, for which it takes the checks off.
+    No transaction is looked at in which the consumer settled conflicts, for which it takes the checks off.
     """
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:
-        return held
-    until = [{"database": name[0], "table": name[1], "until": at} for name, at in leader.unchecked.items()]
-    unchecked = literal(held.sparkSession, until, "database STRING, table STRING, until BIGINT")
-    applied = transactions.where("kind = 'applied'").select("transaction", "since")
-    rows = held.where(_UNCHECKED).select("sequence", "transaction", "database", "table").join(applied, "transaction")
-    rows = rows.join(F.broadcast(unchecked), ["database", "table"], "left")
+        return records
+    theirs, ours = (records.where(F.col("side") == side) for side in (FOLLOWER, LEADER))
+    applied = transactions.where("kind = 'applied'").select("transaction", "since", "upto", "ts_us")
+    named = ("transaction", "database", "table")
+    rows = theirs.where(_UNCHECKED).select("sequence", *named).join(applied.select("transaction"), "transaction")
     if marks is not None:
         rows = rows.join(marks.where("known.kind = 'conflict'"), "transaction", "left_anti")
-    return held.join(rows.where("until IS NULL OR since >= until").select("sequence"), "sequence", "left_anti")
+    mark = F.struct("since", F.col("ts_us").alias("at_us"), "transaction").alias("mark")
+    asked = ours.where(_UNCHECKED_OR_LOGS_ALL).select("sequence", F.struct("database", "table").alias("asked"))
+    found = matched(asked, {"by": applied.select("since", "upto", mark)})
+    explained = found.select(F.col("by.transaction").alias("transaction"), "asked.*").distinct()
+    cascades = rows.join(explained, list(named), "left_anti").select("sequence")
+    return ours.unionByName(theirs.join(cascades, "sequence", "left_anti"))

@@ -93,18 +93,12 @@ class Covered:
     spans: Mapping[str, Span] = field(default_factory=dict)
 
 
-def can_be_resumed(
-    transactions: DataFrame, contents: Mapping[str, Contents], before: Held | None, *, upto: int
-) -> bool:
+def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
     """Whether the next audit may take what came up to sequence ``upto`` of the leader as settled.
 
     ``transactions`` are those that ``before`` does not cover. While the follower is between the statement of a CREATE
-    TABLE … SELECT and its rows, and where later records tell which rows of the follower were its foreign keys' work
-    (``cdc.spark.cascades``), it may not.
+    TABLE … SELECT and its rows, it may not.
     """
-    leader = contents.get(LEADER)
-    if leader is not None and leader.silent_keys and contents[FOLLOWER].unchecked:
-        return False
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1
     return upto == covered or not ends_there.isEmpty()

@@ -10,7 +10,6 @@ from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from cdc.spark.agreement import Agreement, agreement
 from cdc.spark.cascades import without_cascades
@@ -112,7 +111,4 @@ def records_upto(
 
     For the others see ``without_cascades``, of which there are none in most audits.
     """
-    within = upto(records, "sequence", ends)
-    logged = within.where(F.col("side") == FOLLOWER)
-    theirs = without_cascades(logged, transactions, contents, marks)
-    return within if theirs is logged else within.where(F.col("side") == LEADER).unionByName(theirs)
+    return without_cascades(upto(records, "sequence", ends), transactions, contents, marks)

@@ -51,12 +51,13 @@ def judge(
     arrivals: DataFrame,
     consumer: Profile | None = None,
     before: Held | None = None,
-    keep: Callable[[Covered], None] | None = None,
+    keep: Callable[[Covered | None], None] | None = None,
 ) -> Audit:
     """Judge ``records`` of both topics (as ``topics.parse`` gives them); the drifted rows go to ``folder``.
 
     The follower's are under the leader's names; ``arrivals`` says when they were in Kafka. Filters of the profile
-    ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what they add.
+    ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what
+    they add, None where the next audit can't go on from there.
     """
     seen, scope = seen_in(records, profiles, before), Scope(consumer.filters if consumer else None)
     renamed = renames(profiles, consumer)
@@ -76,8 +77,9 @@ def judge(
     took = _transit(seen, arrivals, before, kept=keep is not None)
     audit = replace(audit, sequence=seen.mark.sequence, waiting_us=_waiting(seen), lag=lag(took) if took else None)
     audit = _compared(audit, seen, names, acts, counted, told, scope, renamed, folder)
-    if keep and not audit.reasons and can_be_resumed(seen.new, seen.contents, before, upto=ends[LEADER]):
-        keep(_covered(seen, ends, comparison, counted, told, took, arrivals, spans))
+    if keep and not audit.reasons:
+        resumable = can_be_resumed(seen.new, before, upto=ends[LEADER])
+        keep(_covered(seen, ends, comparison, counted, told, took, arrivals, spans) if resumable else None)
     return audit
 
 
@@ -117,9 +119,9 @@ def _transit(seen: Seen, arrivals: DataFrame, before: Held | None, *, kept: bool
 
 def _waiting(seen: Seen) -> int | None:
     """When the oldest of the leader's records that the follower has not applied was committed; None without any."""
-    mark = seen.mark.sequence
+    mark, leader = seen.mark.sequence, seen.contents.get(LEADER)
     assert mark is not None  # else there is no verdict
-    if seen.contents[LEADER].end <= mark:
+    if leader is None or leader.end <= mark:
         return None
     waiting = seen.records.where(f"side = '{LEADER}' AND valid AND sequence > {mark}").agg(F.min("ts_us")).first()
     return waiting[0] if waiting else None

@@ -26,10 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from cdc import __version__
 from cdc.errors import UserError
 from cdc.private import make_folder, write_text
-from cdc.profile import Profile
 from cdc.spark.covered import (
     Covered,
     Held,
@@ -54,17 +52,15 @@ from cdc.spark.generations import (
     require_ours,
     tightened,
 )  # fmt: skip
+from cdc.spark.identity import START_OVER, identity, pointer_of
 from cdc.spark.literal import literal
-from cdc.spark.renamed import renames
 from cdc.spark.topics import as_parsed
 from cdc.spark.untouched import newest
 from cdc.spark.written import rows_in, write
 
 __all__ = ["State", "identity"]
 
-_FORMAT = 3  # of the folder; another one is refused
 _MOST_GENERATIONS = 16  # of a part; then some are put together into one
-_START_OVER = "remove the folder to audit from the beginning, or name another"
 
 
 class State:
@@ -112,8 +108,9 @@ class State:
             for topic, number in ids.items():
                 if topics[side].get(topic) != number:
                     raise UserError(f"topic {topic} of the {side} was made anew since the state was kept",
-                                    where=self._where(), hint=_START_OVER)  # fmt: skip
+                                    where=self._where(), hint=START_OVER)  # fmt: skip
         frames = {name: self._frame(name) for name in pointer["parts"]}
+        self._require_all_transactions(frames["transactions"])
         return Held(
             next=pointer["next"],
             offsets={side: dict(map(place, offsets.items())) for side, offsets in pointer["offsets"].items()},
@@ -224,7 +221,7 @@ class State:
             # Of files that are gone Spark would say nothing, and read fewer rows.
             if files(path) != self._pointer["files"][_key(number, name)] or not self._has_all_rows(number, name):
                 raise UserError("files of the state are gone, or not as they were kept", where=str(path),
-                                hint=_START_OVER)  # fmt: skip
+                                hint=START_OVER)  # fmt: skip
         return self._read_parts(name, self._parts()[name])
 
     def _counts(self, parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
@@ -244,6 +241,17 @@ class State:
             self._found[key] = found == least if least is not None else files(self._path(number, name))[0] > 0
         return self._found[key]
 
+    def _require_all_transactions(self, transactions: DataFrame) -> None:
+        """Raises UserError where a version that did not count what executors wrote lost some of it."""
+        assert self._pointer is not None
+        if self._found.get("all") or self._counts(self._parts()).keys() == self._pointer["files"].keys():
+            return
+        found = dict(map(tuple, transactions.groupBy("side").agg(F.sum("records")).collect()))
+        for side, contents in self._pointer["contents"].items():
+            if found.get(side, 0) != contents["records"]:
+                raise UserError(f"the state lacks transactions of the {side}", where=self._where(), hint=START_OVER)
+        self._found["all"] = True
+
     def _read_parts(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self._pointer is not None
         schema = as_parsed(StructType.fromJson(self._pointer["schemas"][name]))
@@ -259,17 +267,12 @@ class State:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            pointer: dict[str, Any] = json.loads((self._folder / POINTER).read_text())
-            wanted = {key: pointer[key] for key in self._identity}
+            text = (self._folder / POINTER).read_text()
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=_START_OVER) from None
-        for key, value in self._identity.items():
-            if wanted[key] != value:
-                raise UserError(f"the state was kept with {key} {wanted[key]!r}, now it is {value!r}",
-                                where=self._where(), hint=_START_OVER)  # fmt: skip
-        return pointer
+        except OSError as error:
+            raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
+        return pointer_of(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
         """The moment at which the new generation counts: all of it is on the disk, then its name is."""
@@ -288,15 +291,3 @@ class State:
 
 def _key(generation: int, name: str) -> str:
     return f"{generation}/{name}"
-
-
-def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """What a state must be of to serve an audit with these profiles."""
-    found: dict[str, Any] = {"format": _FORMAT, "version": __version__}
-    for side, profile in profiles.items():
-        names = profile.kafka.topics()
-        found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
-        found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
-    found["renames"] = dict(renames(profiles, consumer).databases)
-    found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
-    return found

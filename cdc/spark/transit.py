@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.topics import FOLLOWER, LEADER
 
-__all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Transit", "transit"]
+__all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Transit", "matched", "transit"]
 
 WHOLE = "leader to follower"
 _BETWEEN = {
@@ -92,17 +92,17 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
         for side in (LEADER, FOLLOWER)
     }
     theirs = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("asked"))
-    theirs = _matched(theirs, {"stored": arrived[FOLLOWER]})
+    theirs = matched(theirs, {"stored": arrived[FOLLOWER]})
     # A checkpoint stands for every sequence after the one before it.
     mark = F.struct("asked.since", F.col("asked.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
     reached = theirs.select("asked.since", "asked.upto", mark.alias("mark"))
     ours = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("asked"))
-    ours = _matched(ours, {"stored": arrived[LEADER], "applied": reached})
+    ours = matched(ours, {"stored": arrived[LEADER], "applied": reached})
     times = {"stored_us": "stored.at_us", "applied_us": "applied.at_us", "recaptured_us": "applied.recaptured_us"}
     return ours.select("asked.*", *(F.col(field).alias(name) for name, field in times.items()))
 
 
-def _matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
+def matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     """``asked`` (sequence, asked) with the first mark of each kind that covers the sequence, NULL without one.
 
     Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover what is after ``since`` up to ``upto``, and

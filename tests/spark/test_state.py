@@ -177,6 +177,17 @@ def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSess
     state.close()
     with pytest.raises(UserError, match="kept with leader topic 'a', now it is 'b'"):
         State.open(spark, tmp_path, {**ours, "leader topic": "b"})
+    # Another version of cdc keeps the same, as long as it is in the same format.
+    told = kept(tmp_path) | {"version": "0.0.1"}
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    state = State.open(spark, tmp_path, ours)
+    assert state.held(TOPICS) is not None
+    state.close()
+    assert "version" not in identity({LEADER: Profile(), FOLLOWER: Profile()}, None)
+    with pytest.raises(UserError, match=r"kept by a newer version of cdc, in format 1.*upgrade cdc"):
+        State.open(spark, tmp_path, {**ours, "format": 0})
+    with pytest.raises(UserError, match="kept with format 1, now it is 2"):
+        State.open(spark, tmp_path, {**ours, "format": 2})
     (tmp_path / "state.json").write_text("{")
     with pytest.raises(UserError, match="cannot read the state"):
         State.open(spark, tmp_path, ours)
@@ -252,6 +263,10 @@ def test_a_state_with_fewer_rows_than_were_written_is_refused(spark: SparkSessio
     del told["counts"]
     (tmp_path / "state.json").write_text(json.dumps(told))
     assert content(spark, tmp_path)[0] == {LEADER: 4, FOLLOWER: 4}
+    told["contents"]["follower"]["records"] += 1
+    (tmp_path / "state.json").write_text(json.dumps(told))
+    with pytest.raises(UserError, match="the state lacks transactions of the follower"):
+        content(spark, tmp_path)
     for path in (tmp_path / "1/rows").glob("*.parquet"):
         path.unlink()
     told["files"]["1/rows"] = [0, 0]
@@ -328,7 +343,7 @@ def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_
 def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touched: bool = False) -> Covered:
     """What an audit up to a sequence of both sides might cover, as small as it can be, with the hashes of ``rows``."""
     ends = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
-    transactions = spark.createDataFrame(ends, "side STRING, final BIGINT")
+    transactions = spark.createDataFrame(ends, "side STRING, final BIGINT").withColumn("records", F.lit(1))
     records = transactions.selectExpr(
         "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
         "concat(side, '/0') AS partition", "final * 2 AS offset",
