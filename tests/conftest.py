@@ -1,6 +1,9 @@
 """What holds for every test: the server fixtures, and that a run which must prove something on real servers does."""
 
+import logging
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,18 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 _INTEGRATION = Path(__file__).with_name("integration")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A program that a test runs in this process sets up the logging, over streams that end with the test."""
+    logger = logging.getLogger("cdc")
+    handlers, level, propagate, hook = logger.handlers[:], logger.level, logger.propagate, sys.excepthook
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagate
+    sys.excepthook = hook
 
 
 class _Witness:

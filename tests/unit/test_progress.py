@@ -74,7 +74,7 @@ def test_a_commit_adds_its_gtid_and_moves_the_position() -> None:
 
 
 def test_a_quiet_leaders_place_is_committed_now_and_then_and_sooner_where_it_moved() -> None:
-    progress, begun = Progress(START, cut="c", alive_seconds=60), time.monotonic()
+    progress, begun = Progress(START, alive_seconds=60), time.monotonic()
     assert [progress.is_stale(begun + seconds) for seconds in (6, 59, 62)] == [False, False, True]
     progress.note(Moved(Position("binlog.000001", 300)))
     assert [progress.is_stale(begun + seconds) for seconds in (4, 6)] == [False, True]

@@ -1,7 +1,5 @@
 """What settings of topics mean for what is kept there."""
 
-import logging
-
 import pytest
 
 from cdc.errors import UserError
@@ -43,10 +41,7 @@ def test_what_would_be_lost(topic: str, settings: dict[str, str], kept: bool) ->
         ("t.commits", {"cleanup.policy": "delete", "retention.ms": "-1"}, "grows"),
     ],
 )
-def test_what_is_logged(
-    topic: str, settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logging.getLogger("cdc"), "propagate", True)  # a test of the logging may have ended that
+def test_what_is_logged(topic: str, settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
     note_risks(topic, settings, replicas=3, retention_ms=-1)
     assert said in caplog.text
     assert len(caplog.records) == bool(said)
