@@ -73,7 +73,8 @@ class Applier:
         stop: threading.Event,
     ) -> None:
         self._session = session
-        self._server = session.server
+        self._server = session.server  # of the last commit
+        self._most = checkpoint.sequence  # that was ever committed
         self._ledger = ledger
         self._tables = Tables(session, Triggers(session, drop=settings.triggers == "drop", passes=passes))
         compares = settings.before_images == "compare"
@@ -168,9 +169,8 @@ class Applier:
             # With the lock taken again the former connections have ended at the server, and their commits are decided.
             self._session.connect()
         self._take()
-        known = self.checkpoint
-        if self._session.server != self._server:
-            self._move(elsewhere(self._session, known))
+        # Until something is committed on another server, its own checkpoint counts: it may be a replica still at work.
+        moved = self._session.server != self._server and self._moves()
         if self._lanes.running:
             self._lanes.clear(self.checkpoint)
         else:
@@ -178,18 +178,20 @@ class Applier:
         self._take()
         self._put = 0
         self._reached = self.checkpoint
-        if self._execution.parts or self.checkpoint.sequence < known.sequence:
+        if self._execution.parts or moved:
             self._execution.parts = 0
             self._todo.clear()
             raise Reread
 
-    def _move(self, there: Checkpoint) -> None:
-        """Another server took the follower's place, perhaps a replica that had not got everything."""
+    def _moves(self) -> bool:
+        """Whether the server that took the follower's place, maybe a lagging replica, has another checkpoint."""
+        there = elsewhere(self._session, self.checkpoint, most=self._most)
         event(
             _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
-            before=self._server, sequence=there.sequence, lost=self.checkpoint.sequence - there.sequence,
+            before=self._server, sequence=there.sequence, lost=self._most - there.sequence,
         )  # fmt: skip
-        self._server, self.checkpoint = self._session.server, there
+        before, self.checkpoint = self.checkpoint, there
+        return before.sequence != there.sequence
 
     def _begin(self, batch: Batch) -> None:
         """Make the statements of a batch and send them."""
@@ -261,6 +263,7 @@ class Applier:
         for work in chain(self._execution.committed, self._lanes.committed):
             self._retry.success()
             self.checkpoint = work.target
+            self._server, self._most = self._session.server, max(self._most, work.target.sequence)
             self.filtered += work.rows - work.passed
             seconds = time.monotonic() - work.begun
             self._done.append(Applied(work.batch.last, work.batch.offsets, work.rows, seconds))

@@ -53,11 +53,11 @@ def reached(session: Session, resource: str) -> int | None:
     return Checkpoint.from_rows(rows[0]).sequence if rows else None
 
 
-def elsewhere(session: Session, checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint of a server that took the follower's place: ``checkpoint``, or what it has if that is less.
+def elsewhere(session: Session, checkpoint: Checkpoint, *, most: int) -> Checkpoint:
+    """The checkpoint of a server that took the follower's place, where it is at most at ``most``; else ``checkpoint``.
 
-    What it lacks has gone with the other server, and is in the topics. Raises Interrupted or Refused, PromiseError
-    where it was no replica of the other one.
+    What it lacks may have gone with the other server, and is in the topics; or it comes yet, from its relay log. Raises
+    Interrupted or Refused, PromiseError where it was no replica of the other one.
     """
     rows = session.rows(Checkpoint.select(checkpoint.resource))
     # Without the table, which layout "single" has no need of, there are no offsets of other topics.
@@ -70,7 +70,7 @@ def elsewhere(session: Session, checkpoint: Checkpoint) -> Checkpoint:
             where=f"cdc.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
             hint="let a replica of the follower take its place, or start the consumer again",
         )
-    return there if there.sequence < checkpoint.sequence else checkpoint
+    return there if there.sequence <= most else checkpoint
 
 
 def moved(checkpoint: Checkpoint) -> PromiseError:
