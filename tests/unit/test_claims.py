@@ -32,6 +32,7 @@ def record(query: str, *affects: tuple[str, ...], uri: str = "d", **context: Any
         record('CREATE TABLE "a b" (i INT)', ("CreateTable", "d/a%20b"), sql_mode="ANSI_QUOTES"),
         record("CREATE TABLE ä (i INT)", ("CreateTable", "d/%C3%A4"), charset="latin1"),
         record("CREATE TABLE `a\u00a0` (i INT)", ("CreateTable", "d/a%C2%A0"), charset="latin1"),
+        record("CREATE TABLE t (i INT) START TRANSACTION", ("CreateTable", "d/t")),
         record("CREATE TABLE a /*!50100 (i INT) */", ("CreateTable", "d/a"), charset="gbk"),
         record("CREATE TABLE a (i INT /*!90704 , j INT */)", ("CreateTable", "d/a")),
     ],
@@ -60,6 +61,8 @@ T = ("CreateTable", "d/t")
         record("", T),
         # Of one that a follower would not do alike.
         record("CREATE TABLE t (i INT) CONNECTION='mysql://u:p@h/d/t'", T),
+        record("CREATE TABLE t (i INT) SELECT a_function_that_writes()", T),
+        record("CREATE TABLE t SELECT * FROM mysql.user", T),
         # On other objects, or on more of them.
         record("DROP TABLE mysql.user", ("DropTable", "d/user")),
         record("DROP TABLE t, mysql.user", ("DropTable", "d/t")),
