@@ -36,7 +36,7 @@ class TailedTopics:
     ) -> None:
         self._consumer = consumer
         self._properties = properties
-        self._log = (names.commits, 0)
+        self._names, self._log = names, (names.commits, 0)
         self._last = last
         self._most_bytes = most_bytes
         self._paused: set[Partition] = set()
@@ -114,7 +114,7 @@ class TailedTopics:
             self._read.add(place)
         if error is None and place == self._log:
             self._assign(Commits.parse(value, where=_where(place, offset)).partitions, last=None)
-        elif error is None and not is_event(value):
+        elif error is None and not (self._names.is_events(place[0]) and is_event(value)):
             record = Record.parse(value, where=_where(place, offset))
             self._merge.add(place, record.sequence, (value, _where(place, offset)), size=len(value))
         if self._next[place] >= self._behind.get(place, 0):

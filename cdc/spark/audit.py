@@ -36,6 +36,7 @@ from cdc.spark.state import State, identity
 from cdc.spark.terminal import terminal
 from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.watch import watched
+from cdc.topics import PER_TABLE
 
 __all__ = ["audit_topics", "main"]
 
@@ -102,7 +103,8 @@ def audit_topics(
     messages = [
         read(spark, new[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]
-    records = parse(messages[0].unionByName(messages[1]))
+    events_of = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
+    records = parse(messages[0].unionByName(messages[1]), events_of=events_of)
     records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
     arrivals = _arrivals(spark, profiles, before)
     if state:

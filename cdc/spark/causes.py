@@ -6,7 +6,7 @@
     conflict converged      the consumer removed it, since it shared a unique key with a row of the leader's
     before-image mismatch   a log and what was found do not go together: it was changed with the binlog off
     schema drift            a statement that one side alone has: its table is another one, or the follower changed it
-                            by itself (a trigger, a foreign key)
+                            by itself (a trigger, a foreign key) in a transaction of the consumer
     missing apply           none of these: the leader's change is not in the follower's log, which is past it
 
 What came last counts, since whatever the consumer applies leaves the leader's image: a foreign write that the leader
@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.definitions import Unmatched
 from cdc.spark.literal import literal
+from cdc.spark.transit import matched
 from cdc.uri import Uri
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
@@ -32,6 +33,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
+# Where the follower's last change of the row came through the consumer, as far as a row can tell.
+_CHANGED_BY_BOTH = """
+    leader_last IS NOT NULL AND follower_last IS NOT NULL
+    AND coalesce(follower_marked.sequence != follower_last.sequence, true)
+"""
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
@@ -87,6 +93,11 @@ def _cause() -> str:
         SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
         r"' changed it, and the leader did not: a trigger or foreign key of the follower\'s did'",
     )  # fmt: skip
+    otherwise = _case(
+        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
+        r"' brought the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
+        r"') and left another row: something on the follower changed it in our transaction (a trigger?)'",
+    )  # fmt: skip
     missing = _case(
         MISSING, r"'the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
         r"') is not in the follower\'s log, which is past it'",
@@ -101,21 +112,44 @@ def _cause() -> str:
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
             WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
             WHEN leader_last IS NULL THEN {itself}
+            WHEN follower_last.sequence >= brought THEN {otherwise}
             ELSE {missing}
         END
     """
 
 
-def with_causes(drifted: DataFrame, statements: Sequence[Unmatched], tables: Collection[tuple[str, str]]) -> DataFrame:
+def with_causes(
+    drifted: DataFrame,
+    statements: Sequence[Unmatched],
+    tables: Collection[tuple[str, str]],
+    transactions: DataFrame | None = None,
+) -> DataFrame:
     """``drifted`` rows of a comparison with the columns ``cause`` and ``evidence``.
 
     ``statements`` are those that one side alone has, ``tables`` the (database, table) that rows were logged for.
+    Without ``transactions`` (``cdc.spark.watermark``) a change that the follower made otherwise counts as one it lacks.
     """
+    drifted = _with_brought(drifted, transactions)
     spark = drifted.sparkSession
     told = _by_table(spark, statements, tables)
     joined = drifted.join(F.broadcast(told), ["database", "table"], "left")
     joined = joined.withColumn("statement", F.expr(f"try_element_at(filter(statements, s -> {_EXPLAINS}), -1)"))
     return joined.withColumn("found", F.expr(_cause())).select("*", "found.cause", "found.evidence")
+
+
+def _with_brought(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
+    """The rows with ``brought``: from which sequence of the follower's on the consumer's transaction was that brought
+    the leader's last change of them. NULL where there is none, and where nothing on the follower says so.
+    """
+    nothing = F.lit(None).cast("bigint").alias("brought")
+    asked = drifted.where(_CHANGED_BY_BOTH)
+    if transactions is None or asked.isEmpty():
+        return drifted.select("*", nothing)
+    mark = F.struct("since", F.col("ts_us").alias("at_us"), F.col("start.sequence").alias("begins"))
+    applied = transactions.where("kind = 'applied'").select("since", "upto", mark.alias("mark"))
+    asked = asked.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("asked"))
+    found = matched(asked, {"by": applied}).select("asked.*", F.col("by.begins").alias("brought"))
+    return found.unionByName(drifted.where(f"NOT ({_CHANGED_BY_BOTH})").select("*", nothing))
 
 
 def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Collection[tuple[str, str]]) -> DataFrame:

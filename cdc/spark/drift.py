@@ -211,10 +211,13 @@ def tally(comparison: DataFrame) -> Tally:
 
 
 def drifted_rows(
-    comparison: DataFrame, statements: Sequence[Unmatched] = (), names: Collection[tuple[str, str]] = ()
+    comparison: DataFrame,
+    statements: Sequence[Unmatched] = (),
+    names: Collection[tuple[str, str]] = (),
+    transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow; for ``statements`` and ``names`` see ``with_causes``."""
-    rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names)
+    """The drifted rows with the fields of DriftedRow; for the other arguments see ``with_causes``."""
+    rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names, transactions)
     rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
         rows = rows.withColumn(name, F.map_from_entries(name))

@@ -184,7 +184,7 @@ def _compared(
     if told is None:
         return audit
     audit = _with_discontinued(audit, told, seen.told)
-    return _with_drift(audit, told, defined.unmatched, rows, folder) if counted.drifted else audit
+    return _with_drift(audit, told, defined.unmatched, rows, seen.transactions, folder) if counted.drifted else audit
 
 
 def _known(seen: Seen, *, resource: str) -> Mapping[str, DataFrame | None]:
@@ -233,9 +233,10 @@ def _with_drift(
     comparison: DataFrame,
     statements: Sequence[Unmatched],
     names: frozenset[Name],
+    transactions: DataFrame,
     folder: Path,
 ) -> Audit:
-    drifted = drifted_rows(comparison, statements, names)
+    drifted = drifted_rows(comparison, statements, names, transactions)
     write(drifted, (folder / PARQUET).absolute(), option="option --report")
     first = drifted.orderBy(*_ORDER).limit(LISTED).collect()
     causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())

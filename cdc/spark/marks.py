@@ -21,8 +21,10 @@ from pyspark.sql import functions as F
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.spark.topics import FOLLOWER, LEADER
 
-__all__ = ["MARK", "ledger_rows", "marked", "marks", "statements_settled"]
+__all__ = ["FOREIGN", "MARK", "ledger_rows", "marked", "marks", "statements_settled"]
 
+# Of transactions (``cdc.spark.watermark``): what did not come through the consumer.
+FOREIGN = "kind IN ('foreign', 'moved')"
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"
@@ -56,7 +58,7 @@ def marks(
         write = F.struct(
             F.col("final").alias("at"), F.lit("foreign").alias("kind"), F.lit(None).cast("string").alias("note")
         )
-        theirs.append(transactions.where("kind = 'foreign'").select("transaction", write))
+        theirs.append(transactions.where(FOREIGN).select("transaction", write))
     if theirs:
         joined = theirs[0] if len(theirs) == 1 else theirs[0].union(theirs[1])
         found[FOLLOWER] = joined.toDF("transaction", "known")

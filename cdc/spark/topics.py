@@ -17,7 +17,7 @@ The columns of ``parse``:
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -47,6 +47,9 @@ _SCHEMA = """
     affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
     event STRING, broken STRING
 """
+_EVENTS = "mysql_binlog_events/[0-9]+$"
+# Spark's parser takes no text of more than 20 million characters, unless it is told to; MySQL's values go up to 1 GB.
+_PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
 _ACTION = "^(Create|Alter|Drop|Rename|Truncate)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
@@ -131,19 +134,20 @@ def within(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
     return records
 
 
-def parse(messages: DataFrame) -> DataFrame:
+def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
     """The records in ``messages`` (side, partition, offset, value), with the columns this module's docstring lists.
 
-    The binlog's other events in ``mysql_binlog_events`` are no records, and left out.
+    The binlog's other events in ``mysql_binlog_events`` are no records, and left out; ``events_of`` are the sides with
+    such a topic among those of their records. Anywhere else they are in a place that something else wrote to.
     """
     text = F.col("value").cast("string")
-    body = F.from_json(text, _SCHEMA, {"columnNameOfCorruptRecord": "broken"})
+    body = F.from_json(text, _SCHEMA, _PARSING)
     # JSON text is UTF-8; the parser would read on over what is not.
     sound = F.is_valid_utf8(text).alias("is_text")
     fields = messages.select("side", "partition", F.col("offset").alias("at"), sound, body.alias("body"))
-    fields = fields.select("side", "partition", "at", "is_text", "body.*").where(
-        "event IS NULL OR sequence IS NOT NULL"
-    )
+    there = F.col("side").isin(list(events_of)) & F.col("partition").rlike(_EVENTS)
+    fields = fields.select("side", "partition", "at", "is_text", "body.*")
+    fields = fields.where(F.expr("event IS NULL OR sequence IS NOT NULL") | ~there)
     fields = fields.withColumn("uri_matches", F.col("uri").rlike(_URI))
     names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
     fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))

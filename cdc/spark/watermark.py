@@ -4,9 +4,14 @@ The consumer commits its checkpoint row with the rows it applies, and runs a lea
 leader's name and the record's sequence (``cdc.position.ddl_gtid``). So each follower transaction says by itself what
 it is, whatever its rows or text look like:
 
-    applied       carries a checkpoint row, or has a DDL GTID: the follower then is the leader at ``upto``
-    bookkeeping   touches nothing but the consumer's own database
+    applied       carries a checkpoint row that the consumer moved on, or has a DDL GTID: the follower then is the
+                  leader at ``upto``
+    moved         carries a checkpoint row that something else moved: the follower says so, yet it is a foreign write
+    bookkeeping   touches nothing but the consumer's own database, as the consumer does without a checkpoint
     foreign       all others: a write that did not come through the consumer
+
+Where the consumer moves the checkpoint it moves it on, and names the leader's transaction at which it then is: a row
+that stays where it is, or names another one, was not moved by it.
 """
 
 from collections.abc import Mapping
@@ -18,11 +23,13 @@ from pyspark.sql import functions as F
 
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.position import ddl_uuid
-from cdc.spark.topics import FOLLOWER
+from cdc.spark.bookkeeping import checkpoint, not_the_consumers
+from cdc.spark.marks import FOREIGN
+from cdc.spark.topics import FOLLOWER, LEADER
 
 __all__ = ["ForeignWrite", "Watermark", "foreign_writes", "hole", "joined", "transactions", "watermark"]
 
-_CHECKPOINT = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}' AND table = 'checkpoint'"
+_TOLD = "(touched IS NOT NULL OR kept IS NOT NULL)"
 _TABLES_LISTED = 20
 _QUERY_SHOWN = 200
 _PLACES = ["sequence", "file", "position", "partition", "offset"]
@@ -31,11 +38,15 @@ _PLACES = ["sequence", "file", "position", "partition", "offset"]
 _KIND = f"""
     CASE
         WHEN side != '{FOLLOWER}' OR state != 'whole' THEN NULL
+        WHEN upto = since AND (upto >= 0 OR size(tables) > 0) THEN 'foreign'
         WHEN upto IS NOT NULL THEN 'applied'
-        WHEN size(tables) = 0 THEN 'bookkeeping'
+        WHEN size(tables) = 0 AND size(kept) = 0 THEN 'bookkeeping'
         ELSE 'foreign'
     END
 """
+_STANDS = "kind IN ('applied', 'moved')"  # it tells where the follower is
+# What only the search for what something else moved needs.
+_FOR_THE_SEARCH = ("kept", "claim")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +92,44 @@ def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) 
     # Most transactions of many servers are one record: these need not be sorted to find what belongs together.
     grouped = _of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone)))
     found = _classified(grouped, resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
-    if _comes_again(found):
+    twice, unproven = _looked_over(found)
+    if twice:
         found.unpersist()
         found = _classified(_grouped(narrow), resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
-    return found
+    return (_with_moved(found, records) if unproven else found).drop(*_FOR_THE_SEARCH)
 
 
-def _comes_again(transactions: DataFrame) -> bool:
-    """Whether any transaction may be there twice: those with the same hash. A sound stream has none."""
-    known_by = F.xxhash64("side", "transaction").alias("hash")
-    counted = transactions.select(known_by).groupBy("hash").agg(F.count("*").alias("count"))
-    return bool(counted.agg(F.expr("bool_or(count > 1)")).collect()[0][0])
+def _looked_over(transactions: DataFrame) -> tuple[bool, bool]:
+    """Whether any transaction may be there twice, those with the same hash, and whether any checkpoint names another
+    transaction of the leader's than ends where it is, which takes a closer look. A sound stream has neither.
+    """
+    once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
+    place = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
+    ends = place.format("final", "transaction", 1, 0)
+    claims = place.format("upto", "claim", 0, 1)
+    each = f"""
+        CASE WHEN side = '{LEADER}' THEN array({once}, {ends})
+            WHEN kind = 'applied' AND claim IS NOT NULL THEN array({once}, {claims}) ELSE array({once}) END
+    """
+    told = transactions.select(F.explode(F.expr(each)).alias("of")).select("of.*")
+    told = told.groupBy("hash").agg(*(F.sum(name).alias(name) for name in ("times", "ends", "claims")))
+    twice, unproven = told.agg(
+        F.expr("bool_or(times > 1)"), F.expr("bool_or(claims > 0 AND ends = 0)")
+    ).collect()[0]  # fmt: skip
+    return bool(twice), bool(unproven)
+
+
+def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
+    """Those are ``moved`` that name another transaction than the leader's record has at which they say they are."""
+    told = records.where(f"valid AND side = '{LEADER}'")
+    told = told.select(F.col("sequence").alias("upto"), F.col("transaction").alias("there"))
+    claims = transactions.where("kind = 'applied' AND claim IS NOT NULL").select("side", "transaction", "upto", "claim")
+    moved = claims.join(told, "upto").where("there != claim").select("side", "transaction", F.lit(True).alias("moved"))
+    joined = transactions.join(moved.distinct(), ["side", "transaction"], "left")
+    return joined.withColumns({
+        "kind": F.expr("IF(moved, 'moved', kind)"),
+        "tables": F.expr("IF(moved, array_union(tables, kept), tables)"),
+    }).select(*transactions.columns).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
 
 
 def _narrow(records: DataFrame, resource: str) -> DataFrame:
@@ -100,9 +138,10 @@ def _narrow(records: DataFrame, resource: str) -> DataFrame:
     return records.where("valid").select(
         *("side", "transaction", "sequence", "index", "last", "file", "position", "partition", "offset", "ts_us"),
         touched.alias("touched"),
+        F.expr(not_the_consumers(resource)).alias("kept"),
         F.expr("coalesce(size(rows), 0)").alias("rows"),
         F.substring("query", 1, _QUERY_SHOWN).alias("statement"),
-        F.expr(_checkpoint(resource)).alias("checkpoint"),
+        F.expr(checkpoint(resource)).alias("checkpoint"),
     )
 
 
@@ -116,10 +155,12 @@ def _grouped(narrow: DataFrame) -> DataFrame:
         F.expr("count_if(last)").alias("lasts"),
         F.expr("max(index) = max(IF(last, index, -1))").alias("ends_in_last"),
         F.collect_set("touched").alias("tables"),
-        F.sum(F.expr("IF(touched IS NOT NULL, rows, 0)")).alias("rows"),
-        F.min(F.expr("IF(touched IS NOT NULL, statement, NULL)")).alias("statement"),
+        F.collect_set("kept").alias("kept"),
+        F.sum(F.expr(f"IF({_TOLD}, rows, 0)")).alias("rows"),
+        F.min(F.expr(f"IF({_TOLD}, statement, NULL)")).alias("statement"),
         F.min("checkpoint.since").alias("checkpoint_since"),
         F.max("checkpoint.upto").alias("checkpoint_upto"),
+        F.max_by("checkpoint.claim", "checkpoint.upto").alias("claim"),
     )
 
 
@@ -135,28 +176,12 @@ def _of_one_record(narrow: DataFrame) -> DataFrame:
         F.lit(1).cast("bigint").alias("lasts"),
         F.lit(True).alias("ends_in_last"),
         F.expr("IF(touched IS NULL, array(), array(touched))").alias("tables"),
-        F.expr("IF(touched IS NOT NULL, bigint(rows), 0L)").alias("rows"),
-        F.expr("IF(touched IS NOT NULL, statement, NULL)").alias("statement"),
+        F.expr("IF(kept IS NULL, array(), array(kept))").alias("kept"),
+        F.expr(f"IF({_TOLD}, bigint(rows), 0L)").alias("rows"),
+        F.expr(f"IF({_TOLD}, statement, NULL)").alias("statement"),
         F.col("checkpoint.since").alias("checkpoint_since"),
         F.col("checkpoint.upto").alias("checkpoint_upto"),
-    )
-
-
-def _checkpoint(resource: str) -> str:
-    """The leader sequences before and after a record of the checkpoint table, NULL for any other record."""
-    quoted = resource.replace("\\", "\\\\").replace("'", "\\'")
-
-    def cell(image: str, column: str, tag: str) -> str:
-        return f"get_json_object(get({image}, int(array_position(columns, '{column}')) - 1), '$.{tag}')"
-
-    ours = f"filter(rows, r -> {cell('r.after', 'resource', 'String')} = '{quoted}')"
-    since = cell("r.before", "sequence", "SignedInteger")
-    upto = cell("r.after", "sequence", "SignedInteger")
-    pairs = f"transform({ours}, r -> named_struct('since', bigint({since}), 'upto', bigint({upto})))"
-    return (
-        f"CASE WHEN {_CHECKPOINT} AND rows IS NOT NULL THEN named_struct("
-        f"'since', array_min(transform({pairs}, p -> coalesce(p.since, -1))),"
-        f"'upto', array_max(transform({pairs}, p -> p.upto))) END"
+        F.col("checkpoint.claim").alias("claim"),
     )
 
 
@@ -177,6 +202,8 @@ def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> D
             "upto": F.greatest("checkpoint_upto", statement),
         }
     )
+    classified = classified.withColumn("kind", F.expr(_KIND))
+    tables = F.expr(f"IF({FOREIGN}, array_union(tables, kept), tables)").alias("tables")
     return classified.select(
         "side",
         "transaction",
@@ -184,24 +211,25 @@ def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> D
         "start",
         "final",
         "ts_us",
-        "tables",
+        tables,
         "rows",
         "statement",
         "state",
         "since",
         "upto",
-        F.expr(_KIND).alias("kind"),
+        "kind",
+        *_FOR_THE_SEARCH,
     )
 
 
 def watermark(transactions: DataFrame) -> Watermark:
     """Where the follower is, by its last applied transaction; and what else one pass over all of them tells."""
     row = transactions.agg(
-        F.max_by("upto", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("sequence"),
-        F.max(F.when(F.expr("kind = 'applied'"), F.col("upto"))).alias("highest"),
-        F.min_by("since", F.when(F.expr("kind = 'applied'"), F.col("final"))).alias("begins"),
+        F.max_by("upto", F.when(F.expr(_STANDS), F.col("final"))).alias("sequence"),
+        F.max(F.when(F.expr(_STANDS), F.col("upto"))).alias("highest"),
+        F.min_by("since", F.when(F.expr(_STANDS), F.col("final"))).alias("begins"),
         F.min(F.when(F.expr(f"state = 'open' AND side = '{FOLLOWER}'"), F.col("start.sequence"))).alias("open_from"),
-        F.expr("count_if(kind = 'foreign')").alias("foreign"),
+        F.expr(f"count_if({FOREIGN})").alias("foreign"),
         F.expr("count_if(state = 'torn')").alias("torn"),
     )
     return Watermark(**row.collect()[0].asDict())
@@ -226,7 +254,7 @@ def hole(transactions: DataFrame, *, begins: int, reached: int | None = None) ->
     Each applied transaction starts where another one ended, so one that does not has a part of the log missing before.
     Where ``reached`` is given, transactions that are not among these ended there, among others.
     """
-    applied = transactions.where("kind = 'applied'")
+    applied = transactions.where(_STANDS)
     said = applied.select(
         F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
     )
@@ -241,7 +269,7 @@ def hole(transactions: DataFrame, *, begins: int, reached: int | None = None) ->
 
 def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]:
     """The first ``limit`` transactions that did not come through the consumer, in the follower's order."""
-    foreign = transactions.where("kind = 'foreign'").orderBy("final").limit(limit)
+    foreign = transactions.where(FOREIGN).orderBy("final").limit(limit)
     return [
         ForeignWrite(
             transaction=row["transaction"],

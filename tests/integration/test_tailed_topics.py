@@ -11,6 +11,7 @@ import toml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 
+from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer.commit_log import Entry
 from cdc.sandbox.kafka import Kafka
@@ -50,6 +51,12 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     while len(shown) < RECORDS - 1 and time.monotonic() < give_up:
         shown += [json.loads(value)["sequence"] for value, _ in tailed.next(0.2)]
         most = max(most, tailed.waiting_bytes)
+    # The binlog's other events have a topic of their own.
+    producer.produce(topics[0], b'{"uri":"flv://r","bn_file":{},"event":{"Stop":{}}}')
+    assert producer.flush(30) == 0
+    with pytest.raises(PromiseError, match="not a record"):
+        while time.monotonic() < give_up:
+            list(tailed.next(0.2))
     consumer.close()
     assert shown == [sequence for sequence in range(RECORDS) if sequence != MISSING]
     assert MOST_BYTES < most < MOST_BYTES + 2000

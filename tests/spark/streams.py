@@ -62,12 +62,16 @@ def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]
     return {"path": path, "operation": {"Query": text}, "context": {"database": path}, "affects": acts}
 
 
-def checkpoint(before: int | None, after: int, *, resource: str = "mysql-srv1") -> Part:
-    """The consumer's checkpoint row, moved from one leader sequence to another, or written first."""
-    table = Table("cdc/checkpoint", CHECKPOINT_COLUMNS, ["resource", "worker"])
+def checkpoint(before: int | None, after: int, *, resource: str = "mysql-srv1", names: str | None = None) -> Part:
+    """The consumer's checkpoint row, moved from one leader sequence to another, or written first.
+
+    ``names`` is the leader's transaction in it; the table has no column for it where it is None.
+    """
+    more = [] if names is None else [names]
+    table = Table("cdc/checkpoint", [*CHECKPOINT_COLUMNS, *["leader_gtid"] * len(more)], ["resource", "worker"])
     if before is None:
-        return table.add((resource, 0, after))
-    return table.update(((resource, 0, before), (resource, 0, after)))
+        return table.add((resource, 0, after, *more))
+    return table.update(((resource, 0, before, *more), (resource, 0, after, *more)))
 
 
 @dataclass

@@ -46,6 +46,7 @@ CAUSES = {
     ("wide", "different", 2): causes.SCHEMA,
     ("written", "different", 1): causes.FOREIGN,
     ("written", "missing", 2): causes.FOREIGN,
+    ("written", "different", 3): causes.FOREIGN,
     ("written", "extra", 4): causes.FOREIGN,
 }
 SCHEMA = {
@@ -77,6 +78,14 @@ def test_every_cause(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
         assert all(word in found[table, kind, row].evidence for word in words), found[table, kind, row].evidence
     assert {each.name: each.evidence.rpartition(" (")[0] for each in audit.schema} == SCHEMA
     assert "CREATE TABLE passing (id INT)" in {write.statement for write in audit.foreign}
+    told_of = [write.tables for write in audit.foreign if any(name.startswith("cdc.") for name in write.tables)]
+    # Twice the checkpoint passed over something, by hand.
+    assert told_of == [
+        ["cdc.checkpoint", "every_cause.written"],
+        ["cdc.ledger"],
+        ["cdc.checkpoint"],
+        ["cdc.checkpoint"],
+    ]
     require_report(audit)
 
 
@@ -111,6 +120,12 @@ def meddle(pair: Pair, database: str) -> None:
     pair.on_follower(
         "UPDATE written SET name = 'uno' WHERE id = 1",
         "DELETE FROM written WHERE id = 2",
+        # As if it were the consumer's: the checkpoint is touched with it. Then something in its notes alone.
+        "BEGIN",
+        "UPDATE written SET name = 'drei' WHERE id = 3",
+        f"UPDATE cdc.checkpoint SET applied_at = NOW(6) WHERE resource = '{database}'",
+        "COMMIT",
+        f"UPDATE cdc.ledger SET note = 'by hand' WHERE resource = '{database}' ORDER BY sequence LIMIT 1",
         "INSERT INTO written VALUES (4, 'four')",
         "UPDATE keyless SET name = 'Jackie' WHERE name = 'Jack'",
         "UPDATE clashing SET u = 5 WHERE id = 1",

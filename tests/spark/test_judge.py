@@ -202,6 +202,81 @@ def test_rows_of_a_table_that_the_follower_does_not_know(judged: Judge) -> None:
     assert (audit.verdict, ["flvDb.old" in each for each in audit.reasons]) == ("could not judge", [True])
 
 
+def ledger(state: str, before: str | None = None, *, resource: str = "mysql-srv1") -> Part:
+    """A row of the consumer's ledger that was put, or updated."""
+    images = [[{"String": resource}, {"SignedInteger": 7}, {"Enum": each}] for each in (before, state) if each]
+    row = {"cols": images[0]} if before is None else {"before_cols": images[0], "after_cols": images[1]}
+    operation = {"Add" if before is None else "Update": {"rows": [row]}}
+    return {"path": "cdc/ledger", "columns": ["resource", "sequence", "state"], "operation": operation}
+
+
+def test_what_only_looks_like_the_consumer_s_doing(judged: Judge) -> None:
+    leader, follower = history()
+    at = f"{leader.uuid}:"
+    leader.transaction(KEYED.add((5, "leash")))
+    leader.transaction(KEYED.update(((3, "mouse"), (3, "rat"))), KEYED.add((6, "bowl")))
+    leader.transaction(KEYED.add((7, "lost")))
+    # Of the consumer: it moves the checkpoint on, and names the leader's transaction there; what it notes without.
+    follower.transaction(KEYED.add((5, "leash")), checkpoint(3, 4, names=f"{at}5"))
+    follower.transaction(query("CREATE TABLE cdc.ledger (…)", "cdc", ("CreateTable", "cdc/ledger")))
+    upgrade = "ALTER TABLE `cdc`.`ledger` MODIFY state ENUM('intent', …)"
+    follower.transaction(query(upgrade, "cdc", ("AlterTable", "cdc/ledger")))
+    follower.transaction(ledger("intent"))
+    follower.transaction(ledger("skipped", "intent", resource="another"), checkpoint(7, 7, resource="another"))
+    own = follower.commits
+    # Something on the follower, a trigger say, makes other rows of it.
+    follower.transaction(
+        KEYED.update(((3, "mouse"), (3, "RAT!"))),
+        KEYED.add((6, "bowl")),
+        KEYED.delete((6, "bowl")),
+        checkpoint(4, 6, names=f"{at}6"),
+    )
+    # Of others: the checkpoint is touched, or moved as nobody applied anything; and what they do to the notes alone.
+    follower.transaction(KEYED.update(((1, "rope"), (1, "stick"))), checkpoint(6, 6, names=f"{at}6"))
+    follower.transaction(KEYED.add((9, "ghost")), checkpoint(6, 7, names=f"{at}6"))
+    follower.transaction(ledger("done", "intent"))
+    follower.transaction(conflict(3, ""))
+    follower.transaction(query("TRUNCATE TABLE conflicts", "cdc", ("TruncateTable", "cdc/conflicts")))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.sequence, audit.reasons) == ("drift", 7, [])
+    assert [(write.transaction, write.tables) for write in audit.foreign] == [
+        (f"{follower.uuid}:{own + 1 + number}", tables)
+        for number, tables in enumerate(
+            [
+                ["cdc.checkpoint", "flvDb.toy"],
+                ["cdc.checkpoint", "flvDb.toy"],
+                ["cdc.ledger"],
+                ["cdc.conflicts"],
+                ["cdc.conflicts"],
+            ],
+            start=1,
+        )
+    ]
+    assert (audit.foreign_writes, audit.foreign[2].rows, audit.foreign[4].statement) == (
+        5,
+        1,
+        "TRUNCATE TABLE conflicts",
+    )
+    found = {json.loads(row.identity["id"])["SignedInteger"]: row for row in audit.drifted}
+    assert {key: (row.kind, row.cause) for key, row in found.items()} == {
+        1: ("different", "foreign write"),
+        3: ("different", "schema drift"),
+        6: ("missing", "schema drift"),
+        7: ("missing", "missing apply"),
+        9: ("extra", "foreign write"),
+    }
+    assert "brought the leader's change at binlog.000001:1004 (sequence 5) and left another row" in found[3].evidence
+    assert "(a trigger?)" in found[6].evidence
+    assert "is not in the follower's log" in found[7].evidence
+
+
+def test_values_of_more_than_spark_reads_by_itself(judged: Judge) -> None:
+    long = "x" * 20_000_001
+    leader, follower = both([KEYED.add((1, long), (2, "short"))])
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.reasons, [line.leader_rows for line in audit.tables]) == ("no drift", [], [2])
+
+
 def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     """Break the streams in one way."""
     if damage == "gap":
@@ -216,6 +291,8 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         follower.messages[:] = [message.replace('"last": false', '"last": true') for message in follower.messages]
     elif damage == "broken":
         follower.messages.insert(3, '{"uri": "flv://')
+    elif damage == "event":
+        leader.messages.insert(2, '{"uri": "flv://any", "bn_file": {}, "event": {"Stop": {}}}')
     elif damage == "width":
         leader.messages[1] = leader.messages[1].replace('["id", "name"]', '["id"]')
     elif damage == "retention":
@@ -246,6 +323,7 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         ("same transaction", "transaction 11111111-1111-1111-1111-111111111111:2: its"),
         ("two lasts", "topic follower is broken (torn, 3 in all)"),
         ("broken", "not a record (partition follower/0, offset 3)"),
+        ("event", "not a record (partition leader/0, offset 2)"),
         ("width", "not a record (partition leader/0, offset 1)"),
         ("retention", "begins at sequence 2"),
         ("ahead", "the follower is at sequence 3, topic rust-mysql-cdc ends at 1"),
