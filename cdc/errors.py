@@ -2,7 +2,7 @@
 
 CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant
-│   └── Unreachable   a server does not answer: an address that is wrong, or later one that may be waited for
+│   └── Unreachable   a server does not answer: the pipelines wait for it, who only asks a question does not
 ├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
 └── ServerGone     4  a server is gone and retries ran out
     └── Disconnected  a connection is lost, and a new one from the committed place may do: the pipelines retry
@@ -42,7 +42,7 @@ class UserError(CdcError):
 
 
 class Unreachable(UserError):
-    """A server does not answer: its address may be wrong or, where it has answered before, it may come back."""
+    """A server does not answer: its address may be wrong, or it may come back."""
 
 
 class PromiseError(CdcError):

@@ -4,10 +4,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from cdc.errors import Disconnected, ServerGone, UserError
+from cdc.errors import Disconnected, ServerGone
 
 __all__ = ["Retry"]
 
+_NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _HELD = 30.0  # a connection that stands for so long has ended the trouble before it
@@ -35,7 +36,7 @@ class Retry:
         self.trouble = ""
 
     def answered(self) -> None:
-        """The servers are there, so the addresses are right: what is wrong now is worth waiting for."""
+        """The servers are there, so the addresses are right."""
         self._answered = True
 
     def connected(self) -> None:
@@ -58,13 +59,10 @@ class Retry:
         self._wait = _FIRST_WAIT
 
     def wait(self, error: Disconnected) -> None:
-        """Wait before the next attempt after ``error``.
+        """Wait before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
 
-        Raises UserError where there never was an answer: an address in the profile is wrong or the server not started.
-        Raises ServerGone when the seconds are used up.
+        At the start too: a server may be the last to start of many, and only then is the address worth a doubt.
         """
-        if not self._answered:
-            raise UserError(error.what, where=error.where, hint=error.hint)
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
             self._count_anew()
@@ -72,7 +70,8 @@ class Retry:
         self._failing_since = self._failing_since or now
         self._failed += 1
         if now - self._failing_since > self._seconds and self._failed > _ATTEMPTS:
-            raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=error.hint)
+            hint = error.hint if self._answered else "; ".join(filter(None, (error.hint, _NEVER)))
+            raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=hint)
         self.waits += 1
         self.trouble = str(error)
         self._log("waiting for a server", error=error, seconds=self._wait)

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from cdc.consumer.server_errors import NO_SUCH_THREAD, Interrupted, Refused
+from cdc.consumer.server_errors import NO_SUCH_THREAD, Locked, Refused
 
 __all__ = ["MOST_BESIDE", "SILENT_SECONDS", "lock_name", "outlast", "take"]
 
@@ -31,7 +31,7 @@ def lock_name(resource: str, number: int = 0) -> str:
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Raises Interrupted where another session holds the lock, which must not be ``former``, a lost one of ours."""
+    """Raises Locked where another session holds the lock, which must not be ``former``, a lost one of ours."""
     if _holder(session, name) == former:
         # The server does not know yet that we have lost it. Only where that one has the lock: after a restart of
         # the server the number may be anybody's.
@@ -42,7 +42,7 @@ def take(session: _Session, name: str, *, former: int) -> None:
                 raise
     if session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
         holder = _holder(session, name)
-        raise Interrupted(
+        raise Locked(
             f"another consumer is at work on this follower: connection {holder} holds the lock (if it is of one "
             f"that is gone, the server ends it {SILENT_SECONDS} s after its last word, or now: KILL {holder})"
         )
@@ -51,7 +51,7 @@ def take(session: _Session, name: str, *, former: int) -> None:
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
     """Wait until no connection beside a first one is at work; ``formers`` are lost ones of ours, by their numbers.
 
-    Raises Interrupted where one stays.
+    Raises Locked where one stays.
     """
     names = {number: lock_name(resource, number) for number in range(1, MOST_BESIDE + 1)}
     asked = ",".join(f"IS_USED_LOCK('{name}')" for name in names.values())

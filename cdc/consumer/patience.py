@@ -22,10 +22,7 @@ class Patience:
     stop: threading.Event
 
     def ask(self, question: Callable[[], Answer]) -> Answer | None:
-        """What the brokers answer. Those that have answered before are waited for; None where ``stop`` is set.
-
-        Raises UserError where they never have, ServerGone where they stay away.
-        """
+        """What the brokers answer, once they are there; None where ``stop`` is set. Raises ServerGone."""
         waited = False
         while not self.stop.is_set():
             try:

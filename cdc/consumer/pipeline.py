@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from functools import cache, partial
+from typing import TypeVar
 
 from cdc.consumer import preflight
 from cdc.consumer.activity import Activity
@@ -21,7 +22,7 @@ from cdc.consumer.patience import Patience
 from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Session, Stopped
 from cdc.consumer.skips import Skips
-from cdc.errors import UserError
+from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.filters import CHECKPOINT_DATABASE, Filters
 from cdc.profile import Profile
 from cdc.record import Uri
@@ -32,6 +33,7 @@ from cdc.topics import PER_TABLE
 
 __all__ = ["run"]
 
+Answer = TypeVar("Answer")
 _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS, _SAY_SECONDS = 0.5, 10.0
 
@@ -50,12 +52,13 @@ def run(
         reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
         session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
-        preflight.connect(session, name=follower)
+        _awaited(lambda: None, session, follower, retry, stop)
         patience = Patience(retry, session.try_keep, stop)
         if (topic := _topic(source, names.main, wait=not until_current, patience=patience)) is None:
             return
         first = None if names.layout == PER_TABLE else partial(reader.first_sequence, topic.name, names.commits)
-        checkpoint = _checkpoint(session, source, topic, resource=resource, first=first)
+        load = partial(_checkpoint, session, source, topic, resource=resource, first=first)
+        checkpoint = _awaited(load, session, follower, retry, stop)
         if skips:
             skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
@@ -76,6 +79,25 @@ def run(
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         activity.begins(applier, ledger, offsets=offsets, away=lambda: reader.away)
         _stream(profile, source, patience, start, applier, renaming, activity, skips, stop)
+
+
+def _awaited(
+    question: Callable[[], Answer], session: Session, follower: str, retry: Retry, stop: threading.Event
+) -> Answer:
+    """What ``question`` gives over a connected ``session``, once the servers are there. Raises Stopped, ServerGone."""
+    while not stop.is_set():
+        try:
+            if not session.connected:
+                preflight.connect(session, name=follower)
+            answer = question()
+        except (Disconnected, Unreachable) as error:
+            session.close()
+            retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+        else:
+            if retry.trouble:
+                retry.success()
+            return answer
+    raise Stopped("told to stop while the follower was away")
 
 
 def _stream(

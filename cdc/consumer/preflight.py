@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from cdc.consumer import checkpoint, conflicts, ledger_table
 from cdc.consumer.checkpoint import Checkpoint, Partition
 from cdc.consumer.kafka_reader import Topic
+from cdc.consumer.server_errors import HINTS, Locked
 from cdc.consumer.session import Denied, Interrupted, Refused, Session, Stopped
-from cdc.errors import UserError
+from cdc.errors import Disconnected, UserError
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.mysql_connection import TLS_FAILED
 from cdc.service import event
@@ -22,7 +23,7 @@ _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
     "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"
 )
-_START = "start the server, mend the address, or stop the other consumer"
+_START = "start the server, or mend the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
@@ -59,7 +60,11 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """The first connection, and a look at the server; ``name`` is its name for errors. Raises UserError, Stopped."""
+    """The first connection, and a look at the server; ``name`` is its name for errors.
+
+    Raises UserError, Stopped, and Disconnected where the server is away.
+    """
+    where = f"{name} (profile table database)"
     try:
         session.connect()
         problems = list(_problems(session, name))
@@ -68,15 +73,20 @@ def connect(session: Session, *, name: str) -> None:
     except Denied as error:
         raise UserError(
             f"the follower refuses the user: {error}",
-            where=f"{name} (profile table database)",
+            where=where,
             hint="mend user or password, or create the account",
         ) from None
-    except (Interrupted, Refused) as error:
-        tls = isinstance(error, Refused) and error.code == TLS_FAILED
+    except Interrupted as error:
+        if isinstance(error, Locked):
+            raise UserError(f"the follower cannot be used: {error}", where=where, hint="stop one consumer") from None
+        hint = HINTS.get(error.code, _START)
+        raise Disconnected(f"the follower cannot be used: {error}", where=where, hint=hint) from None
+    except Refused as error:
+        tls = error.code == TLS_FAILED
         raise UserError(
             f"the follower cannot be used: {error}",
-            where=f"{name} (profile table database)",
-            hint="mend the server's TLS, or check database.tls" if tls else _START,
+            where=where,
+            hint="mend the server's TLS, or check database.tls" if tls else "mend the account or the server",
         ) from None
     # One line a problem, so that all can be mended in one go.
     if len(problems) > 1:
@@ -133,9 +143,10 @@ def _privileges(session: Session) -> set[str]:
 
 
 def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: First | None) -> Checkpoint:
-    """The leader's checkpoint in the follower; made, with its tables, where there is none. Raises UserError, Stopped.
+    """The leader's checkpoint in the follower; made, with its tables, where there is none.
 
-    ``topic`` stands for the stream; for ``first`` see ``check_topics``.
+    Raises UserError, Stopped, and Disconnected where the server goes away. ``topic`` stands for the stream; for
+    ``first`` see ``check_topics``.
     """
     tables = {
         "checkpoint": checkpoint.CREATE,
@@ -161,7 +172,9 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
         session.commit()
     except Stopped:
         raise
-    except (Interrupted, Refused) as error:
+    except Interrupted as error:
+        raise Disconnected(f"the follower cannot be used: {error}", hint=HINTS.get(error.code, _START)) from None
+    except Refused as error:
         raise UserError(
             f"the follower's schema cdc cannot be used: {error}",
             hint="it belongs to this program alone: tables checkpoint, conflicts, ledger and offsets",

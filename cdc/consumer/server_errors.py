@@ -8,6 +8,7 @@ __all__ = [
     "UNREACHABLE",
     "Denied",
     "Interrupted",
+    "Locked",
     "Refused",
     "Stopped",
 ]
@@ -63,6 +64,10 @@ class Interrupted(Exception):
     def __init__(self, text: str, code: int = 0) -> None:
         super().__init__(text)
         self.code = code
+
+
+class Locked(Interrupted):
+    """Another consumer has the lock."""
 
 
 class Stopped(Interrupted):

@@ -106,8 +106,8 @@ class Activity:
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
             yield _value("binlog_file_number", "The leader's binlog file of the position.", file_number(position.file))
             yield _value("binlog_offset_bytes", "The position's offset in that file.", position.offset)
-            silence = time.monotonic() - self._source.heard_at
-            yield _value("leader_silence_seconds", "Since anything, a heartbeat too, came from the leader.", silence)
+            what = "Since anything, a heartbeat too, came from the leader; 0 while what came is at work."
+            yield _value("leader_silence_seconds", what, self._source.silence)
         behind = self.seconds_behind()
         if behind is not None:
             what = "At most so long ago did the leader commit what is not readable in Kafka yet; 0 when drained."
@@ -122,8 +122,9 @@ class Activity:
         else:
             ago = time.monotonic() - self._committed_at
             yield Check("stream", True, f"at {self._entry.position}, last commit {ago:.1f} s ago")
-            silence = time.monotonic() - self._source.heard_at
-            yield Check("leader", silence <= self._longest_silence, f"last heard {silence:.1f} s ago")
+            silence, busy = self._source.silence, self._source.busy
+            says = f"at work for {busy:.1f} s on what came last" if busy else f"last heard {silence:.1f} s ago"
+            yield Check("leader", silence <= self._longest_silence, says)
         yield self._brokers.check(self._topics)
 
     def line(self, *, rate: float) -> str:

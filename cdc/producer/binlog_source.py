@@ -43,10 +43,7 @@ binlogstream.GtidSet = _AskedGtids
 
 
 class BinlogSource:
-    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``
-
-    ``heard_at`` is when anything came from the leader, as ``time.monotonic()`` has it.
-    """
+    """One dump connection. ``with BinlogSource.open(…) as source: for events in source.chunks(stop): …``"""
 
     def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
         self._reader = reader
@@ -55,7 +52,8 @@ class BinlogSource:
         self._socket = reader._stream_connection._sock
         self._data = b""
         self._packets = Packets(name=name)
-        self.heard_at = time.monotonic()
+        self._heard_at = time.monotonic()
+        self._busy_since: float | None = None
 
     @classmethod
     def open(
@@ -106,6 +104,17 @@ class BinlogSource:
         self._reader.close()
         self._packets.close()
 
+    @property
+    def silence(self) -> float:
+        """Seconds for which the leader has said nothing, though it was listened to."""
+        return 0.0 if self._busy_since is not None else time.monotonic() - self._heard_at
+
+    @property
+    def busy(self) -> float:
+        """Seconds since what came last is at work, unheard what comes meanwhile; 0 where it is listened to."""
+        since = self._busy_since  # read once, since it is another thread that asks
+        return 0.0 if since is None else time.monotonic() - since
+
     def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | Single]]:
         """Events without their checksums, as many as have arrived; none whenever the leader has nothing more for now.
 
@@ -114,13 +123,16 @@ class BinlogSource:
         """
         self._socket.setblocking(False)
         while not stop.is_set():
-            if self._receive():
+            events: list[RawEvent | Single] = []
+            if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
-                yield events
-                if self._packets.fault:
-                    raise self._packets.fault
-            else:
-                yield []
+            # A compressed transaction takes minutes to decode, in which nobody reads: the leader is not silent then.
+            self._busy_since = time.monotonic()
+            yield events
+            self._busy_since, self._heard_at = None, time.monotonic()
+            if self._packets.fault:
+                raise self._packets.fault
+            if not arrived:
                 self._wait(stop)
 
     def _receive(self) -> bool:
@@ -142,7 +154,7 @@ class BinlogSource:
             raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
         self._data = b"".join(parts)
         if received:
-            self.heard_at = time.monotonic()
+            self._heard_at = time.monotonic()
         return received >= missing
 
     def _wait(self, stop: threading.Event) -> None:

@@ -204,7 +204,7 @@ class Packets:
                 where=self._name,
                 hint="it no longer has the binlog we need; use a new topic and a fresh copy of the leader",
             )
-        if code in (1053, 1158, 1159, 1160, 1161, 1317, 2006, 2013):
+        if code in (1053, 1158, 1159, 1160, 1161, 1317, 2006, 2013, 3032):
             return Disconnected(f"the leader ended the stream: {message}", where=self._name)
         return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
 

@@ -14,7 +14,12 @@ from cdc.position import GtidSet, Position
 
 __all__ = ["Leader", "Objects", "inspect", "objects"]
 
-_UNREACHABLE = frozenset({2002, 2003, 2006, 2013, 1040, 1053, 1927})
+# Not there, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
+# statement (MySQL manual, "Server Error Message Reference").
+_UNREACHABLE = frozenset({
+    2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1158, 1159, 1160, 1161, 1184, 1203, 1226,
+    1317, 1927, 3032, 3168, 3169, 4031,
+})  # fmt: skip
 _DENIED = frozenset({1044, 1045, 1698})
 _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064

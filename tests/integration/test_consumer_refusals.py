@@ -39,25 +39,29 @@ def refusal(profile: Path, *, status: int = 2) -> str:
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    ("keys", "message", "status"),
     [
-        ({"password": "wrong"}, "Access denied for user 'fluvio'"),
-        ({"user": "stranger"}, "Access denied for user 'stranger'"),
-        ({"port": 1}, "the follower cannot be used: Can't connect"),
-        ({"ip_or_host": "no.such.host.invalid"}, "the follower cannot be used: Can't connect"),
+        ({"password": "wrong"}, "Access denied for user 'fluvio'", 2),
+        ({"user": "stranger"}, "Access denied for user 'stranger'", 2),
+        ({"port": 1}, "the follower cannot be used: Can't connect", 4),
+        ({"ip_or_host": "no.such.host.invalid"}, "the follower cannot be used: Can't connect", 4),
     ],
 )
 def test_a_follower_that_lets_nobody_in(
-    tmp_path: Path, follower: MySql, kafka: Kafka, keys: dict[str, Any], message: str
+    tmp_path: Path, follower: MySql, kafka: Kafka, keys: dict[str, Any], message: str, status: int
 ) -> None:
-    line = refusal(write_profile(tmp_path, follower, kafka, name="nobody_in", database=keys))
+    patience = {"retry_seconds": 0}
+    path = write_profile(tmp_path, follower, kafka, name="nobody_in", database=keys, consumer=patience)
+    line = refusal(path, status=status)
+    assert ("the address in the profile may be wrong" in line) == (status == 4)
     assert message in line
     assert "(profile table database)" in line
 
 
 def test_brokers_that_cannot_be_reached(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
     keys = {"bootstrap_servers": f"127.0.0.1:{free_port()}"}
-    line = refusal(write_profile(tmp_path, follower, kafka, name="no_broker", kafka=keys))
+    path = write_profile(tmp_path, follower, kafka, name="no_broker", kafka=keys, consumer={"retry_seconds": 0})
+    line = refusal(path, status=4)
     assert "Kafka cannot be reached" in line
     assert "Connection refused" in line
     assert keys["bootstrap_servers"] in line

@@ -7,6 +7,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from types import SimpleNamespace
 from zlib import crc32
 
@@ -64,6 +65,26 @@ def test_positions_go_on_beyond_what_the_header_holds() -> None:
     wire += b"".join(packet(event(16, b"12345678", end=end, length=31)) for end in ends)
     assert [found.end for found in received(wire) if found.type == 16] == ends
     assert [found.offset for found in received(wire) if found.type == 16] == [end - 31 for end in ends]
+
+
+def test_a_leader_is_not_silent_while_nobody_listens() -> None:
+    """What came last may take minutes to decode."""
+    here, there = socket.socketpair()
+    with here, there:
+        reader = SimpleNamespace(_stream_connection=SimpleNamespace(_sock=here), close=lambda: None)
+        there.sendall(opening(file="binlog.000001", offset=4))
+        with BinlogSource(reader, name="leader", heartbeat_seconds=1) as source:
+            chunks = source.chunks(threading.Event())
+            assert len(next(chunks)) == 2
+            time.sleep(0.1)
+            assert (source.silence, source.busy >= 0.1) == (0.0, True)
+            assert next(chunks) == []
+            listening = threading.Thread(target=next, args=(chunks,))
+            listening.start()
+            time.sleep(0.1)
+            assert (source.silence > 0.05, source.busy) == (True, 0.0)
+            there.sendall(packet(event(16, b"12345678", end=200, length=31)))
+            listening.join()
 
 
 @given(st.data(), st.booleans())

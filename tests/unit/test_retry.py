@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from cdc import retry
-from cdc.errors import Disconnected, ServerGone, UserError
+from cdc.errors import Disconnected, ServerGone
 from cdc.retry import Retry
 
 
@@ -70,6 +70,14 @@ def test_what_did_its_work_ends_the_count(waiting: Retry, clock: Clock) -> None:
     assert failures(waiting, clock, each=20) == 4
 
 
-def test_what_was_never_there_is_a_mistake_in_the_profile() -> None:
-    with pytest.raises(UserError, match="gone"):
-        Retry(seconds=60, log=lambda *_, **__: None, stop=threading.Event()).wait(Disconnected("gone"))
+def test_what_was_never_there_is_waited_for_and_the_address_doubted(clock: Clock) -> None:
+    stop = threading.Event()
+    stop.set()
+    made, said = Retry(seconds=60, log=lambda *_, **__: None, stop=stop), ""
+    for _ in range(4):
+        try:
+            made.wait(Disconnected("gone", hint="start it"))
+        except ServerGone as error:
+            said = str(error)
+        clock.now += 30
+    assert said.startswith("gave up after 60 s: gone; hint: start it; it has not answered since the start")

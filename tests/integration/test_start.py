@@ -1,0 +1,50 @@
+"""Servers that are away when the programs start: these wait, and go on once all are there."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.mysql import MySql
+from tests.fix_sandbox import KafkaFactory, MySqlFactory
+from tests.programs import records, running, write_profile
+from tests.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+def execute(server: MySql, *statements: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def test_servers_that_come_after_the_programs(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka_broker: KafkaFactory
+) -> None:
+    """First the server, which is the follower too, and in offline mode for a while (error 3032), then Kafka."""
+    leader, kafka = mysql_server(), kafka_broker()
+    path = write_profile(tmp_path, leader, kafka, name="late")
+    apply = write_profile(tmp_path, leader, kafka, name="apply")
+    leader.kill()
+    kafka.kill()
+    with ExitStack() as opened:
+        logs = {}
+        for program, profile in (("cdc-producer", path), ("cdc-consumer", apply)):
+            logs[program] = tmp_path / f"{program}.log"
+            opened.enter_context(running(program, profile, stderr=opened.enter_context(logs[program].open("w"))))
+
+        def say(words: str, *programs: str) -> None:
+            for program in programs or logs:
+                until(lambda program=program: words in logs[program].read_text(), what=f"{program}: {words}")
+
+        say("waiting for a server")
+        leader.start()
+        say("Kafka")
+        execute(leader, "SET GLOBAL offline_mode = ON")
+        say("offline mode", "cdc-producer")
+        execute(leader, "SET GLOBAL offline_mode = OFF", "CREATE DATABASE late")
+        kafka.start()
+        say("replicating", "cdc-producer")
+        say("waiting for the topic", "cdc-consumer")
+        until(lambda: records(path), what="the record")
