@@ -1,7 +1,10 @@
 """Whether two servers hold the same: every definition and every cell, as the server stores it."""
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
+from cdc.record import Record, Uri
 from cdc.sandbox.mysql import MySql
 
 # HEX rounds numbers to whole ones, FLOAT shows six digits, and '' may be a member of an ENUM or its error value.
@@ -40,6 +43,41 @@ def content(server: MySql, database: str) -> dict[str, Any]:
         )
         found |= {f"{kind} {name}": (text, definer) for kind, name, text, definer in cursor.fetchall()}
     return found
+
+
+def numbers_given_twice(follower: MySql, records: Iterable[Record]) -> list[str]:
+    """Tables that would number a new row as the leader has numbered one in ``records``, were the follower the leader.
+
+    The leader's own counter can't be compared: it counts rows, too, that were rolled back and are in no log.
+    """
+    highest: dict[tuple[str, str | None], dict[str, int]] = {}
+    for record in records:
+        for affect in record.affects:
+            uri = Uri.parse(affect["uri"])
+            known = highest.pop((uri.database, uri.table), {})
+            if affect["action"] == "RenameTable":
+                to = Uri.parse(affect["to"])
+                highest[to.database, to.table] = known
+        seen = highest.setdefault((record.uri.database, record.uri.table), {})
+        for row in record.rows:
+            for column, value in zip(record.columns, row.after or (), strict=False):
+                number = next(iter(value.values())) if isinstance(value, dict) else 0
+                seen[column] = max(seen.get(column, 0), number if isinstance(number, int) else 0)
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_schema, table_name, column_name FROM information_schema.columns WHERE extra LIKE '%auto_inc%'"
+        )
+        return [
+            f"{database}.{table}"
+            for database, table, column in cursor.fetchall()
+            if _next(cursor, database, table) <= highest.get((database, table), {}).get(column, 0)
+        ]
+
+
+def _next(cursor: Any, database: str, table: str) -> int:
+    cursor.execute(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}")
+    found = re.search(r" AUTO_INCREMENT=(\d+)", cursor.fetchone()[1])
+    return int(found[1]) if found else 1
 
 
 def databases(server: MySql) -> list[str]:

@@ -5,13 +5,15 @@ told apart by the exact values of the key. The net effects need no order of thei
 the leader's to another: first what is gone is deleted, then what is changed is updated, then what is new is inserted.
 A secondary unique key is never in the way of that, because a row whose value in one changes is deleted and inserted;
 after the deletions no row holds a value that it does not hold in the end. So is a row that is in the end what it was.
+A row that has come and gone comes and goes here too where it had the highest AUTO_INCREMENT number: the follower must
+not give that number away once it is a leader.
 
 The leader's order is kept, change by change, where rows are not all there is to it: in tables without a key, in those
 of which a foreign key makes the follower change rows by itself, and in those that are not on the follower as they are
 on the leader. Neighbours of one kind share a step there too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, repeat
@@ -21,7 +23,7 @@ from cdc.consumer import row_modes
 from cdc.consumer.added_rows import AddedRows, Anew
 from cdc.consumer.shape import Shape
 from cdc.record import Record, Row, Uri
-from cdc.values import Value
+from cdc.values import NULL, Value
 
 __all__ = [
     "ALL_LOGGED",
@@ -38,6 +40,7 @@ __all__ = [
 # that its foreign keys changed, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
+_Image = list[Value]
 # Values of other types are compared by their text: -0.0 is not 0.0, and a document can be no key of a dict.
 _PLAIN = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
@@ -195,12 +198,39 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
             kinds["Upsert"].append(Change(record, Row(before, after)))
+    numbered = _numbered(records, kinds, shape)
     for kind, changes in kinds.items():
+        if kind == "Upsert" and numbered is not None:
+            # Between what goes and what comes nothing is in its way.
+            record, row = numbered
+            yield Step("Add", [numbered], flags)
+            yield Step("Delete", [Change(record, Row(row.after, None))], flags)
         if changes:
             yield Step(kind, changes, flags)
 
 
-_Image = list[Value]
+def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], shape: Shape) -> Change | None:
+    """The addition of the row with the highest AUTO_INCREMENT number, where none that is written has as high a one."""
+    columns = records[0].columns
+    if shape.numbered not in columns:
+        return None
+    place = columns.index(shape.numbered)
+    written = [row.after for kind in ("Upsert", "Add") for _, row in kinds[kind]]
+    last = max((_number(image, place) for image in written), default=0)
+    high: Change | None = None
+    for record in records:
+        for _, after in record.rows:
+            if after is not None and (number := _number(after, place)) > last:
+                last, high = number, Change(record, Row(None, after))
+    return high
+
+
+def _number(image: _Image | None, place: int) -> float:
+    value = image[place] if image else NULL
+    content = next(iter(value.values()), 0) if isinstance(value, dict) else 0
+    return content if isinstance(content, int | float) else 0
+
+
 _Effect = tuple[Record, _Image | None, _Image | None, _Image]
 
 

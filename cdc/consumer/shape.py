@@ -19,7 +19,8 @@ class KeyPart:
 class Shape:
     """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself, ``stored``
     those of them that are stored, ``divided`` those of these with a division; ``unique_keys`` have the primary key
-    among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is of an expression."""
+    among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is of an expression;
+    ``numbered`` is the AUTO_INCREMENT column."""
 
     columns: frozenset[str] = frozenset()
     generated: frozenset[str] = frozenset()
@@ -28,6 +29,7 @@ class Shape:
     stored: frozenset[str] = frozenset()
     divided: frozenset[str] = frozenset()
     functional: bool = False
+    numbered: str | None = None
 
     @property
     def computes(self) -> bool:

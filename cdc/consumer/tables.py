@@ -43,12 +43,10 @@ class Tables:
             self._check_engine(table)
             self._triggers.check(table)
             columns = self._ask(
-                "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA LIKE '%STORED GENERATED%' "
-                "FROM information_schema.COLUMNS",
-                table,
+                "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table
             )
             expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
-            stored = frozenset(str(name) for name, _, is_stored in columns if is_stored)
+            stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
             unique, functional = self._keys(table)
             known = self._shapes[table] = Shape(
                 frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
@@ -58,6 +56,7 @@ class Tables:
                 stored,
                 frozenset(name for name in stored if "/" in expressions[name]),
                 functional,
+                next((str(name) for name, _, extra in columns if "auto_increment" in extra), None),
             )
         return known
 

@@ -7,8 +7,8 @@ import pytest
 from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.case import as_far_as, cases, load
-from tests.compare import content, databases
-from tests.programs import as_json, run_well, write_profile
+from tests.compare import content, databases, numbers_given_twice
+from tests.programs import as_json, records, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 
@@ -35,3 +35,4 @@ def test_case(path: Path, tmp_path: Path, leader: MySql, follower: MySql, kafka:
     assert created, "a case makes a database of its own"
     for database in created:
         assert content(follower, database) == content(leader, database)
+    assert not numbers_given_twice(follower, records(source))

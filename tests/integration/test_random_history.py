@@ -16,7 +16,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from cdc.sandbox.mysql_programs import mysql_programs
 from tests.binlog import position
-from tests.compare import content
+from tests.compare import content, numbers_given_twice
 from tests.folded import Fold, Rows, shown
 from tests.programs import records, run_well, write_profile
 from tests.random_history import Deed, RandomHistory
@@ -87,6 +87,7 @@ def check(done: Done, source: Path, target: Path, leader: MySql, follower: MySql
     assert here.keys() == there.keys(), which
     for each in here:
         assert there[each] == here[each], f"{which}, {each}"
+    assert not numbers_given_twice(follower, found), which
     done.rows = sum(len(record.rows) for record in found)
     done.compared = len(here) + sum(len(moment.tables) for moment in done.moments)
 

@@ -107,9 +107,14 @@ def begin(pair: Pair, database: str) -> None:
         "CREATE TABLE clashing (id INT PRIMARY KEY, u INT UNIQUE)",
         "CREATE TABLE keyless (name VARCHAR(20))",
         "CREATE TABLE barren (id INT)",
+        "CREATE TABLE numbered (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(20))",
         *(f"INSERT INTO {table} VALUES (1, 'one'), (2, 'two'), (3, 'three')" for table in tables),
         "INSERT INTO clashing VALUES (1, 1), (2, 2)",
         "INSERT INTO keyless VALUES ('Jack'), ('Jill'), ('Spot')",
+        # What the consumer writes of these, for the number's sake, is no foreign write.
+        "INSERT INTO numbered VALUES (1, 'stays'), (9, 'goes')",
+        "UPDATE numbered SET id = 8 WHERE id = 9",
+        "DELETE FROM numbered WHERE id = 8",
         database=database,
     )
     pair.replicate()

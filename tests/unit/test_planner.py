@@ -86,7 +86,7 @@ def test_altered_columns_and_other_checks_part_neighbours() -> None:
 Image = tuple[int, str | None, int]
 COLUMNS = ("id", "u", "v")
 TABLE = Shape(
-    frozenset(COLUMNS), frozenset(), {"PRIMARY": (KeyPart("id"),), "u": (KeyPart("u"),)}
+    frozenset(COLUMNS), frozenset(), {"PRIMARY": (KeyPart("id"),), "u": (KeyPart("u"),)}, numbered="id"
 )  # the values of u are equal without case, as by MySQL's usual collations
 
 
@@ -95,12 +95,14 @@ class Table:
 
     def __init__(self, rows: Iterable[Image] = ()) -> None:
         self.rows = list(rows)
+        self.highest = max((row[0] for row in self.rows), default=0)  # key, which is an AUTO_INCREMENT number
 
     def put(self, row: Image) -> None:
         for other in self.rows:
             assert other[0] != row[0], f"duplicate key {row}"
             assert row[1] is None or other[1] is None or other[1].lower() != row[1].lower(), f"duplicate u {row}"
         self.rows.append(row)
+        self.highest = max(self.highest, row[0])
 
     def take(self, key: int) -> bool:
         found = [row for row in self.rows if row[0] == key]
@@ -135,22 +137,24 @@ def test_any_batches_give_the_tables_of_the_changes_one_by_one(
 ) -> None:
     leader = Table()
     follower = Table([row for row in first if allowed(leader, None, row)])
+    leader.highest = follower.highest
     records = list(history(leader, wishes))
     for start in range(0, len(records), size):
         for step in plan(records[start : start + size], shape=lambda uri: TABLE):
             follower.run(step)
     assert sorted(follower.rows, key=str) == sorted(leader.rows, key=str)
+    assert follower.highest == leader.highest
 
 
 def allowed(table: Table, old: Image | None, new: Image) -> bool:
     """Puts ``new`` in the place of ``old`` where both keys let it."""
-    kept = list(table.rows)
+    kept, highest = list(table.rows), table.highest
     try:
         if old is not None:
             table.take(old[0])
         table.put(new)
     except AssertionError:
-        table.rows = kept
+        table.rows, table.highest = kept, highest
         return False
     return True
 
