@@ -13,10 +13,13 @@ from cdc.position import Position
 from cdc.uri import Uri
 from cdc.values import Value
 
-__all__ = ["OPERATIONS", "Record", "Row", "Uri", "is_event"]
+__all__ = ["OPERATIONS", "SKIPPED", "Record", "Row", "Uri", "is_event"]
 
-OPERATIONS = frozenset({"Query", "Add", "Update", "Delete"})
+SKIPPED = "Skipped"  # an event that the operator had the producer leave out
+OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", SKIPPED})
 
+
+_WITHOUT_ROWS = ("Query", SKIPPED)
 
 # A stream names few tables, and each of them often.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
@@ -37,7 +40,10 @@ _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(t
 @dataclass(slots=True)
 class Record:
     """A parsed record. ``key`` is None for a keyless table; ``flags`` are MySQL's flags of the rows event, ``sql_mode``
-    the modes that its rows were made under, None where they are the usual ones."""
+    the modes that its rows were made under, None where they are the usual ones.
+
+    Of an event that was left out, ``query`` says which one and why, and ``affects`` what it may have changed.
+    """
 
     uri: Uri
     sequence: int
@@ -88,15 +94,21 @@ class Record:
             bool(transaction["last"]),
             int(transaction["ts_us"]),
             operation,
-            content if operation == "Query" else "",
+            _query(operation, content),
             columns,
             tuple(body["key"]) if "key" in body else None,
-            () if operation == "Query" else _rows(operation, content["rows"], width=len(columns)),
+            () if operation in _WITHOUT_ROWS else _rows(operation, content["rows"], width=len(columns)),
             int(body.get("flags", 0)),
             body.get("context"),
             tuple(body.get("affects", ())),
             body.get("sql_mode"),
         )
+
+
+def _query(operation: str, content: Any) -> str:
+    if operation == SKIPPED:
+        return f"{content['event']} at {content['place']}: {content['reason']}"
+    return content if operation == "Query" else ""
 
 
 def is_event(text: bytes) -> bool:

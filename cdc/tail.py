@@ -14,7 +14,7 @@ from cdc import profile, service
 from cdc.broker_reason import NO_ANSWER, Reason, reason
 from cdc.errors import Disconnected, UserError
 from cdc.profile import Kafka
-from cdc.record import Record, Row
+from cdc.record import SKIPPED, Record, Row
 from cdc.tailed_topics import TailedTopics
 from cdc.topics import SINGLE
 from cdc.values import Value, display
@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def line(record: Record) -> str:
     """A record as a person reads it: sequence, binlog position, operation, URI and the values."""
     head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
-    if record.operation == "Query":
+    if record.operation in ("Query", SKIPPED):
         return visible(f"{head}  {' '.join(record.query.split())}")
     return visible(f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}")
 

@@ -54,10 +54,11 @@ class Killed(confluent_kafka.Producer):
 
 
 if __name__ == "__main__":
-    _, profile, Killed.point, count, *eager = sys.argv
+    _, profile, Killed.point, count, *options = sys.argv
     Killed.left = int(count)
-    if eager:
+    if "eager" in options:
+        options.remove("eager")
         replace(pace, "due", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
-    sys.argv = ["cdc-producer", profile, "--until-current"]
+    sys.argv = ["cdc-producer", profile, "--until-current", *options]
     sys.exit(program.main())

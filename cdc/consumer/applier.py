@@ -250,6 +250,7 @@ class Applier:
             self._tables.forget()
             if self._differences:
                 self._differences.forget()
+        self._settled += map(self._ledger.left_out_before, batch.left_out)
         before, tail = self._reached, []
         if batch.ends:
             self._reached = before.advanced(last=batch.last, offsets=batch.offsets)

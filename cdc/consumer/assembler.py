@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cdc.consumer.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
-from cdc.record import Record
+from cdc.record import SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Batch", "Located", "assemble", "batches"]
 
@@ -31,6 +31,7 @@ class Batch:
     """Whole leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
+    ``left_out`` are the records of events that the producer was told to do without.
     A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it. ``full`` is one
     that was joined until no more was to be in it, and is not too large for more of them to be under way.
     """
@@ -42,6 +43,7 @@ class Batch:
     begins: bool = True
     ends: bool = True
     full: bool = False
+    left_out: tuple[Record, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -51,8 +53,8 @@ class Batch:
 class Transaction(NamedTuple):
     """One leader transaction, or a part of it: its records in order and the offsets that follow what there was of it.
 
-    ``rows`` counts those of the records, ``statement`` says whether a Query is among them, ``size`` is that of the
-    records in their topics, in bytes.
+    ``rows`` counts those of the records, ``statement`` says whether any holds something else, ``size`` is that of
+    the records in their topics, in bytes.
     """
 
     records: list[Record]
@@ -94,7 +96,7 @@ def assemble(
         offsets[item.partition] = item.offset + 1
         total += item.size
         rows += len(record.rows)
-        statement = statement or record.operation == "Query"
+        statement = statement or record.operation in ("Query", SKIPPED)
         previous = None if record.last else record
         if record.last:
             yield Transaction(records, offsets, rows, statement, begins, True, total)
@@ -144,7 +146,10 @@ def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
 def _alone(transaction: Transaction) -> Batch:
     records, last = transaction.records, transaction.records[-1]
     statement = None
-    if transaction.statement:
+    left_out = tuple(record for record in records if record.operation == SKIPPED) if transaction.statement else ()
+    if left_out:
+        records = [record for record in records if record.operation != SKIPPED]
+    if transaction.statement and any(record.operation == "Query" for record in records):
         statement, *records = records
         if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
             raise PromiseError(
@@ -152,7 +157,7 @@ def _alone(transaction: Transaction) -> Batch:
                 where=f"sequence {statement.sequence}, leader position {statement.position}",
                 hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
             )
-    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends)
+    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends, left_out=left_out)
 
 
 def _check_continues(previous: Record | None, item: Located) -> None:

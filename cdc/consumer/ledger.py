@@ -93,6 +93,15 @@ class Ledger:
         )  # fmt: skip
         return Statement(ledger_table.settle(record, state="skipped", note=error.what, statement=shown).encode())
 
+    def left_out_before(self, record: Record) -> Statement:
+        """The note that the producer was told to leave an event out, so that nobody can apply it."""
+        event(
+            _LOG, "event skipped by the producer", level=logging.WARNING, sequence=record.sequence,
+            position=record.position, what=record.query,
+        )  # fmt: skip
+        note = "the leader's event was left out of the stream (cdc-producer --skip)"
+        return Statement(ledger_table.settle(record, state="skipped", note=note).encode())
+
     def _settle(self, record: Record) -> Statement:
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)

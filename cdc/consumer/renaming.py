@@ -8,7 +8,7 @@ from cdc.consumer.refusals import Unapplicable, place
 from cdc.consumer.renamed_sql import means, rewritten
 from cdc.errors import UserError
 from cdc.excerpt import excerpt
-from cdc.record import Record, Uri
+from cdc.record import SKIPPED, Record, Uri
 from cdc.renames import Renames
 
 __all__ = ["Renaming"]
@@ -28,7 +28,7 @@ class Renaming:
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
         """Rows records by the follower's names; statements as they are, since a refused one may be skipped."""
         for item in records:
-            if item is None or item.record.operation == "Query":
+            if item is None or item.record.operation in ("Query", SKIPPED):
                 yield item
             else:
                 yield item._replace(record=self.rows(item.record))

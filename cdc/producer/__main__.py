@@ -5,6 +5,7 @@ import functools
 import logging
 import sys
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from cdc import __version__, outside, profile, service
@@ -12,6 +13,7 @@ from cdc.brokers import Brokers
 from cdc.producer import pipeline
 from cdc.producer.activity import Activity
 from cdc.producer.pipeline import Started
+from cdc.producer.skips import Skips
 from cdc.retry import Retry
 
 __all__ = ["main"]
@@ -40,6 +42,13 @@ def main() -> int:
         "--until-current", action="store_true", help="end at the position that the leader has when the program starts"
     )
     parser.add_argument(
+        "--skip",
+        metavar="FILE:OFFSET",
+        action="append",
+        default=[],
+        help="do without the event at this place of the leader's binlog, where it is refused; may be repeated",
+    )
+    parser.add_argument(
         "--accept-filters",
         action="store_true",
         help="go on although the filters let in tables whose earlier rows are not in the topic",
@@ -47,10 +56,12 @@ def main() -> int:
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()
     started = Started(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
-    return service.exit_status(functools.partial(_run, arguments.profile, started), program="cdc-producer")
+    return service.exit_status(
+        functools.partial(_run, arguments.profile, started, arguments.skip), program="cdc-producer"
+    )
 
 
-def _run(path: Path, started: Started) -> int:
+def _run(path: Path, started: Started, skip: list[str]) -> int:
     settings = profile.load(path)
     line = service.setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(service.event, logging.getLogger("cdc.producer"))
@@ -63,7 +74,14 @@ def _run(path: Path, started: Started) -> int:
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
     with outside.shown(activity, metrics=settings.metrics, line=line, log=log):
-        pipeline.run(settings, started=started, retry=retry, activity=activity, stop=stop, log=log)
+        pipeline.run(
+            settings,
+            started=replace(started, skips=Skips(skip, log=log)),
+            retry=retry,
+            activity=activity,
+            stop=stop,
+            log=log,
+        )
     return 0
 
 

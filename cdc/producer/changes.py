@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
 from cdc.producer.events import RawEvent
@@ -16,6 +17,7 @@ __all__ = [
     "Idle",
     "Moved",
     "Prepared",
+    "Refused",
     "RowDecoder",
     "Rows",
     "Statement",
@@ -105,6 +107,18 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """An event that can't be carried, for which ``error`` stops the stream where any of the ``effects``, what it may
+    have changed, passes the filters. Where the operator leaves it out, what follows it is whole again. ``text`` is what
+    may be shown of a statement."""
+
+    event: RawEvent
+    error: PromiseError
+    effects: tuple[Effect, ...]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """The transaction is complete; ``end`` is the position after it. ``xid`` names the XA transaction that it ends."""
 
@@ -135,4 +149,4 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | Whole | Statement | Commit | Prepared | Moved | Idle
+Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle

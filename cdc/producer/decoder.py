@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from struct import error as StructError
 
@@ -10,14 +9,16 @@ from cdc.errors import PromiseError
 from cdc.position import Position
 from cdc.producer import event_types as et
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Statement, Whole
+from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Prepared, Refused, Statement, Whole
 from cdc.producer.events import RawEvent, Single, flat
 from cdc.producer.gtid_event import Gtid, gtid, named
-from cdc.producer.logged_statement import logged_statement, refused_statement
-from cdc.producer.payload import is_small, payload
+from cdc.producer.logged_statement import LoggedStatement, logged_statement
+from cdc.producer.payload import payload, unpacked
+from cdc.producer.refusals import Damaged, nameless, not_closed, refused_statement, unknown_event, unreadable
 from cdc.producer.row_mode import row_mode
 from cdc.producer.tables import Tables
 from cdc.producer.xa import Place, Xa, xid_of
+from cdc.sql.effects import needing_more
 
 __all__ = ["Decoder"]
 
@@ -28,6 +29,7 @@ _ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
 _BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
 _BEGIN = b"\0BEGIN"  # the end of a Query that begins a transaction
 _MOST_BEGUN = 1_000_000  # bytes
+_HELD = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # of an XA transaction, until it commits
 _new = tuple.__new__  # Whole(…) itself takes twice as long
 
 
@@ -56,6 +58,7 @@ class Decoder:
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
+        self._needs_more = False  # whether the next statement needs what was logged before it
 
     @property
     def filtered(self) -> int:
@@ -76,7 +79,7 @@ class Decoder:
             events, begun = [*begun, *arrived], ()
             kinds, at = bytes([event[0] for event in events]), 0
             if et.TRANSACTION_PAYLOAD in kinds:
-                events = list(_unpacked(events))
+                events = list(unpacked(events, broken=_BROKEN))
                 kinds = bytes([event[0] for event in events])
             while at < len(events):
                 event = events[at]
@@ -103,10 +106,25 @@ class Decoder:
                 at += 1
 
     def _alone(self, event: RawEvent) -> Iterator[Change]:
+        """The changes of one event; where it can't be carried, that as one, so that the stream may go on behind it."""
+        inside = self._in_transaction
         try:
             yield from self._event(event)
+            return
+        except Damaged:
+            raise
+        except PromiseError as error:
+            refusal = error
         except _BROKEN as error:
-            raise _unreadable(event, error) from None
+            refusal = unreadable(event, error)
+        if not inside and not self._in_transaction and (self._named is None or self._xa.is_open):
+            raise refusal from None
+        if not self._in_transaction:
+            yield self._begin(event, None)
+        yield Refused(event, refusal, self._tables.drop(event))
+        if not inside:
+            # What began with this event, or would have, ends with it.
+            yield self._commit(event)
 
     def _single(self, single: Single) -> Whole | None:
         """The transaction of ``single``; None where its table is new, something else is open, or it can't be read:
@@ -118,7 +136,7 @@ class Decoder:
             gtid, commit_us = named(gtid_event)
             mode = row_mode(begin)
             rows = self._tables.rows_of(single)
-        except _BROKEN:
+        except (PromiseError, *_BROKEN):
             return None
         if rows is None:
             return None
@@ -138,21 +156,21 @@ class Decoder:
                     found.append(rows)
             name, commit_us = gtid(events[0])
             mode = row_mode(events[1][1])
-        except _BROKEN:
+        except (PromiseError, *_BROKEN):
             return None  # read once more, one by one, it fails at its own position
         last = events[-1]
         return Whole(Begin(name or str(events[0].position), name, commit_us, mode), found, last[2], last[4])
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
-        if self._xa.is_open and (kind in et.ROWS or kind == et.TABLE_MAP):
+        if self._xa.is_open and kind in _HELD:
             self._xa.hold(event)
         elif kind in et.ROWS:
             self._saw_rows = True
             rows = self._tables.rows(event)
             if rows is not None:
                 if not self._in_transaction:
-                    raise PromiseError("rows came outside of a transaction", where=str(event.position))
+                    raise Damaged("rows came outside of a transaction", where=str(event.position))
                 yield rows
         elif kind == et.TABLE_MAP:
             self._tables.map(event)
@@ -174,8 +192,12 @@ class Decoder:
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
             self._tables.forget_numbers()
-        elif kind not in et.HARMLESS:
-            raise _unknown_event(event)
+        elif kind == et.EXECUTE_LOAD_QUERY:
+            yield from self._statement(event, logged_statement(ev.load_query(event), self._collations))
+        elif kind in et.OF_A_STATEMENT:
+            self._needs_more = True
+        elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
+            raise unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[Moved]:
         # Inside a transaction the place to resume from is still its start.
@@ -185,7 +207,7 @@ class Decoder:
     def _begin(self, event: RawEvent, mode: str | None) -> Begin:
         named = self._named
         if named is None:
-            raise _nameless(event)
+            raise nameless(event)
         self._require_closed(event)
         self._named = None
         self._in_transaction, self._saw_rows = True, False
@@ -193,11 +215,7 @@ class Decoder:
 
     def _require_closed(self, event: RawEvent) -> None:
         if self._in_transaction or self._xa.is_open:
-            raise PromiseError(
-                "a transaction begins before the one before it has ended",
-                where=str(event.position),
-                hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
-            )
+            raise not_closed(event)
 
     def _commit(self, event: RawEvent) -> Commit:
         self._in_transaction = False
@@ -214,7 +232,7 @@ class Decoder:
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
-            yield from self._event(held)
+            yield from self._alone(held)
         yield replace(self._commit(event), xid=xid)
 
     def _xa_statement(self, text: str, event: RawEvent) -> Iterator[Change]:
@@ -222,7 +240,7 @@ class Decoder:
         if verb == "START":
             named, at = self._named, self._named_at
             if named is None or at is None:
-                raise _nameless(event)
+                raise nameless(event)
             self._xa.start(Place(named.gtid, at.file, at.offset, row_mode(event.data)))
         elif verb == "COMMIT":
             yield from self._xa_commit(xid_of(text), event)
@@ -237,9 +255,15 @@ class Decoder:
         if event.data.endswith(_BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
-        statement = logged_statement(event, self._collations)
+        yield from self._statement(event, logged_statement(event, self._collations))
+
+    def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text
-        if kind == "begin":
+        effects = needing_more(statement.effects) if self._needs_more else statement.effects
+        self._needs_more = False
+        if statement.failed is not None:
+            yield from self._refused(event, statement.failed, statement)
+        elif kind == "begin":
             yield self._begin(event, row_mode(event.data))
         elif kind == "commit" or (kind == "rollback" and not self._saw_rows):
             yield self._commit(event)
@@ -247,51 +271,27 @@ class Decoder:
             return
         elif kind == "xa":
             yield from self._xa_statement(text, event)
-        elif kind in ("ddl", "account", "admin", "temporary"):
-            alone = not self._in_transaction
-            if alone:
-                yield self._begin(event, row_mode(event.data))
-            if statement.effects:
-                yield Statement(
-                    event, statement.database, text, statement.effects, statement.context, statement.unreadable
-                )
-            else:
-                self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)
-            if alone:
-                yield self._commit(event)
+        elif kind == "dml" and self._xa.is_open:
+            self._xa.hold(event)
+        elif effects:
+            change = Statement(event, statement.database, text, effects, statement.context, statement.unreadable)
+            yield from self._in_one(event, change)
+        elif kind in ("account", "admin", "temporary"):
+            self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)
+            yield from self._in_one(event)
         else:
-            raise refused_statement(kind, text, event)
+            yield from self._refused(event, refused_statement(kind, text, event), statement)
+            if kind == "rollback":
+                yield self._commit(event)
 
+    def _refused(self, event: RawEvent, error: PromiseError, statement: LoggedStatement) -> Iterator[Change]:
+        yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown))
 
-def _unpacked(events: Sequence[RawEvent | Single]) -> Iterator[RawEvent | Single]:
-    """Small compressed transactions become their events, so that they too can be taken in one go."""
-    for event in events:
-        inner: Iterable[RawEvent | Single] = (event,)
-        if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
-            # What can't be read stays as it is: when its turn comes, it fails at its own position.
-            with suppress(PromiseError, *_BROKEN):
-                inner = list(payload(event)) if is_small(event) else inner
-        yield from inner
-
-
-def _nameless(event: RawEvent) -> PromiseError:
-    return PromiseError(
-        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
-    )
-
-
-def _unreadable(event: RawEvent, error: Exception) -> PromiseError:
-    return PromiseError(
-        f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
-        where=str(event.position),
-        hint="this leader writes what this version of cdc does not know",
-    )
-
-
-def _unknown_event(event: RawEvent) -> PromiseError:
-    name = et.NAMES.get(event.type, "unknown")
-    return PromiseError(
-        f"event {event.type} ({name}) is not handled, and passing over it would lose a change",
-        where=str(event.position),
-        hint=et.FATAL.get(event.type, "this leader writes what this version of cdc does not know"),
-    )
+    def _in_one(self, event: RawEvent, *changes: Change) -> Iterator[Change]:
+        """The changes of an event that may be a transaction of its own."""
+        alone = not self._in_transaction
+        if alone:
+            yield self._begin(event, row_mode(event.data) if event.type == et.QUERY else None)
+        yield from changes
+        if alone:
+            yield self._commit(event)

@@ -1,5 +1,6 @@
 """The dumps that a producer asks its leader for: one to follow, and others to read a prepared XA transaction again."""
 
+import re
 import threading
 import time
 import zlib
@@ -20,6 +21,8 @@ from cdc.producer.xa import Place
 __all__ = ["Dumps"]
 
 _FIND_SECONDS = 60.0
+_NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, et.HEARTBEAT, et.HEARTBEAT_V2, *et.HARMLESS})
+_XA = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
 
 
 class Dumps:
@@ -49,7 +52,7 @@ class Dumps:
         return self._open(self._name, entry.position, gtid_set, server_id=self._server_id)
 
     def read_again(self, place: Place, others: GtidSet | None, stop: threading.Event) -> Iterator[RawEvent]:
-        """The table maps and rows of the prepared XA transaction at ``place``.
+        """What the prepared XA transaction at ``place`` did: its table maps and rows, in general.
 
         ``others`` are the GTIDs of all that has been read but this one, where they are complete. Raises PromiseError
         where the leader does not have it any more, Disconnected at ``stop``.
@@ -83,10 +86,10 @@ def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> It
                 give_up = time.monotonic() + _FIND_SECONDS
                 here = (event.file, event.offset) == (place.file, place.offset)
                 inside = here if place.gtid is None else gtid(event).gtid == place.gtid
-            elif inside and (event.type in et.ROWS or event.type == et.TABLE_MAP):
-                yield event
             elif inside and event.type == et.XA_PREPARE:
                 return
+            elif inside and event.type not in _NO_CHANGE and not _is_xa(event):
+                yield event
         # Once it is found it takes as long as Kafka takes.
         if not inside and time.monotonic() > give_up:
             raise PromiseError(
@@ -95,6 +98,11 @@ def _rows_of(place: Place, source: BinlogSource, *, stop: threading.Event) -> It
                 hint="give the producer a new topic and the follower a fresh copy of the leader",
             )
     raise Disconnected("stopped while a prepared XA transaction was read")
+
+
+def _is_xa(event: RawEvent) -> bool:
+    """Whether this is XA START or XA END."""
+    return event.type == et.QUERY and _XA.search(event.data) is not None
 
 
 def _flat(events: Iterable[RawEvent | Single]) -> Iterator[RawEvent]:

@@ -7,6 +7,11 @@ __all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
+# Rows that can't be read, by the number of their table: with their former layout, and with parts of documents.
+OTHER_ROWS = frozenset({23, 24, 25, 39})
+# What comes before a statement that needs it: Intvar, Rand, UserVar, the data of LOAD DATA.
+OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
+EXECUTE_LOAD_QUERY = 18
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
@@ -14,6 +19,7 @@ XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 HANDLED = frozenset(
     {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
     | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
+    | {EXECUTE_LOAD_QUERY, *OF_A_STATEMENT}
 )
 
 HARMLESS = {
@@ -25,12 +31,10 @@ HARMLESS = {
     VIEW_CHANGE: "group replication's membership change; no data",
 }
 
-_NOT_ROWS = "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader"
 _OLD = "the leader must be MySQL 8.0 or newer, with binlogs that it wrote itself"
 # What to do when one comes: each stands for a change that could not be replicated faithfully.
 FATAL = {
-    0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 9: _NOT_ROWS, 10: _OLD, 11: _NOT_ROWS, 12: _OLD,
-    5: _NOT_ROWS, 13: _NOT_ROWS, 14: _NOT_ROWS, 17: _NOT_ROWS, 18: _NOT_ROWS,
+    0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,
     26: "the leader's own log lost events: make a fresh copy of the leader",
     39: "SET PERSIST binlog_row_value_options = '' on the leader",

@@ -15,6 +15,7 @@ from cdc.producer.spool import Spool
 
 __all__ = [
     "Header",
+    "Inner",
     "Query",
     "RawEvent",
     "Single",
@@ -22,6 +23,7 @@ __all__ = [
     "header",
     "header_fields",
     "heartbeat",
+    "load_query",
     "query",
     "rotate_name",
 ]
@@ -55,6 +57,21 @@ class RawEvent(NamedTuple):
     @property
     def position(self) -> Position:
         return Position(self.file, self.offset)
+
+    @property
+    def place(self) -> str:
+        """What names this event and no other."""
+        return str(self.position)
+
+
+class Inner(RawEvent):
+    """An event of a compressed transaction: its position is that of the whole, ``number`` counts it there from 1."""
+
+    number = 0
+
+    @property
+    def place(self) -> str:
+        return f"{self.position}/{self.number}"
 
 
 class Single(NamedTuple):
@@ -182,6 +199,12 @@ def query(event: RawEvent) -> Query:
     return Query(database, event.data[schema_at + schema_length + 1 :], variables)
 
 
+def load_query(event: RawEvent) -> RawEvent:
+    """The Query event that an Execute_load_query event is, but for the fields about its data."""
+    fields_at = HEADER_BYTES + _QUERY.size
+    return event._replace(data=event.data[:fields_at] + event.data[fields_at + 13 :])
+
+
 def _variables(data: bytes, where: str) -> dict[str, Any]:
     """The status variables of a Query event (Query_event's Q_* codes, in growing order)."""
     found: dict[str, Any] = {}
@@ -202,7 +225,7 @@ def _variables(data: bytes, where: str) -> dict[str, Any]:
             at += 1 + data[at]
             at += 1 + data[at]
         elif code == 12:
-            at = _after_database_names(data, at)
+            found["databases"], at = _database_names(data, at)
         else:
             raise PromiseError(f"unknown session variable {code} of a statement", where=where)
     return _named(found, where)
@@ -217,11 +240,14 @@ _FIXED = {
 }  # fmt: skip
 
 
-def _after_database_names(data: bytes, at: int) -> int:
+def _database_names(data: bytes, at: int) -> tuple[list[str], int]:
+    names: list[str] = []
     count, at = data[at], at + 1
-    for _ in range(0 if count == 254 else count):  # 254 stands for "too many to list"
-        at = data.index(0, at) + 1
-    return at
+    for _ in range(0 if count == 254 else count):  # 254 stands for "too many to list", or a foreign key's
+        end = data.index(0, at)
+        names.append(data[at:end].decode("utf-8"))
+        at = end + 1
+    return names, at
 
 
 def _named(found: dict[str, Any], where: str) -> dict[str, Any]:

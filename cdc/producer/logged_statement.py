@@ -8,26 +8,25 @@ from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
 from cdc.producer import events as ev
 from cdc.producer.accounts import accounts
+from cdc.producer.dml import changed_by
 from cdc.producer.events import RawEvent
+from cdc.producer.refusals import passed_over
 from cdc.producer.statement_text import only_comments_lost, readable, statement_text
 from cdc.sql.ddl import Effect, classify
 
-__all__ = ["LoggedStatement", "logged_statement", "refused_statement"]
+__all__ = ["LoggedStatement", "logged_statement"]
 
 _THREAD_SPECIFIC = 0x4  # of the header's flags: the session's temporary tables took part, or its number
 
 Collations = Mapping[int, tuple[str, str]]
-
-_UNKNOWN_STATEMENT = (
-    "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
     """A statement of the log. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` has no secret in it.
 
-    ``unreadable`` says why a follower can't be given the ``text``; else it is empty.
+    ``unreadable`` says why a follower can't be given the ``text``; else it is empty. ``failed``: it did so on the
+    leader, in part. ``changed`` is what it may have changed, as far as its text and the log tell.
     """
 
     kind: str
@@ -37,13 +36,12 @@ class LoggedStatement:
     context: dict[str, Any]
     shown: str
     unreadable: str
+    failed: PromiseError | None
+    changed: tuple[Effect, ...]
 
 
 def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
-    """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation).
-
-    Raises PromiseError where the statement failed on the leader in part.
-    """
+    """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
     known, unreadable = statement_text(query.text, charset)
@@ -54,37 +52,20 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     if unreadable and only_comments_lost(known, **quoting):
         unreadable = ""
     text = readable(known)
+    failed = None
     if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
-        raise PromiseError(
+        failed = PromiseError(
             f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
             where=str(event.position),
             hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
         )
+    changed = passed_over(effects)
+    if kind == "dml":
+        databases = query.variables.get("databases", ())
+        changed = changed_by(known, database=query.database, databases=databases, **quoting)
     context = _context(query, event, collations) if effects else {}
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
-    return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable)
-
-
-def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    """What is said of a statement of this ``kind``, which can't be replicated."""
-    shown = excerpt(text)
-    if kind == "dml":
-        return PromiseError(
-            f"a change was logged as a statement, not as rows: {shown}",
-            where=str(event.position),
-            hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
-        )
-    if kind in ("rollback", "rollback to"):
-        return PromiseError(
-            "a transaction was rolled back in part after rows of non-transactional tables",
-            where=str(event.position),
-            hint="use InnoDB tables only",
-        )
-    return PromiseError(
-        f"the statement is not known, so what it affects is not known: {shown}",
-        where=str(event.position),
-        hint=_UNKNOWN_STATEMENT,
-    )
+    return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable, failed, changed)
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[str, Any]:

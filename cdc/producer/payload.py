@@ -5,16 +5,18 @@ mark, then one zstd stream of events without checksums.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 import zstandard
 
 from cdc.errors import PromiseError
+from cdc.producer import event_types as et
 from cdc.producer import events as ev
-from cdc.producer.events import RawEvent
+from cdc.producer.events import Inner, RawEvent, Single
 
-__all__ = ["is_small", "payload"]
+__all__ = ["is_small", "payload", "unpacked"]
 
 _END, _COMPRESSION, _UNCOMPRESSED_SIZE = 0, 2, 3
 _SMALL = 1_000_000  # bytes, uncompressed
@@ -50,6 +52,22 @@ def is_small(event: RawEvent) -> bool:
     return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
 
 
+def unpacked(
+    events: Sequence[RawEvent | Single], *, broken: tuple[type[Exception], ...]
+) -> Iterator[RawEvent | Single]:
+    """Small compressed transactions become their events, so that they too can be taken in one go.
+
+    ``broken`` are the errors that stand for bytes which can't be read.
+    """
+    for event in events:
+        inner: Iterable[RawEvent | Single] = (event,)
+        if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
+            # What can't be read stays as it is: when its turn comes, it fails at its own position.
+            with suppress(PromiseError, *broken):
+                inner = list(payload(event)) if is_small(event) else inner
+        yield from inner
+
+
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
     """Where the compressed events begin, and the numbers that stand before them."""
     data, at = event.data, ev.HEADER_BYTES
@@ -64,13 +82,16 @@ def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
 
 
 def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
+    number = 0
     try:
         while head := _read(stream, ev.HEADER_BYTES):
             length = int.from_bytes(head[_LENGTH_AT : _LENGTH_AT + 4], "little")
             rest = _read(stream, length - ev.HEADER_BYTES)
             if len(head) + len(rest) != length:
                 raise ValueError("it ends within an event")
-            yield RawEvent(head[4], head + rest, whole.file, whole.offset, whole.end)
+            event = Inner(head[4], head + rest, whole.file, whole.offset, whole.end)
+            event.number = number = number + 1
+            yield event
     except (zstandard.ZstdError, ValueError) as error:
         raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cdc.errors import Disconnected, Fenced
 from cdc.position import Position
@@ -19,6 +19,7 @@ from cdc.producer.kafka_topics import KafkaTopics
 from cdc.producer.preflight import Leader
 from cdc.producer.progress import Progress
 from cdc.producer.router import Router
+from cdc.producer.skips import Skips
 from cdc.producer.starting_place import starting_entry
 from cdc.producer.stream import Stream
 from cdc.producer.xa import Xa
@@ -33,11 +34,13 @@ Chunk = list[RawEvent | Single]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """How this process was started: ``instance`` is its name, the others are what the command line asked for."""
+    """How this process was started: ``instance`` is its name, the others are what the command line asked for, such as
+    which refused events the stream may do without."""
 
     instance: str
     until_current: bool = False
     accept_filters: bool = False
+    skips: Skips = field(default_factory=Skips)
 
 
 def run(
@@ -64,6 +67,8 @@ def run(
                 profile, leader, topics, activity,
                 started=started, retry=retry, target=target, stop=stop, log=log,
             )  # fmt: skip
+            if target is not None and not stop.is_set():
+                started.skips.check_end(target)
             return
         except Disconnected as error:
             if isinstance(error, Fenced):
@@ -101,8 +106,11 @@ def _session(
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
         entry = _start(profile, leader, topics, sink, started=started, log=log)
         retry.connected()
+        if not entry.prepared:
+            started.skips.check_passed(entry.position)
         progress = Progress(entry, alive_seconds=profile.producer.alive_seconds)
         router, dumps = _router(profile, entry), _dumps(profile, leader)
+        router.skips = started.skips
         xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         stream = Stream(decoder, router, sink, progress, activity, profile.producer)

@@ -90,6 +90,11 @@ class Progress:
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
+    def waits(self) -> bool:
+        """Whether XA transactions are prepared, so that earlier events may come again."""
+        return bool(self._prepared)
+
+    @property
     def between_transactions(self) -> bool:
         return self._open is None
 

@@ -1,24 +1,30 @@
 """Changes to messages: which pass the filters, their sequence, their topic and their JSON text. Pure."""
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.excerpt import excerpt
-from cdc.filters import Filters, goes_by_name
+from cdc.filters import Filters
 from cdc.producer import events as ev
-from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
+from cdc.producer.border import may_pass, passes, tables
+from cdc.producer.changes import Begin, Refused, Rows, Statement, TableShape, Whole
+from cdc.producer.event_types import NAMES
+from cdc.producer.events import RawEvent
 from cdc.producer.partial import Partial, Passing, content_sum
 from cdc.producer.record_parts import Part, is_large, rows_body, split
-from cdc.producer.statement_text import is_lost
+from cdc.producer.refusals import passed_over
+from cdc.producer.skips import Skips
 from cdc.record import Uri
-from cdc.sql.effects import Effect, way_out
+from cdc.sql.effects import Effect
 from cdc.topics import Topics
 
 __all__ = ["Headers", "Message", "Router"]
 
 _MOST_HEADS = 10_000
+_SKIPPED = "skipped"  # an event is named otherwise on each server
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -48,7 +54,8 @@ class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
     ``half_out`` is a transaction that is larger than one Kafka transaction and was cut off: what is out of it is passed
-    over, not sent again. ``filtered`` counts the statements that did not pass.
+    over, not sent again. ``filtered`` counts the statements that did not pass. ``skips`` says which refused events the
+    stream may do without.
     """
 
     def __init__(
@@ -76,6 +83,7 @@ class Router:
         self._uris: dict[tuple[str, ...], str] = {}
         self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
         self.filtered = 0
+        self.skips = Skips()
         self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
@@ -167,44 +175,50 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, unless no object that it affects passes the filters.
-
-        Raises PromiseError where some pass and some do not, since half a statement can't be replicated, for a
-        statement that a follower can't be given, or can't repeat faithfully, and as ``rows`` does.
-        """
-        places = [place for effect in change.effects for place in _places(effect)]
-        wanted = [self._wants(*place) for place in places]
-        if change.unreadable and (any(wanted) or any(self._may_want(*place) for place in places)):
-            raise _unreadable(change)
-        if not any(wanted):
-            self.filtered += 1
+        """The message of a statement, unless nothing that it affects passes the filters; raises as ``refused`` does."""
+        try:
+            wanted = passes(change, self._filters)
+        except PromiseError as error:
+            yield from self.refused(Refused(change.event, error, passed_over(change.effects), excerpt(change.text)))
             return
-        if not all(wanted):
-            named = ", ".join(".".join(part for part in place if part) for place in places)
-            raise PromiseError(
-                f"a statement crosses the border of the filters ({named}): {excerpt(change.text)}",
-                where=str(change.event.position),
-                hint="let all of these tables in, or none; a table that was let in later needs a fresh copy",
-            )
-        doubt = next((effect.unfaithful for effect in change.effects if effect.unfaithful), None)
-        if doubt:
-            raise PromiseError(
-                f"a follower can't do what this statement did: {doubt}: {excerpt(change.text)}",
-                where=str(change.event.position),
-                hint=way_out(doubt),
-            )
-        self._require_its_turn()
-        uri = self._uri(change.effects[0].database)
-        if self._passing and self._passing.statement(uri, change.text):
+        if not wanted:
+            self.filtered += 1
             return
         affects = [self._affect(effect) for effect in change.effects]
         body = (
             f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
         )
-        topic = self._topics.of_statement({place for effect in change.effects for place in _tables(effect)})
-        header = _HEADER_JSON % ev.header_fields(change.event.data)
-        newest = content_sum(uri, change.text)
-        yield from self._hold(Part(topic, uri, change.event.position, body, header, 1, newest))
+        yield from self._on_objects(change.event, change.effects, body, change.text)
+
+    def refused(self, change: Refused) -> Iterator[Message]:
+        """The message that an event was left out, unless nothing that it may have changed passes the filters.
+
+        Raises PromiseError where the operator did not say so and the message is not out already, and as ``rows`` does.
+        """
+        event, place = change.event, change.event.place
+        if not may_pass(change.effects, self._filters):
+            self.filtered += 1
+            self.skips.log("change of what is left out not replicated", what=change.error.what, position=place)
+            return
+        # Of a transaction that is half out the count, which commits with the records, says that this one is out.
+        is_out = self._passing is not None and self._passing.left > 0
+        if not self.skips.allow(place) and not is_out:
+            raise self.skips.refusal(change.error, place) from None
+        self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=place)
+        what = {"event": NAMES.get(event.type, str(event.type)), "place": place, "reason": change.error.what}
+        affects = [self._affect(effect) for effect in change.effects]
+        body = f'"operation":{{"Skipped":{_text(what | {"text": change.text})}}},"affects":{_text(affects)}'
+        yield from self._on_objects(event, change.effects, body, _SKIPPED)
+
+    def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
+        """The message of what has no rows, unless it is out; ``text`` tells one from another on any server."""
+        self._require_its_turn()
+        uri = self._uri(effects[0].database)
+        if self._passing and self._passing.statement(uri, text):
+            return
+        topic = self._topics.of_statement({place for effect in effects for place in tables(effect)})
+        header = _HEADER_JSON % ev.header_fields(event.data)
+        yield from self._hold(Part(topic, uri, event.position, body, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
         """The transaction is complete: its newest record leaves as the last one."""
@@ -234,15 +248,6 @@ class Router:
         self._newest = part.newest
         self.next_sequence += 1
 
-    def _wants(self, database: str, name: str | None) -> bool:
-        if name is None:
-            return self._filters.wants_database(database)
-        return self._filters.wants_table(database, name)
-
-    def _may_want(self, database: str, name: str | None) -> bool:
-        """Whether a name of which bytes are lost may be one that passes."""
-        return is_lost(database) or (is_lost(name or "") and self._filters.wants_database(database))
-
     def _affect(self, effect: Effect) -> dict[str, str]:
         names = (effect.database,) if effect.name is None else (effect.database, effect.name)
         affect = {"action": effect.action, "uri": self._uri(*names)}
@@ -265,26 +270,5 @@ class Router:
         return topic
 
 
-def _unreadable(change: Statement) -> PromiseError:
-    return PromiseError(
-        f"{change.unreadable}: {excerpt(change.text)}",
-        where=str(change.event.position),
-        hint="leave what it names out with the filters (of a routine, trigger or event its database); "
-        "a table can be made anew by another name, from a session in utf8mb4",
-    )
-
-
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _places(effect: Effect) -> list[tuple[str, str | None]]:
-    places = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
-    return [(database, name if goes_by_name(effect.action) else None) for database, name in places]
-
-
-def _tables(effect: Effect) -> Iterator[tuple[str, str]]:
-    if effect.action.endswith(("Table", "Index")) and effect.name is not None:
-        yield effect.database, effect.name
-    if effect.action.endswith("Table") and effect.to is not None:
-        yield effect.to

@@ -9,7 +9,7 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.position import Position
 from cdc.producer import pace
 from cdc.producer.activity import Activity
-from cdc.producer.changes import Begin, Change, Commit, Idle, Rows, Statement, Whole
+from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, Whole
 from cdc.producer.decoder import Decoder
 from cdc.producer.events import RawEvent, Single
 from cdc.producer.kafka_sink import KafkaSink
@@ -41,10 +41,13 @@ class Stream:
         Raises PromiseError; then, too, the transactions that are through have been committed, as far as the brokers are
         there. Raises Disconnected; what has not been committed is read again.
         """
+        skips = bool(self._router.skips)
         with self._whole_transactions_out():
             for change in self._decoder.decode(chunks):
                 self._route(change)
                 self._progress.note(change)
+                if skips:
+                    self._check_skips(change)
                 if pace.due(change, self._sink, self._progress, self._limits):
                     records = self._sink.records
                     self._commit(self._router.sent)
@@ -68,8 +71,15 @@ class Stream:
                 self._sink.write(self._router.rows(change))
             case Statement():
                 self._sink.write(self._router.statement(change))
+            case Refused():
+                self._sink.write(self._router.refused(change))
             case Commit():
                 self._sink.write(self._router.commit())
+
+    def _check_skips(self, change: Change) -> None:
+        # The rows of a prepared XA transaction are refused when it commits.
+        if isinstance(change, Commit | Whole | Moved) and not self._progress.waits:
+            self._router.skips.check_passed(self._progress.position)
 
     def _commit(self, sent: int) -> None:
         """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""

@@ -15,6 +15,7 @@ from cdc.producer.changes import Rows, TableShape
 from cdc.producer.columns import row_decoder
 from cdc.producer.events import RawEvent, Single
 from cdc.producer.table_map import Table, table_map, table_name
+from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Tables"]
 
@@ -73,6 +74,24 @@ class Tables:
             raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
         width = len(table.columns)
         return TableShape(table.database, table.name, _columns_json(table), insert, update, width)
+
+    def is_left_out(self, event: RawEvent) -> bool:
+        """Whether a rows event of any version is of a table that is not wanted; counts it then."""
+        found = self._numbers.get(event[1][19:25], _UNKNOWN) is None
+        self.filtered += found
+        return found
+
+    def drop(self, event: RawEvent) -> tuple[Effect, ...]:
+        """What an event that can't be carried may have changed. The rows of a table map are left out with it."""
+        number = event.data[19:25]
+        try:
+            if event.type == et.TABLE_MAP:
+                self._numbers[number] = None
+                return (Effect("SkipTable", *table_name(event)),)
+            shape = self._numbers.get(number) if event.type in et.ROWS or event.type in et.OTHER_ROWS else None
+        except (ValueError, LookupError):
+            shape = None
+        return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
 
     def rows(self, event: RawEvent) -> Rows | None:
         """The rows of a rows event; None where the table is left out.

@@ -1,6 +1,6 @@
 """The verdict: both topics' records, judged stage by stage. Only here and in ``audit`` do the stages meet."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.spark.brokers import Span
 from cdc.spark.covered import Covered, Held, can_be_resumed
-from cdc.spark.definitions import Unmatched, definitions
+from cdc.spark.definitions import SchemaDrift, Unmatched, definitions
 from cdc.spark.drift import JOINED, DriftedRow, Tally, discontinuities, drifted_rows, placed, tally, told_of
 from cdc.spark.folder import PARQUET
 from cdc.spark.history import (
@@ -24,6 +24,7 @@ from cdc.spark.history import (
     records_upto,
 )
 from cdc.spark.lag import lag
+from cdc.spark.left_out import left_out
 from cdc.spark.lifelines import Act, Name, lifelines, named
 from cdc.spark.marks import marks
 from cdc.spark.renamed import renames
@@ -174,7 +175,8 @@ def _compared(
     defined = definitions(
         acts[LEADER], acts[FOLLOWER], resource=resource, settled=seen.settled, rows=rows, renames=renames
     )
-    audit = replace(audit, tables=list(counted.lines), schema_drift=len(defined.drift), schema=defined.drift[:LISTED])
+    differ = [*_left_out(seen, scope), *defined.drift]
+    audit = replace(audit, tables=list(counted.lines), schema_drift=len(differ), schema=differ[:LISTED])
     named_there = names[FOLLOWER] | named([*acts[FOLLOWER], *acts[LEADER]])
     if silent := scope.silent(
         [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in named_there]
@@ -185,6 +187,14 @@ def _compared(
         return audit
     audit = _with_discontinued(audit, told, seen.told)
     return _with_drift(audit, told, defined.unmatched, rows, seen.transactions, folder) if counted.drifted else audit
+
+
+def _left_out(seen: Seen, scope: Scope) -> Iterator[SchemaDrift]:
+    """What may differ since an event was left out: with nothing of it in either topic, the rows can't tell."""
+    assert seen.mark.sequence is not None  # else there is no verdict
+    for side, end in ((LEADER, seen.mark.sequence), (FOLLOWER, seen.last_whole)):
+        skips = [act for act in seen.left_out.get(side, []) if act.sequence <= end and scope.may_want(act)]
+        yield from left_out(skips, _upto(seen.acts.get(side, []), end, scope), side=side)
 
 
 def _known(seen: Seen, *, resource: str) -> Mapping[str, DataFrame | None]:

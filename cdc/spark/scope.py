@@ -34,6 +34,10 @@ class Scope:
             return self.filters.wants_table(uri.database, uri.table)
         return self.filters.wants_database(uri.database)
 
+    def may_want(self, act: Act) -> bool:
+        """The same of a skipped event, of which it may not be known what it changed."""
+        return Uri.parse(act.uri).database == "*" or self.wants(act)
+
     def contradictions(self, leader: Sequence[Act], settled: Mapping[int, str]) -> Iterator[str]:
         """Why the statements that the ledger calls ``not applied`` can't be told to be none of this follower's."""
         left_out = [

@@ -13,6 +13,7 @@ from cdc.spark.covered import Held
 from cdc.spark.doubts import doubts
 from cdc.spark.foreign_times import foreign_times
 from cdc.spark.integrity import integrity
+from cdc.spark.left_out import is_skip
 from cdc.spark.lifelines import Act
 from cdc.spark.marks import statements_settled
 from cdc.spark.report import Audit, Topic
@@ -35,8 +36,8 @@ class Seen:
     """Both topics: what this audit read (``records``, ``new`` transactions), and that together with what was held.
 
     ``read`` are the contents of the former, ``contents`` of the latter. ``mark`` is how far the follower is, ``acts``
-    what statements did, and ``settled`` says which of the leader's sequences the follower did without, and how its
-    ledger calls that.
+    what statements did, ``left_out`` what events did that a producer skipped, and ``settled`` says which of the
+    leader's sequences the follower did without, and how its ledger calls that.
     """
 
     records: DataFrame
@@ -47,6 +48,7 @@ class Seen:
     contents: Mapping[str, Contents]
     mark: Watermark
     acts: Mapping[str, list[Act]]
+    left_out: Mapping[str, list[Act]]
     settled: Mapping[int, str]
 
     @property
@@ -69,7 +71,7 @@ def seen_in(records: DataFrame, profiles: Mapping[str, Profile], before: Held | 
     ends, resource = {side: held.end for side, held in contents.items()}, profiles[LEADER].mysql_resource_name
     new = transactions(records, resource=resource, ends=ends)
     told = records.unionByName(before.records) if before else records
-    noted = FOLLOWER in contents and contents[FOLLOWER].noted
+    noted, done = FOLLOWER in contents and contents[FOLLOWER].noted, statements(told)
     return Seen(
         records=records,
         new=new,
@@ -78,7 +80,8 @@ def seen_in(records: DataFrame, profiles: Mapping[str, Profile], before: Held | 
         read=read,
         contents=contents,
         mark=joined_marks(before.mark, watermark(new)) if before else watermark(new),
-        acts=statements(told),
+        acts={side: [act for act in acts if not is_skip(act)] for side, acts in done.items()},
+        left_out={side: [act for act in acts if is_skip(act)] for side, acts in done.items()},
         settled=statements_settled(told, resource) if noted else {},
     )
 

@@ -8,6 +8,7 @@ from cdc.spark.axis import duration
 from cdc.spark.drift import DriftedRow, Table
 from cdc.spark.folder import HTML, PARQUET
 from cdc.spark.lag import Lag
+from cdc.spark.left_out import CAUSE
 from cdc.spark.report import Audit
 from cdc.spark.visible import cut, differing, value_text, visible
 from cdc.spark.words import (
@@ -89,7 +90,8 @@ def _tables(tables: Sequence[Table], width: int) -> Iterator[str]:
 
 def _schema(audit: Audit) -> Iterator[str]:
     for each in audit.schema[:_SHOWN]:
-        yield f"{object_name(each)} is not defined as on the leader: {each.cause}: {each.evidence}"
+        what = "may differ from the leader's" if each.cause == CAUSE else "is not defined as on the leader"
+        yield f"{object_name(each)} {what}: {each.cause}: {each.evidence}"
     if audit.schema_drift > _SHOWN:
         yield f"… {audit.schema_drift:,} in all are not defined as on the leader"
 

@@ -12,8 +12,8 @@ The columns of ``parse``:
     columns, key                names; key is NULL for a keyless table and for a statement
     flags                       those of the rows event, NULL for none
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
-    query                       a statement's text, NULL for rows
-    affects                     what a statement does: array of (action, uri, to, like)
+    query                       a statement's text, or which event was skipped and why; NULL for rows
+    affects                     what a statement does, or what was skipped (``Skip…``): array of (action, uri, to, like)
 """
 
 import json
@@ -43,7 +43,8 @@ _SCHEMA = """
         Query: STRING,
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
-        Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>>,
+        Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
+        Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
     affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
     event STRING, broken STRING
 """
@@ -52,7 +53,9 @@ _EVENTS = "mysql_binlog_events/[0-9]+$"
 _PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
-_ACTION = "^(Create|Alter|Drop|Rename|Truncate)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
+_ACTION = (
+    "^(Create|Alter|Drop|Rename|Truncate|Skip)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
+)
 _ROWS = """
     CASE
         WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
@@ -72,14 +75,15 @@ _VALID_ROWS = f"""
         (operation.Add IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
         AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
 """
+_SKIPPED = "concat(operation.Skipped.event, ' at ', operation.Skipped.place, ': ', operation.Skipped.reason)"
 _VALID = f"""
     is_text AND broken IS NULL AND uri_matches AND sequence >= 0
     AND bn_file.fileName IS NOT NULL AND bn_file.offset >= 0
     AND transaction.id IS NOT NULL AND transaction.index >= 0 AND transaction.last IS NOT NULL
     AND transaction.ts_us IS NOT NULL
     AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
-        + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) = 1
-    AND (operation.Query IS NOT NULL OR ({_VALID_ROWS}))
+        + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) + int({_SKIPPED} IS NOT NULL) = 1
+    AND (operation.Query IS NOT NULL OR (operation.Skipped IS NOT NULL AND size(affects) > 0) OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
         coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}'
             AND coalesce(a.like, a.uri) RLIKE '{_URI}', false)))
@@ -171,7 +175,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
         "key",
         "flags",
         "rows",
-        F.col("operation.Query").alias("query"),
+        F.coalesce("operation.Query", F.expr(_SKIPPED)).alias("query"),
         "affects",
     )
 

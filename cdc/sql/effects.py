@@ -13,13 +13,24 @@ from cdc.sql.sql_reader import SqlReader
 from cdc.sql_tokens import Token
 
 __all__ = [
-    "ELSEWHERE", "ITS_ROWS", "TEMPORARY", "Effect", "alter_table", "connects", "has_query", "made_like",
-    "of_the_session", "way_out",
-]  # fmt: skip
+    "ANY_DATABASE",
+    "ELSEWHERE",
+    "ITS_ROWS",
+    "TEMPORARY",
+    "Effect",
+    "alter_table",
+    "connects",
+    "has_query",
+    "made_like",
+    "needing_more",
+    "of_the_session",
+    "way_out",
+]
 
 
 class Effect(NamedTuple):
     """``action`` is Create, Alter, Drop, Rename or Truncate and the kind of object; ``to`` the new (database, name).
+    Skip and the kind is what an event may have changed that is left out.
 
     ``like`` is the table after which CREATE TABLE … LIKE makes its own.
     ``unfaithful`` says why a follower that executes the statement would not become what the leader is; mostly empty.
@@ -33,6 +44,7 @@ class Effect(NamedTuple):
     like: tuple[str, str] | None = None
 
 
+ANY_DATABASE = Effect("SkipDatabase", "*")  # what an event of which nothing is known may have changed
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
@@ -115,6 +127,14 @@ def of_the_session(effect: Effect) -> Effect:
     if effect.like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
         return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
     return effect
+
+
+def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """``effects`` of a statement with which the leader logged what it alone knew: a user variable, a seed of RAND()."""
+    return tuple(
+        effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
+        for effect in effects
+    )
 
 
 def way_out(doubt: str) -> str:

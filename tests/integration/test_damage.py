@@ -18,7 +18,7 @@ from cdc.filters import Filters
 from cdc.position import Position
 from cdc.producer import preflight
 from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.changes import Begin, Commit, Rows, Statement, Whole
+from cdc.producer.changes import Begin, Commit, Refused, Rows, Statement, Whole
 from cdc.producer.decoder import Decoder
 from cdc.producer.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
 from cdc.producer.events import RawEvent, Single, flat
@@ -101,6 +101,8 @@ def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | Single]]) -> list
             route.begin(change)
         elif isinstance(change, Rows):
             found += [message.value for message in route.rows(change)]
+        elif isinstance(change, Refused):
+            found += [message.value for message in route.refused(change)]
         elif isinstance(change, Statement):
             found += [message.value for message in route.statement(change)]
         elif isinstance(change, Commit):

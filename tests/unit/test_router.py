@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.errors import PromiseError
+from cdc.errors import PromiseError, UserError
 from cdc.filters import Filters
-from cdc.producer.changes import Begin, Rows, Statement, TableShape, Whole
+from cdc.position import Position
+from cdc.producer.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.events import RawEvent
 from cdc.producer.partial import Partial, content_sum
 from cdc.producer.router import Message, Router
+from cdc.producer.skips import Skips
 from cdc.record import Record
-from cdc.sql.ddl import Effect
+from cdc.sql.effects import ANY_DATABASE, Effect
 from cdc.topics import PER_TABLE, Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
@@ -228,6 +230,74 @@ def test_what_a_follower_cannot_repeat_stops_only_where_it_passes_the_filters() 
     with pytest.raises(PromiseError, match="rows are numbered anew"):
         list(transaction(router(), alter))
     assert not list(transaction(router(filters=Filters(exclude_tables=("flvDb.a",))), alter))
+
+
+PET = "flv://mysql-srv1/flvDb/pet"
+REFUSED = Refused(EVENT, PromiseError("it can't be read", hint="mend it"), (Effect("SkipTable", "flvDb", "pet"),))
+
+
+def test_a_refused_event_stops_the_stream_with_the_way_past_it() -> None:
+    route = router()
+    route.begin(Begin(GTID, GTID, 0))
+    with pytest.raises(PromiseError) as caught:
+        list(route.refused(REFUSED))
+    assert str(caught.value) == (
+        "it can't be read; at binlog.000001:400; hint: mend it; "
+        "to do without this event for good: cdc-producer PROFILE --skip binlog.000001:400"
+    )
+    alter = statement(Effect("AlterTable", "flvDb", "a", unfaithful="rows are numbered anew"))
+    with pytest.raises(PromiseError, match="--skip binlog"):
+        list(transaction(router(), alter))
+
+
+def test_a_refused_event_of_what_is_left_out_passes() -> None:
+    route = router(filters=Filters(exclude_tables=("flvDb.p*",)))
+    route.begin(Begin(GTID, GTID, 0))
+    assert list(route.refused(REFUSED)) == list(route.commit()) == []
+    assert route.filtered == 1
+    with pytest.raises(PromiseError):
+        list(route.refused(Refused(EVENT, REFUSED.error, (ANY_DATABASE,))))
+
+
+@pytest.mark.parametrize("sent", [0, 1, 2, 3])
+def test_a_skipped_event_is_a_record_and_is_counted_where_it_is_out(sent: int) -> None:
+    def replicated(route: Router) -> list[Record]:
+        route.begin(Begin(GTID, GTID, 0))
+        changes = [route.rows(rows("a")), route.refused(REFUSED), route.rows(rows("b")), route.rows(rows("c"))]
+        return records(message for change in [*changes, route.commit()] for message in change)
+
+    asked = router()
+    asked.skips = Skips(["binlog.000001:400"])
+    whole = replicated(asked)
+    assert [(record.operation, record.index, record.last) for record in whole] == [
+        ("Add", 0, False), ("Skipped", 1, False), ("Add", 2, False), ("Add", 3, True),
+    ]  # fmt: skip
+    assert whole[1].query == "WriteRows at binlog.000001:400: it can't be read"
+    assert whole[1].affects == ({"action": "SkipTable", "uri": "flv://mysql-srv1/flvDb/pet"},)
+    newest = {1: content_sum(PET, rows("a").rows[-1]), 2: content_sum("flv://mysql-srv1/flvDb", "skipped"),
+              3: content_sum(PET, rows("b").rows[-1])}  # fmt: skip
+    partial = Partial(GTID, sent, sent, newest[sent]) if sent else None
+    resumed = router(next_sequence=5 + sent, half_out=partial)
+    if sent < 2:
+        with pytest.raises(PromiseError, match="--skip"):
+            replicated(resumed)
+    else:
+        assert replicated(resumed) == whole[sent:]
+
+
+def test_a_place_to_skip_is_checked() -> None:
+    for text in ("17", "binlog.000001", "binlog.1:4", "binlog.000001:4/x"):
+        with pytest.raises(UserError, match="is no place in a binlog"):
+            Skips([text])
+    skips = Skips(["binlog.000009:400/2", "binlog.000010:4"])
+    skips.check_passed(Position("binlog.000009", 400))
+    with pytest.raises(UserError, match="no event was refused at binlog"):
+        skips.check_passed(Position("binlog.000010", 4))
+    assert skips.allow("binlog.000009:400/2")
+    assert not skips.allow("binlog.000009:400")
+    skips.check_passed(Position("binlog.000010", 4))
+    with pytest.raises(UserError, match="there is no event at binlog"):
+        skips.check_end(Position("binlog.000010", 4))
 
 
 def test_an_event_is_renamed_by_the_filters_of_its_databases_alone() -> None:

@@ -1,0 +1,71 @@
+"""An event that a producer was told to skip: in neither topic, so the audit must not call the servers alike."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.spark.left_out import CAUSE, left_out
+from cdc.spark.lifelines import Act
+from cdc.spark.page import page
+from cdc.spark.terminal import terminal
+from tests.programs import refused, run_well
+from tests.spark.pair import Pair
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+
+def test_a_skipped_event_is_drift_for_as_long_as_its_table_lives(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, spark: SparkSession
+) -> None:
+    name = "left_out"
+    only = {"producer": {"start": "now"}, "filters": {"include_dbs": [name, "cdc"]}}
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, **only)
+    for profile in (pair.source, pair.capture):
+        run_well("cdc-producer", profile, "--until-current")
+    pair.on_leader(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.a (i INT PRIMARY KEY, c INT)")
+    pair.on_leader("INSERT INTO a VALUES (1, 1)", "SET binlog_format = STATEMENT", "UPDATE a SET c = 2", database=name)
+    pair.on_leader("CREATE TABLE b (i INT)", "INSERT INTO b VALUES (1)", database=name)
+    line = refused("cdc-producer", pair.source, "--until-current", status=3)
+    run_well("cdc-producer", pair.source, "--until-current", "--skip", line.rpartition(" ")[2])
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path / "report")
+    assert (audit.exit_status, audit.drifted_rows) == (1, 0), audit
+    ((kind, database, table, cause, evidence),) = [
+        (each.kind, each.database, each.name, each.cause, each.evidence) for each in audit.schema
+    ]
+    assert (kind, database, table, cause) == ("Table", name, "a", CAUSE)
+    assert "Query at binlog.000001:" in evidence
+    assert "not as rows: UPDATE a SET c = 2 (sequence 3 of the leader)" in evidence
+    assert any("table left_out.a may differ from the leader's: skipped event" in line for line in terminal(audit))
+    assert "skipped event" in page(audit)
+    pair.on_leader(f"DROP TABLE {name}.a")
+    pair.replicate()
+    assert pair.audit(spark, tmp_path / "again").exit_status == 0
+
+
+def act(sequence: int, action: str, path: str, to: str | None = None) -> Act:
+    return Act(sequence, 0, action, f"flv://r/{path}", to and f"flv://r/{to}", text="an event")
+
+
+@pytest.mark.parametrize(
+    ("skip", "later", "lives"),
+    [
+        (("SkipTable", "d/a"), [("DropTable", "d/a")], None),
+        (("SkipTable", "d/a"), [("DropTable", "d/b"), ("TruncateTable", "d/a")], ("d", "a")),
+        (("SkipTable", "d/a"), [("RenameTable", "d/a", "e/b"), ("DropTable", "d/a")], ("e", "b")),
+        (("SkipTable", "d/a"), [("RenameTable", "d/a", "e/b"), ("DropDatabase", "e")], None),
+        (("SkipView", "d/a"), [("DropTable", "d/a")], ("d", "a")),
+        (("SkipDatabase", "d"), [("DropTable", "d/a")], ("d", None)),
+        (("SkipDatabase", "d"), [("DropDatabase", "d")], None),
+        (("SkipDatabase", "%2A"), [("DropDatabase", "d")], ("*", None)),
+    ],
+)
+def test_how_long_what_was_skipped_matters(
+    skip: tuple[str, str], later: list[tuple[str, ...]], lives: tuple[str, str | None] | None
+) -> None:
+    acts = [act(0, "DropTable", "d/a"), *(act(number, *each) for number, each in enumerate(later, start=5))]
+    found = list(left_out([act(4, *skip)], acts, side="leader"))
+    assert [(each.database, each.name) for each in found] == ([lives] if lives else [])
