@@ -18,7 +18,8 @@ class Relay:
     """``with Relay(port) as relay``: what connects to ``relay.port`` talks to the local server at ``port``.
 
     The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
-    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds. After
+    next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds;
+    ``uphill`` is the same for what the clients send. After
     ``tls_for`` connections a MySQL server behind it seems to have no TLS.
     """
 
@@ -30,6 +31,7 @@ class Relay:
         self.reset = False
         self.slowly = 0.0
         self.tls_for = 1 << 30
+        self.uphill = 0.0
         self._open: list[tuple[socket.socket, socket.socket]] = []
         self._stranded: list[socket.socket] = []
 
@@ -80,7 +82,7 @@ class Relay:
             while True:
                 ready, _, _ = select.select([client, server], [], [])
                 for source in ready:
-                    seconds = self.slowly if source is server else 0.0
+                    seconds = self.slowly if source is server else self.uphill
                     data = source.recv(1 << 10 if seconds else 1 << 16)
                     time.sleep(seconds)
                     if not data:

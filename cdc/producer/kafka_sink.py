@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.position import Position
+from cdc.producer.batch import Batch
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_topics import KafkaTopics, unanswered
 from cdc.producer.kafka_transactions import NEVER, KafkaTransactions
@@ -69,6 +70,7 @@ class KafkaSink:
         resource: str,
         instance: str,
         reopening: bool,
+        batch: Batch,
         stop: threading.Event,
     ) -> Self:
         """Take over ``topics`` from whatever producer wrote there before; ``instance`` names this process.
@@ -82,7 +84,7 @@ class KafkaSink:
             if reopening:
                 _require_own(topics.newest_entry(resource), instance)
             # From here on what is read below cannot change any more: an older producer is fenced.
-            transactions = KafkaTransactions.open(properties, topic=topic, resource=resource, stop=stop)
+            transactions = KafkaTransactions.open(properties, batch, topic=topic, resource=resource, stop=stop)
             topics.require_matching(topics.newest_entry(resource))
             settled = settle(properties, transactions.producer, topics, resource=resource)
         except KafkaException as error:
@@ -94,6 +96,11 @@ class KafkaSink:
     def begun_at(self) -> float:
         """When the open Kafka transaction began (``time.monotonic()``), infinity while none is open."""
         return self._transactions.begun_at
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many bytes are written as the link takes in one Kafka transaction."""
+        return self.bytes >= self._transactions.batch.bytes
 
     def write(self, messages: Iterable[RecordMessage]) -> None:
         """Add records to the open Kafka transaction, each in a partition of its topic, which is created where missing.

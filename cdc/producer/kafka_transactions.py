@@ -9,6 +9,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.errors import Disconnected, PromiseError
+from cdc.producer.batch import Batch
 from cdc.producer.kafka_topics import translated
 from cdc.producer.router import Headers
 from cdc.service import LIBRDKAFKA
@@ -18,6 +19,8 @@ __all__ = ["NEVER", "KafkaTransactions"]
 NEVER = math.inf
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
+_TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
+_OF_TIMEOUT = 0.8  # after that part of it there is no use in going on: the brokers are about to end the transaction
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # a record has little beside its value
 _NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
@@ -46,22 +49,48 @@ class _Reports:
             self.lost = error.str()
 
 
+class _Deadline:
+    """Over when the queue has not shrunk for ``patience`` seconds, and at ``end`` in any case; soon after a stop."""
+
+    def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
+        self._queued = queued
+        self._patience = patience
+        self._end = end
+        self._stop = stop
+        self._stop_by = NEVER
+        self._since = time.monotonic()
+
+    def is_over(self, queued: int) -> bool:
+        now = time.monotonic()
+        if queued < self._queued:
+            self._queued, self._since = queued, now
+        if self._stop.is_set():
+            self._stop_by = min(self._stop_by, now + _STOP_SECONDS)
+        return now > min(self._since + self._patience, self._end, self._stop_by)
+
+
 class KafkaTransactions:
     """One after the other. ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is open.
 
     A producer that another one has fenced fails in whichever call comes next, those that only ask among them: each is
-    translated here. ``topic`` is the one that errors name.
+    translated here. ``topic`` is the one that errors name. ``batch`` learns how quick the brokers are.
     """
 
-    def __init__(self, producer: Producer, reports: _Reports, *, topic: str, stop: threading.Event) -> None:
+    def __init__(
+        self, producer: Producer, reports: _Reports, batch: Batch, *, topic: str, limit: float, stop: threading.Event
+    ) -> None:
         self.producer = producer
+        self.batch = batch
+        self._limit = limit
         self._reports = reports
         self._topic = topic
         self._stop = stop
         self.begun_at = NEVER
 
     @classmethod
-    def open(cls, properties: dict[str, Any], *, topic: str, resource: str, stop: threading.Event) -> Self:
+    def open(
+        cls, properties: dict[str, Any], batch: Batch, *, topic: str, resource: str, stop: threading.Event
+    ) -> Self:
         """Fence an older producer of the same names, and end its open transaction. Raises KafkaException."""
         reports = _Reports()
         settings = {
@@ -74,7 +103,9 @@ class KafkaTransactions:
         }
         producer = Producer(settings | properties, logger=LIBRDKAFKA)
         producer.init_transactions(_ANSWER_SECONDS)
-        return cls(producer, reports, topic=topic, stop=stop)
+        timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
+        limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _OF_TIMEOUT
+        return cls(producer, reports, batch, topic=topic, limit=limit, stop=stop)
 
     def forget(self) -> None:
         """Brokers that were away by now do not matter: what that leaves behind is settled."""
@@ -92,7 +123,8 @@ class KafkaTransactions:
 
     def produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
         """Add a message to the open transaction. Raises PromiseError for one that Kafka does not take."""
-        give_up, alone = 0.0, False
+        deadline: _Deadline | None = None
+        alone = False
         while True:
             try:
                 self.producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
@@ -101,10 +133,11 @@ class KafkaTransactions:
                 if alone:
                     raise _size_error(topic, key, value) from None
                 # The brokers are slower than the leader: wait for room.
-                give_up = give_up or time.monotonic() + _ANSWER_SECONDS
+                deadline = deadline or self._deadline()
                 self._poll(0.1)
                 alone = not len(self.producer)
-                if time.monotonic() > give_up:
+                if deadline.is_over(len(self.producer)):
+                    self.batch.failed()
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
@@ -114,18 +147,21 @@ class KafkaTransactions:
 
     def commit(self) -> None:
         """Commit what was produced. Raises PromiseError where Kafka does not take a message of it."""
-        give_up = time.monotonic() + _ANSWER_SECONDS
+        begun, deadline = time.monotonic(), self._deadline()
         while True:
             try:
                 self.producer.commit_transaction(1.0)
                 break
             except KafkaException as error:
                 self._raise_refused()
-                if self._stop.is_set():
-                    give_up = min(give_up, time.monotonic() + _STOP_SECONDS)
-                if not error.args[0].retriable() or time.monotonic() > give_up:
+                if not error.args[0].retriable() or deadline.is_over(len(self.producer)):
+                    self.batch.failed()
                     raise translated(error, self._topic) from None
         self.begun_at = NEVER
+        self.batch.took(time.monotonic() - begun)
+
+    def _deadline(self) -> "_Deadline":
+        return _Deadline(len(self.producer), self.batch.patience, self.begun_at + self._limit, self._stop)
 
     def drop(self) -> None:
         """Abort the open transaction, so that readers need not wait for it to time out."""

@@ -17,7 +17,7 @@ def due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> 
 
     A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
     """
-    full, now = sink.records >= limits.commit_records or sink.bytes >= limits.commit_bytes, time.monotonic()
+    full, now = sink.records >= limits.commit_records or sink.is_full, time.monotonic()
     if not progress.between_transactions:
         return sink.records > 0 and (full or now - sink.begun_at > _OPEN_SECONDS)
     if type(change) is Idle:

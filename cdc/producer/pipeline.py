@@ -9,6 +9,7 @@ from cdc.errors import Disconnected, Fenced
 from cdc.position import Position
 from cdc.producer import let_in, preflight
 from cdc.producer.activity import Activity
+from cdc.producer.batch import Batch
 from cdc.producer.binlog_events import BinlogEvents
 from cdc.producer.commit_log import Entry
 from cdc.producer.decoder import Decoder
@@ -57,14 +58,14 @@ def run(
     Raises UserError, PromiseError, ServerGone.
     """
     target: Position | None = None
-    topics = _topics(profile)
+    topics, batch = _topics(profile), Batch(profile.producer.commit_bytes)
     while not stop.is_set():
         try:
             leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
             if started.until_current:
                 target = target or leader.position
             _session(
-                profile, leader, topics, activity,
+                profile, leader, topics, activity, batch=batch,
                 started=started, retry=retry, target=target, stop=stop, log=log,
             )  # fmt: skip
             if target is not None and not stop.is_set():
@@ -82,6 +83,7 @@ def _session(
     topics: KafkaTopics,
     activity: Activity,
     *,
+    batch: Batch,
     started: Started,
     retry: Retry,
     target: Position | None,
@@ -95,6 +97,7 @@ def _session(
         resource=profile.mysql_resource_name,
         instance=started.instance,
         reopening=retry.succeeded,
+        batch=batch,
         stop=stop,
     )
     with closing(sink):

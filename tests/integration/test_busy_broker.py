@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,16 +16,23 @@ from cdc.consumer import kafka_reader
 from cdc.consumer.kafka_reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.position import Position
+from cdc.producer.batch import Batch
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics, hanging
 from cdc.producer.router import Message
 from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.mysql import MySql
+from cdc.sandbox.ports import free_port
 from cdc.topics import Topics
 from tests.fix_sandbox import KafkaFactory
+from tests.programs import records, run_well, write_profile
+from tests.relay import Relay
 from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
+
+SLOW_ROWS = 500  # of 4 kB
 
 
 def topics_of(kafka: Kafka, name: str) -> KafkaTopics:
@@ -36,7 +44,9 @@ def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
     """The broker writes a transaction's ends after it has said that it commits, often some milliseconds later."""
     topics, properties = topics_of(kafka, "closed"), {"bootstrap.servers": kafka.bootstrap_servers}
     stop = threading.Event()
-    sink = KafkaSink.open(properties, topics, resource="r", instance="i", reopening=False, stop=stop)
+    sink = KafkaSink.open(
+        properties, topics, resource="r", instance="i", reopening=False, batch=Batch(16_000_000), stop=stop
+    )
     for number in range(20):
         sink.write([Message("closed", b"r", b"{}", 0, [])])
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
@@ -50,7 +60,15 @@ def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) ->
     entry = Entry(0, Position("binlog.000001", 4), "", "")
 
     def sink() -> KafkaSink:
-        return KafkaSink.open(properties, topics, resource="r", instance="i", reopening=False, stop=threading.Event())
+        return KafkaSink.open(
+            properties,
+            topics,
+            resource="r",
+            instance="i",
+            reopening=False,
+            batch=Batch(16_000_000),
+            stop=threading.Event(),
+        )
 
     def write(sink: KafkaSink) -> None:
         for _ in range(LIMIT_SECONDS * 100):
@@ -77,6 +95,34 @@ def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) ->
             first.write([Message("fenced", b"r", b"{}", 0, [])])
         first.close()
         second.close()
+
+
+def test_a_slow_link_carries_what_is_larger_than_it_takes_in_ten_seconds(
+    tmp_path: Path, leader: MySql, kafka_broker: KafkaFactory
+) -> None:
+    """Nothing fails while the brokers still take records, however long one Kafka transaction takes."""
+    port = free_port()
+    with Relay(port) as relay:
+        kafka = kafka_broker(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"})
+        plain = {"compression.type": "none", "batch.size": 50_000, "socket.send.buffer.bytes": 65_536}
+        path = write_profile(
+            tmp_path, leader, kafka, name="slow_link", filters={"include_dbs": ["slow_link"]},
+            kafka={"librdkafka": plain}, producer={"start": "now", "record_bytes": 20_000},
+        )  # fmt: skip
+        run_well("cdc-producer", path, "--until-current")
+        with leader.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("CREATE DATABASE slow_link")
+            cursor.execute("CREATE TABLE slow_link.a (i INT PRIMARY KEY, t VARCHAR(4000))")
+            rows = ",".join(f"({number}, REPEAT('x', 4000))" for number in range(SLOW_ROWS))
+            cursor.execute(f"INSERT INTO slow_link.a VALUES {rows}")
+        relay.uphill = 0.006  # 160 kB/s: what takes the link half as long again as used to be waited for
+        began = time.monotonic()
+        log = run_well("cdc-producer", path, "--until-current")
+        assert time.monotonic() - began > 10
+        assert "waiting for a server" not in log
+        relay.uphill = 0.0
+        values = [row.after[0]["SignedInteger"] for record in records(path) for row in record.rows if row.after]
+        assert values == list(range(SLOW_ROWS))
 
 
 @contextmanager

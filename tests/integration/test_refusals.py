@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from cdc.errors import UserError
 from cdc.position import Position
 from cdc.producer import commit_log
+from cdc.producer.batch import Batch
 from cdc.producer.commit_log import Entry
 from cdc.producer.kafka_sink import KafkaSink
 from cdc.producer.kafka_topics import KafkaTopics
@@ -114,7 +115,15 @@ def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) 
     properties, names = {"bootstrap.servers": kafka.bootstrap_servers}, ("one", "two")
     topics = KafkaTopics(properties, Topics("both"), partitions=1, replicas=1, retention_hours=0)
     sinks = [
-        KafkaSink.open(properties, topics, resource=name, instance=name, reopening=False, stop=threading.Event())
+        KafkaSink.open(
+            properties,
+            topics,
+            resource=name,
+            instance=name,
+            reopening=False,
+            batch=Batch(16_000_000),
+            stop=threading.Event(),
+        )
         for name in names
     ]
     for sink in sinks:

@@ -1,0 +1,35 @@
+"""The size of Kafka transactions over a slow link."""
+
+from cdc.producer.batch import Batch
+
+
+def test_it_shrinks_with_each_failure_and_waits_longer() -> None:
+    batch, seen = Batch(16_000_000), []
+    for _ in range(10):
+        batch.failed()
+        seen.append((batch.bytes, batch.patience))
+    assert seen[:3] == [(8_000_000, 20.0), (4_000_000, 40.0), (2_000_000, 40.0)]
+    assert seen[-1] == (65_536, 40.0)
+
+
+def test_it_grows_again_while_commits_are_quick() -> None:
+    batch = Batch(16_000_000)
+    batch.failed()
+    batch.failed()
+    batch.took(5.0)
+    assert (batch.bytes, batch.patience) == (4_000_000, 40.0)
+    for _ in range(3):
+        batch.took(0.5)
+    assert (batch.bytes, batch.patience) == (16_000_000, 10.0)
+
+
+def test_a_slow_commit_makes_the_next_one_smaller() -> None:
+    batch = Batch(16_000_000)
+    batch.took(16.0)
+    assert (batch.bytes, batch.patience) == (8_000_000, 10.0)
+
+
+def test_a_small_limit_of_the_profile_stays() -> None:
+    batch = Batch(1000)
+    batch.failed()
+    assert batch.bytes == 1000
