@@ -19,8 +19,8 @@ class Relay:
 
     The first connection to which the server has sent ``cuts[0]`` bytes is cut there, by RST where ``reset``; then the
     next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds;
-    ``uphill`` is the same for what the clients send. After
-    ``tls_for`` connections a MySQL server behind it seems to have no TLS.
+    ``uphill`` is the same for what the clients send. After ``tls_for`` connections a MySQL server behind it seems to
+    have no TLS.
     """
 
     def __init__(self, port: int) -> None:

@@ -56,7 +56,9 @@ class KafkaSink:
         ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
         # A topic may be known by its records alone: it was made in the transaction that Kafka has half ended.
         ours |= {topics.names.topic, *settled.ahead}
-        self._spread = Spread(settled.entry, open_topic=lambda name: topics.claim(name, ours=name in ours))
+        self._spread = Spread(settled.entry, open_topics=lambda names: topics.claim(names, ours=ours))
+        # All that are known in one go: one by one, thousands of tables would keep each new connection waiting.
+        self._spread.open([topic for topic, _ in settled.entry.partitions] if settled.entry else [])
         self.records = 0
         self.bytes = 0
         self._committed_at = -NEVER
@@ -117,14 +119,29 @@ class KafkaSink:
             self.records += 1
             self.bytes += len(value)
 
+    @property
+    def has_one_topic(self) -> bool:
+        """Whether all records go to the topic that is there from the start."""
+        return self._names.layout != PER_TABLE
+
+    def has_ready(self, topics: set[str]) -> bool:
+        """Whether all of these topics can be written to at once."""
+        return self._spread.knows(topics)
+
+    def make_ready(self, topics: set[str]) -> None:
+        """Create the topics where missing. To be called while nothing is written: it may take longer than Kafka lets a
+        transaction be open. Raises UserError for one that is not ours, Disconnected.
+        """
+        self._spread.open(topics)
+
     def show(self, message: RecordMessage, position: Position) -> None:
         """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
 
         Its headers tell a settlement what else is out by then, without a search for the record before it.
         """
+        self._spread.opened(message.topic)
         if self.begun_at == NEVER:
             self._transactions.begin()
-        self._spread.opened(message.topic)
         if position.offset:
             self.shown = position
         marks: Headers = [(AFTER, str(self._spread.next_sequence - 1)), (SHOWN, str(self.shown or ""))]

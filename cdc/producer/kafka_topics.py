@@ -22,6 +22,7 @@ __all__ = ["KafkaTopics", "hanging", "translated", "unanswered"]
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
 _HOUR_MS = 3_600_000
+_AT_ONCE = 200  # topics that are created in one call, which must answer in time
 _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _DENIED = frozenset(
     {
@@ -79,30 +80,24 @@ class KafkaTopics:
                     hint="name a topic that does not exist in kafka.topic: it is created as it must be",
                 )
         self._require_kept(needed, known)
-        for name in sorted(needed - known.keys()):
-            self._create(name, 1)
-            self._checked.add(name)
+        self._create(dict.fromkeys(needed - known.keys(), 1))
 
-    def claim(self, name: str, *, ours: bool) -> int:
-        """The number of the topic's partitions, before the first record goes there; created where it is missing.
+    def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
+        """The numbers of the topics' partitions, before the first records go there; created where they are missing.
 
-        ``ours`` says that the commit log counts its records. Raises UserError for a topic that something else has
-        written to, Disconnected where a transaction hangs in it, and what Kafka says.
+        ``ours`` are those of which the commit log counts the records. Raises UserError for a topic that something else
+        has written to, Disconnected where a transaction hangs in it, and what Kafka says.
         """
         try:
             known = self._known()
-            if name not in known:
-                partitions = self._partitions if name != self.names.events else 1
-                self._create(name, partitions)
-                self._checked.add(name)
-                return partitions
-            partitions = len(known[name].partitions)
-            self._require_kept({name}, known)
-            if not ours:
-                self._require_unused([(name, number) for number in range(partitions)])
+            new = {name: self._partitions if name != self.names.events else 1 for name in names - known.keys()}
+            there = {name: len(known[name].partitions) for name in names & known.keys()}
+            self._require_kept(set(there), known)
+            self._require_unused([(name, number) for name in there.keys() - ours for number in range(there[name])])
+            self._create(new)
         except KafkaException as error:
-            raise translated(error, name) from None
-        return partitions
+            raise translated(error, min(names)) from None
+        return there | new
 
     def partitions(self, name: str) -> list[Partition]:
         """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
@@ -191,14 +186,15 @@ class KafkaTopics:
 
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Nobody but us may write to our topics. One that is empty may have been made for us."""
-        topic = partitions[0][0]
-        if hanging(self._properties, partitions):
-            self.suspects.add(topic)
-            raise Disconnected("a transaction was left open in the topic", where=f"topic {topic}")
-        if newest(self._properties, partitions):
+        left = {topic for topic, _ in hanging(self._properties, partitions)}
+        if left:
+            self.suspects |= left
+            raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
+        written = {topic for topic, _ in newest(self._properties, partitions)} if partitions else set()
+        if written:
             raise UserError(
                 "the topic has messages that this producer did not write",
-                where=f"topic {topic}",
+                where=f"topic {min(written)}",
                 hint="set kafka.prefix to tell this leader's topics from others of the same names",
             )
 
@@ -208,23 +204,39 @@ class KafkaTopics:
         known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
         return known
 
-    def _create(self, name: str, partitions: int) -> None:
-        """Create the topic and wait until the brokers know who leads its partitions."""
-        admin = AdminClient(self._properties, logger=LIBRDKAFKA)
-        topic = NewTopic(
-            name, num_partitions=partitions, replication_factor=self._replicas, config=self._settings(name)
-        )
-        try:
+    def _create(self, partitions: Mapping[str, int]) -> None:
+        """Create the topics, named with their numbers of partitions, and wait until the brokers know who leads them."""
+        admin, names = AdminClient(self._properties, logger=LIBRDKAFKA), sorted(partitions)
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            topics = [
+                NewTopic(
+                    name,
+                    num_partitions=partitions[name],
+                    replication_factor=self._replicas,
+                    config=self._settings(name),
+                )
+                for name in some
+            ]
             # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
-            admin.create_topics([topic], request_timeout=_ANSWER_SECONDS)[name].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise translated(error, name) from None
-        give_up = time.monotonic() + _ANSWER_SECONDS
-        while not _is_led(self._known().get(name)):
-            if time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {name}")
-            time.sleep(_ASK_AGAIN_SECONDS)
+            for name, answer in admin.create_topics(topics, request_timeout=_ANSWER_SECONDS).items():
+                try:
+                    answer.result()
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise translated(error, name) from None
+            self._await_leaders(some)
+            self._checked.update(some)
+
+    def _await_leaders(self, names: list[str]) -> None:
+        give_up, left = time.monotonic() + _ANSWER_SECONDS, names
+        while left:
+            known = self._known()
+            left = [name for name in left if not _is_led(known.get(name))]
+            if left and time.monotonic() > give_up:
+                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
+            if left:
+                time.sleep(_ASK_AGAIN_SECONDS)
 
     def _settings(self, name: str) -> dict[str, str]:
         least = {"min.insync.replicas": str(self._min_insync_replicas)} if self._min_insync_replicas else {}

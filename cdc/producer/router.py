@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
@@ -262,6 +262,10 @@ class Router:
         if uri is None:
             uri = self._uris[names] = str(Uri(self._resource, *names))
         return uri
+
+    def topics_of(self, tables: Iterable[TableShape]) -> set[str]:
+        """Where the rows of these tables go."""
+        return {self._topic(table.database, table.name) for table in tables}
 
     def _topic(self, database: str, table: str) -> str:
         topic = self._topics_of_tables.get((database, table))

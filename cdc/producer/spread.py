@@ -1,6 +1,6 @@
 """Which partition each record goes to, and what is in each by then: how many records, and the newest one's sequence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from cdc.producer.commit_log import Entry
@@ -20,14 +20,14 @@ class _Topic:
 
 
 class Spread:
-    """Goes on where ``entry`` ends; ``open_topic`` gives a topic's number of partitions before its first record.
+    """Goes on where ``entry`` ends; ``open_topics`` gives topics' numbers of partitions before their first record.
 
     A topic's records go round its partitions by number, so the same records always go to the same partitions. Which
     sequence is next is counted here too.
     """
 
-    def __init__(self, entry: Entry | None, *, open_topic: Callable[[str], int]) -> None:
-        self._open_topic = open_topic
+    def __init__(self, entry: Entry | None, *, open_topics: Callable[[set[str]], Mapping[str, int]]) -> None:
+        self._open_topics = open_topics
         self._topics: dict[str, _Topic] = {}
         self._counts = dict(entry.counts) if entry else {}
         self._last = dict(entry.last) if entry else {}
@@ -46,12 +46,21 @@ class Spread:
     def opened(self, name: str) -> _Topic:
         """The topic, ready to be written to."""
         if name not in self._topics:
-            partitions = self._open_topic(name)
-            names = [partition_name((name, number)) for number in range(partitions)]
-            counts = [self._counts.get(each, 0) for each in names]
-            last = [self._last.get(each, -1) for each in names]
-            self._topics[name] = _Topic(partitions, sum(counts), counts, last)
+            self.open([name])
         return self._topics[name]
+
+    def knows(self, names: set[str]) -> bool:
+        """Whether all of them are ready to be written to."""
+        return names <= self._topics.keys()
+
+    def open(self, names: Collection[str]) -> None:
+        """Make the topics ready, all at once."""
+        new = set(names) - self._topics.keys()
+        for name, partitions in self._open_topics(new).items() if new else ():
+            places = [partition_name((name, number)) for number in range(partitions)]
+            counts = [self._counts.get(each, 0) for each in places]
+            last = [self._last.get(each, -1) for each in places]
+            self._topics[name] = _Topic(partitions, sum(counts), counts, last)
 
     def counts(self) -> dict[str, int]:
         """Records per ``topic/partition``, of all topics there ever were."""

@@ -9,7 +9,7 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.position import Position
 from cdc.producer import pace
 from cdc.producer.activity import Activity
-from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, Whole
+from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decoder import Decoder
 from cdc.producer.events import RawEvent, Single
 from cdc.producer.kafka_sink import KafkaSink
@@ -32,6 +32,7 @@ class Stream:
         self._progress = progress
         self._activity = activity
         self._limits = limits
+        self._one_topic = sink.has_one_topic
 
     def replicate(
         self, chunks: Iterable[Sequence[RawEvent | Single]], *, target: Position | None, stop: threading.Event
@@ -64,10 +65,12 @@ class Stream:
     def _route(self, change: Change) -> None:
         match change:
             case Whole():
+                self._make_ready([rows.table for rows in change.rows])
                 self._sink.write(self._router.whole(change))
             case Begin():
                 self._router.begin(change)
             case Rows():
+                self._make_ready([change.table])
                 self._sink.write(self._router.rows(change))
             case Statement():
                 self._sink.write(self._router.statement(change))
@@ -80,6 +83,16 @@ class Stream:
         # The rows of a prepared XA transaction are refused when it commits.
         if isinstance(change, Commit | Whole | Moved) and not self._progress.waits:
             self._router.skips.check_passed(self._progress.position)
+
+    def _make_ready(self, tables: list[TableShape]) -> None:
+        """Topics are made while no Kafka transaction is open: making many takes longer than one may last."""
+        if self._one_topic:
+            return
+        topics = self._router.topics_of(tables)
+        if not self._sink.has_ready(topics):
+            if self._sink.records:
+                self._commit(self._router.sent)
+            self._sink.make_ready(topics)
 
     def _commit(self, sent: int) -> None:
         """Commit what is written, with the place after it; ``sent`` records are of a transaction that is still open."""

@@ -138,7 +138,7 @@ def stopped(kafka: Kafka) -> Iterator[None]:
 def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     kafka = kafka_broker()
     with stopped(kafka), pytest.raises(Disconnected, match="Kafka does not answer"):
-        topics_of(kafka, "late")._create("late", 1)
+        topics_of(kafka, "late")._create({"late": 1})
 
     class HangsAfterwards(Consumer):
         """The broker answers the first question and hangs before the next."""

@@ -569,3 +569,28 @@ def threading_of(work: Callable[[], None]) -> Iterator[None]:
         future = pool.submit(work)
         yield
         future.result()
+
+
+def test_a_transaction_over_many_new_tables(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    """All topics are made before the Kafka transaction begins, which Kafka would end before one by one were through."""
+    tables, name = 200, "manynew"
+    path = write_profile(
+        tmp_path, leader, kafka, name=name, resource=name, filters={"include_dbs": [name]},
+        kafka={"layout": "per_table", "prefix": name, "librdkafka": {"transaction.timeout.ms": 4000}},
+        producer={"start": "now", "retry_seconds": 5},
+    )  # fmt: skip
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        for number in range(tables):
+            cursor.execute(f"CREATE TABLE {name}.t{number} (i INT PRIMARY KEY)")
+        run_well("cdc-producer", path, "--until-current")
+        for row in range(2):
+            cursor.execute("BEGIN")
+            for number in range(tables):
+                cursor.execute(f"INSERT INTO {name}.t{number} VALUES ({row})")
+            cursor.execute("COMMIT")
+            # The second time all of them are known from the commit log.
+            assert "waiting for a server" not in run_well("cdc-producer", path, "--until-current")
+    found = records(path)
+    assert [record.sequence for record in found] == list(range(2 * tables))
+    assert [record.uri.table for record in found] == 2 * [f"t{number}" for number in range(tables)]

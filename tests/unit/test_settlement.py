@@ -27,7 +27,7 @@ class History:
 
 
 def history(transactions: list[list[str]]) -> History:
-    spread = Spread(None, open_topic=lambda topic: 2)
+    spread = Spread(None, open_topics=lambda topics: dict.fromkeys(topics, 2))
     found = History([], [entry(spread)])
     for topics in transactions:
         brought: dict[Partition, list[int]] = {}
