@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from cdc.errors import UserError
-from cdc.filters import Filters
-from cdc.renames import Renames
+from cdc.filters import CHECKPOINT_DATABASE, Filters
+from cdc.renames import Renames, require_own
 from cdc.start import BEGINNING, WORDS, parsed_start
 from cdc.topics import PER_TABLE, SINGLE, Topics
 
@@ -174,6 +174,11 @@ class Consumer:
     batch_rows: int = field(default=5_000, metadata={"range": (1, 1_000_000)})
     connections: int = field(default=2, metadata={"range": (1, 8)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
+    schema: str = CHECKPOINT_DATABASE
+
+    def __post_init__(self) -> None:
+        """Raises UserError for a schema that can't be."""
+        require_own(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +213,7 @@ class Profile:
 
     def __post_init__(self) -> None:
         """Raises UserError for names that no database can get."""
-        Renames(self.renames)
+        Renames(self.renames, own=self.consumer.schema)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:

@@ -24,7 +24,7 @@ __all__ = ["main"]
 
 _EPILOG = """\
 The profile's [database] is the follower, mysql_resource_name the leader whose records are applied.
-What has been applied stands in the follower, in cdc.checkpoint: start and stop it at will, nothing is lost or repeated.
+What has been applied stands in the follower (cdc.checkpoint): start and stop it at will, nothing is lost or repeated.
 
 exit status: 0 done; 2 something must be changed first; 3 stopped to keep a promise (a gap, a conflict under "stop", a
 row or statement that the follower refuses); 4 a server is gone and consumer.retry_seconds are over
@@ -74,7 +74,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     setup_logging(level=profile.log.level, form=profile.log.format)
     following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
     resource = profile.mysql_resource_name
-    status = look(profile.database, resource=resource)
+    status = look(profile.database, resource=resource, schema=profile.consumer.schema)
     print(show(status, follower=str(profile.database), resource=resource, following=following))
     return 0
 

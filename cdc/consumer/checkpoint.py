@@ -5,22 +5,37 @@ With a topic a table, where to read on in each is kept in rows of a table of its
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 from cdc.consumer.literals import quoted
 from cdc.filters import CHECKPOINT_DATABASE
 from cdc.record import Record
 
-__all__ = ["CREATE", "CREATE_OFFSETS", "WORKER", "Checkpoint", "Partition", "select_leader"]
+__all__ = ["WORKER", "Checkpoint", "Partition", "create", "create_offsets", "others", "select_leader"]
 
 WORKER = 0
-_OFFSETS = f"`{CHECKPOINT_DATABASE}`.`offsets`"
-_TABLE = f"`{CHECKPOINT_DATABASE}`.`checkpoint`"
 
-CREATE = (
-    f"CREATE DATABASE IF NOT EXISTS `{CHECKPOINT_DATABASE}`",
-    f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
+
+def _table(schema: str) -> str:
+    return f"`{schema}`.`checkpoint`"
+
+
+def _offsets(schema: str) -> str:
+    return f"`{schema}`.`offsets`"
+
+
+def create(schema: str) -> tuple[str, ...]:
+    """Makes the consumer's own database, called ``schema``, and the table of checkpoints."""
+    return f"CREATE DATABASE IF NOT EXISTS `{schema}`", f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CHECKPOINT}"
+
+
+def create_offsets(schema: str) -> str:
+    """Makes the table of the offsets in other topics than the checkpoint's own."""
+    return f"CREATE TABLE IF NOT EXISTS {_offsets(schema)} ({_NEXT_OFFSETS}"
+
+
+_CHECKPOINT = """
   resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
   worker INT NOT NULL,
   sequence BIGINT NOT NULL COMMENT 'last record applied, -1 before the first',
@@ -33,10 +48,9 @@ CREATE = (
   leader_ts_us BIGINT NULL COMMENT 'its commit on the leader, in microseconds since 1970',
   applied_at DATETIME(6) NOT NULL COMMENT 'UTC',
   PRIMARY KEY (resource, worker)
-) ENGINE=InnoDB""",
-)
+) ENGINE=InnoDB"""
 
-CREATE_OFFSETS = f"""CREATE TABLE IF NOT EXISTS {_OFFSETS} (
+_NEXT_OFFSETS = """
   resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
   topic VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   number INT NOT NULL COMMENT 'of the partition',
@@ -58,7 +72,8 @@ class Partition(NamedTuple):
 class Checkpoint:
     """What has been applied of one leader's topics: ``sequence`` is the last record, ``offsets`` where to read on.
 
-    ``topic`` is the one with the records or, with a topic a table, the commit log.
+    ``topic`` is the one with the records or, with a topic a table, the commit log. ``schema`` is the consumer's own
+    database, in which this is kept.
     """
 
     resource: str
@@ -66,44 +81,46 @@ class Checkpoint:
     topic_id: str
     sequence: int = -1
     offsets: Mapping[Partition, int] = field(default_factory=dict)
+    schema: str = CHECKPOINT_DATABASE
 
     @staticmethod
-    def select(resource: str) -> str:
+    def select(resource: str, *, schema: str) -> str:
         """Reads the row that ``from_rows`` takes."""
         return (
-            f"SELECT resource, topic, topic_id, sequence, offsets FROM {_TABLE} "
+            f"SELECT resource, topic, topic_id, sequence, offsets FROM {_table(schema)} "
             f"WHERE resource={quoted(resource)} AND worker={WORKER}"
         )
 
     @staticmethod
-    def select_offsets(resource: str) -> str:
+    def select_offsets(resource: str, *, schema: str) -> str:
         """Reads the rows that ``from_rows`` takes besides the checkpoint's own."""
-        return f"SELECT topic, number, topic_id, next_offset FROM {_OFFSETS} WHERE resource={quoted(resource)}"
+        return f"SELECT topic, number, topic_id, next_offset FROM {_offsets(schema)} WHERE resource={quoted(resource)}"
 
     @classmethod
-    def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = ()) -> Self:
+    def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
         """The checkpoint in a selected row, and in the rows of the other topics' offsets."""
         resource, topic, topic_id, sequence, text = row
         offsets = {Partition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {Partition(name, int(number), id_): int(at) for name, number, id_, at in others}
-        return cls(resource, topic, topic_id, int(sequence), offsets)
+        return cls(resource, topic, topic_id, int(sequence), offsets, schema)
 
     def insert(self) -> str:
         """Writes the first row of a leader, before anything is applied."""
         return (
-            f"INSERT INTO {_TABLE} (resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
+            f"INSERT INTO {_table(self.schema)} "
+            "(resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
             f"({quoted(self.resource)}, {WORKER}, {self.sequence}, {quoted(self.topic)}, {quoted(self.topic_id)}, "
             f"{quoted(self._own())}, NOW(6))"
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[Partition, int]) -> "Checkpoint":
         """The checkpoint once everything up to ``last`` is applied."""
-        return Checkpoint(self.resource, self.topic, self.topic_id, last.sequence, {**self.offsets, **offsets})
+        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets})
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """Moves the row from this checkpoint to ``target``; matches no row where it has been moved by another."""
         return (
-            f"UPDATE {_TABLE} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
+            f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
             f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
             f"leader_gtid={quoted(last.transaction)}, leader_ts_us={last.ts_us}, applied_at=NOW(6) "
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
@@ -119,7 +136,7 @@ class Checkpoint:
         if not rows:
             return None
         return (
-            f"INSERT INTO {_OFFSETS} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
+            f"INSERT INTO {_offsets(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
             "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
         )
 
@@ -134,9 +151,17 @@ class Checkpoint:
         return json.dumps({str(number): offset for number, offset in sorted(own.items())})
 
 
-def select_leader(resource: str) -> str:
+def others(schema: str) -> str:
+    """Asks which databases beside ``schema`` have a table of checkpoints."""
+    return (
+        "SELECT TABLE_SCHEMA FROM information_schema.COLUMNS WHERE TABLE_NAME='checkpoint' "
+        f"AND COLUMN_NAME='leader_gtid' AND TABLE_SCHEMA<>{quoted(schema)} AND TABLE_SCHEMA RLIKE '^[0-9A-Za-z_$-]+$'"
+    )
+
+
+def select_leader(resource: str, *, schema: str) -> str:
     """Reads what people want to know beside: the last record's file, offset, GTID and commit time, and when it came."""
     return (
-        f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_TABLE} "
+        f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_table(schema)} "
         f"WHERE resource={quoted(resource)} AND worker={WORKER}"
     )

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 from cdc.consumer.literals import quoted
 from cdc.consumer.session import Session
-from cdc.filters import CHECKPOINT_DATABASE
 from cdc.record import Record
 
-__all__ = ["CREATE", "KEPT", "Conflict", "newest", "note"]
+__all__ = ["KEPT", "Conflict", "create", "newest", "note"]
 
 KEPT = 10_000
-_TABLE = f"`{CHECKPOINT_DATABASE}`.`conflicts`"
-CREATE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
+_CONFLICTS = """
   resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
   number BIGINT NOT NULL COMMENT 'from 1; older rows are removed, so the highest is the count of all',
   sequence BIGINT NOT NULL COMMENT 'of the record',
@@ -40,23 +38,32 @@ class Conflict:
     removed: str = ""
 
 
+def _table(schema: str) -> str:
+    return f"`{schema}`.`conflicts`"
+
+
+def create(schema: str) -> str:
+    """Makes the table in the consumer's own database."""
+    return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CONFLICTS}"
+
+
 def note(session: Session, conflict: Conflict) -> None:
     """Write it in the session's open transaction. Raises Interrupted or Refused."""
-    record = conflict.record
+    record, table = conflict.record, _table(session.schema)
     resource = quoted(record.uri.resource)
-    ((number,),) = session.rows(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {_TABLE} WHERE resource={resource}")
+    ((number,),) = session.rows(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table} WHERE resource={resource}")
     texts = (record.operation, conflict.key, conflict.reason, conflict.removed)
     values = ", ".join(quoted(text[:_LONGEST]) for text in texts)
     insert = (
-        f"INSERT INTO {_TABLE} ({_COLUMNS}) VALUES "
+        f"INSERT INTO {table} ({_COLUMNS}) VALUES "
         f"({resource}, {number}, {record.sequence}, {quoted(str(record.uri))}, {values}, NOW(6))"
     )
     # Bounded: a follower that somebody else writes to may have a conflict for each row.
-    delete = f"DELETE FROM {_TABLE} WHERE resource={resource} AND number<={number - KEPT}"
+    delete = f"DELETE FROM {table} WHERE resource={resource} AND number<={number - KEPT}"
     session.run([insert.encode(), delete.encode()])
 
 
-def newest(where: str, *, limit: int) -> str:
+def newest(schema: str, where: str, *, limit: int) -> str:
     """Reads conflicts, the newest first, in the order of the table's columns after the resource."""
     columns = _COLUMNS.partition(", ")[2]
-    return f"SELECT {columns} FROM {_TABLE} WHERE {where} ORDER BY number DESC LIMIT {limit}"
+    return f"SELECT {columns} FROM {_table(schema)} WHERE {where} ORDER BY number DESC LIMIT {limit}"

@@ -81,7 +81,7 @@ class Ledger:
             return self.skip(record, error)
         self.left_out += 1
         event(_LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query))
-        return Statement(ledger_table.settle(record, state="not applied", note=reason).encode())
+        return Statement(ledger_table.settle(self._session.schema, record, state="not applied", note=reason).encode())
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
         """The note that the follower does without a record."""
@@ -91,7 +91,11 @@ class Ledger:
             _LOG, "record skipped", level=logging.WARNING, sequence=record.sequence, position=record.position,
             what=excerpt(shown), reason=error.what,
         )  # fmt: skip
-        return Statement(ledger_table.settle(record, state="skipped", note=error.what, statement=shown).encode())
+        return Statement(
+            ledger_table.settle(
+                self._session.schema, record, state="skipped", note=error.what, statement=shown
+            ).encode()
+        )
 
     def left_out_before(self, record: Record) -> Statement:
         """The note that the producer was told to leave an event out, so that nobody can apply it."""
@@ -100,14 +104,14 @@ class Ledger:
             position=record.position, what=record.query,
         )  # fmt: skip
         note = "the leader's event was left out of the stream (cdc-producer --skip)"
-        return Statement(ledger_table.settle(record, state="skipped", note=note).encode())
+        return Statement(ledger_table.settle(self._session.schema, record, state="skipped", note=note).encode())
 
     def _settle(self, record: Record) -> Statement:
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)
         if not self._executed(gtid):
             self._execute(record, gtid)
-        return Statement(ledger_table.finish(record).encode(), 1)
+        return Statement(ledger_table.finish(self._session.schema, record).encode(), 1)
 
     def _why_not(self, record: Record) -> str | None:
         """The reason to leave the statement out, or None. Raises Unapplicable where it is half wanted."""
@@ -119,7 +123,7 @@ class Ledger:
             raise Unapplicable(
                 f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 record=record,
-                hint="let all of its tables in, or none; the database cdc is the follower's own",
+                hint="let all of its tables in, or none",
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(_NOT_APPLIED) for action in actions):
@@ -129,7 +133,7 @@ class Ledger:
     def _intend(self, record: Record, gtid: str) -> None:
         """Commit the intent, once. A GTID that ran without an intent is of a former life of this follower."""
         known = self._session.rows(
-            f"SELECT state FROM {ledger_table.TABLE} WHERE resource={quoted(self._resource)} "
+            f"SELECT state FROM {ledger_table.table(self._session.schema)} WHERE resource={quoted(self._resource)} "
             f"AND sequence={record.sequence}"
         )
         if known:
@@ -141,7 +145,7 @@ class Ledger:
                 hint=f"the follower has applied a leader of this name before: use a fresh follower (whose GTIDs are "
                 f"empty: RESET BINARY LOGS AND GTIDS) or another mysql_resource_name than {self._resource!r}",
             )
-        intent = ledger_table.insert(record, state="intent").encode()
+        intent = ledger_table.insert(self._session.schema, record, state="intent").encode()
         if len(intent) >= self._session.max_packet:
             raise Unapplicable(
                 f"a statement needs a packet of {len(intent)} bytes, the follower takes {self._session.max_packet}",

@@ -23,7 +23,6 @@ from cdc.consumer.renaming import Renaming
 from cdc.consumer.session import Session, Stopped
 from cdc.consumer.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
-from cdc.filters import CHECKPOINT_DATABASE, Filters
 from cdc.profile import Profile
 from cdc.record import Uri
 from cdc.renames import Renames
@@ -51,7 +50,9 @@ def run(
     with ExitStack() as opened, suppress(Stopped):  # a stop while the follower lets us wait is an orderly end
         reader = opened.enter_context(_reader(profile))
         source: Source = MergedSource(reader, names) if names.layout == PER_TABLE else KafkaSource(reader, names.topic)
-        session = opened.enter_context(Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop))
+        session = opened.enter_context(
+            Session(profile.database, lock=resource, meanwhile=source.ahead, stop=stop, schema=profile.consumer.schema)
+        )
         _awaited(lambda: None, session, follower, retry, stop)
         patience = Patience(retry, session.try_keep, stop)
         if (topic := _topic(source, names.main, wait=not until_current, patience=patience)) is None:
@@ -63,8 +64,8 @@ def run(
             skips.check_start(checkpoint.sequence, following=activity.following())
         event(_LOG, "start", follower=follower, topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
-        passes = _replicated(profile.filters)
-        renaming = Renaming(Renames(profile.renames), replicated=passes)
+        passes = _replicated(profile)
+        renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
         ledger = Ledger(session, resource=resource, passes=passes, renaming=renaming, skips=skips)
         applier = Applier(
             session,
@@ -174,14 +175,25 @@ def _topic(source: Source, name: str, *, wait: bool, patience: Patience) -> Topi
     return topic
 
 
-def _replicated(filters: Filters) -> Callable[[Uri], bool]:
-    """Whose tables are replicated: those of the profile's filters, but never the follower's own bookkeeping."""
+def _replicated(profile: Profile) -> Callable[[Uri], bool]:
+    """Whose tables are replicated, by the leader's names: those of the profile's filters.
+
+    Asking for what would be the follower's own bookkeeping there raises UserError.
+    """
+    filters, own = profile.filters, profile.consumer.schema
 
     def passes(uri: Uri) -> bool:
-        if uri.database == CHECKPOINT_DATABASE:
-            return False
-        return (
+        wanted = (
             filters.wants_database(uri.database) if uri.table is None else filters.wants_table(uri.database, uri.table)
         )
+        if wanted and uri.database == own:
+            raise UserError(
+                f"the leader has a database {own}, and on the follower that is the consumer's own",
+                where=str(uri),
+                hint=f'where the leader is itself a follower, leave it out: filters.exclude_dbs = ["{own}"] in the '
+                "consumer's profile; else give the consumer's own another name with consumer.schema, for a follower "
+                "from its beginning",
+            )
+        return wanted
 
     return passes

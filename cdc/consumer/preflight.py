@@ -10,7 +10,6 @@ from cdc.consumer.kafka_reader import Topic
 from cdc.consumer.server_errors import HINTS, Locked
 from cdc.consumer.session import Denied, Interrupted, Refused, Session, Stopped
 from cdc.errors import Disconnected, UserError
-from cdc.filters import CHECKPOINT_DATABASE
 from cdc.mysql_connection import TLS_FAILED
 from cdc.service import event
 
@@ -20,8 +19,9 @@ _LOG = logging.getLogger("cdc.consumer")
 First = Callable[[], int | None]
 # The GTIDs of the leader's statements would make it take those of the new topic for done.
 _FRESH = (
-    "start with a new topic and a fresh follower: drop its schema cdc and the replicated databases, and run RESET "
-    "BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another mysql_resource_name in all profiles"
+    "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
+    "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
+    "mysql_resource_name in all profiles"
 )
 _START = "start the server, or mend the address"
 _STATIC = (
@@ -148,25 +148,28 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
     Raises UserError, Stopped, and Disconnected where the server goes away. ``topic`` stands for the stream; for
     ``first`` see ``check_topics``.
     """
+    schema = session.schema
     tables = {
-        "checkpoint": checkpoint.CREATE,
-        "ledger": (ledger_table.CREATE,),
-        "conflicts": (conflicts.CREATE,),
+        "checkpoint": checkpoint.create(schema),
+        "ledger": (ledger_table.create(schema),),
+        "conflicts": (conflicts.create(schema),),
     }
     if first is None:
-        tables["offsets"] = (checkpoint.CREATE_OFFSETS,)
+        tables["offsets"] = (checkpoint.create_offsets(schema),)
     try:
         # Asked first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
-        there = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{CHECKPOINT_DATABASE}'"
+        there = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
         known = {name for (name,) in session.rows(there)}
+        if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
+            _require_none_elsewhere(session, resource)
         for statement in (statement for name in tables if name not in known for statement in tables[name]):
             session.run([statement.encode()])
-        if "ledger" in known and not session.rows(ledger_table.has_context()):
-            session.run([ledger_table.UPGRADE.encode()])
-        rows = session.rows(Checkpoint.select(resource))
-        others = session.rows(Checkpoint.select_offsets(resource)) if first is None else []
+        if "ledger" in known and not session.rows(ledger_table.has_context(schema)):
+            session.run([ledger_table.upgrade(schema).encode()])
+        rows = session.rows(Checkpoint.select(resource, schema=schema))
+        others = session.rows(Checkpoint.select_offsets(resource, schema=schema)) if first is None else []
         if not rows:
-            new = Checkpoint(resource, topic.name, topic.id)
+            new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([new.insert().encode()])
         session.commit()
@@ -176,10 +179,21 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
         raise Disconnected(f"the follower cannot be used: {error}", hint=HINTS.get(error.code, _START)) from None
     except Refused as error:
         raise UserError(
-            f"the follower's schema cdc cannot be used: {error}",
+            f"the follower's schema {schema} cannot be used: {error}",
             hint="it belongs to this program alone: tables checkpoint, conflicts, ledger and offsets",
         ) from None
-    return Checkpoint.from_rows(rows[0], others) if rows else new
+    return Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
+
+
+def _require_none_elsewhere(session: Session, resource: str) -> None:
+    """Raise UserError where the leader's checkpoint is in another database: everything would be applied once more."""
+    for (schema,) in session.rows(checkpoint.others(session.schema)):
+        if session.rows(Checkpoint.select(resource, schema=schema)):
+            raise UserError(
+                f"the follower's checkpoint of {resource!r} is in database {schema}, not in {session.schema}",
+                where="profile key consumer.schema",
+                hint=f"set it to {schema!r}: it can't be changed once a follower has begun",
+            )
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:

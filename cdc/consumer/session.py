@@ -22,6 +22,7 @@ from cdc.consumer.server_errors import (
     Refused,
     Stopped,
 )
+from cdc.filters import CHECKPOINT_DATABASE
 from cdc.mysql_connection import connected
 from cdc.profile import Database
 
@@ -61,8 +62,10 @@ class Session:
         meanwhile: Callable[[], bool] = lambda: False,
         stop: threading.Event | None = None,
         single: bool = False,
+        schema: str = CHECKPOINT_DATABASE,
     ) -> None:
         self._database = database
+        self.schema = schema
         self._single = single
         self._lock = lock
         self._place = number
@@ -89,14 +92,17 @@ class Session:
 
         While it waits this one is kept: a statement may take longer than the server bears silence.
         """
-        return Session(self._database, meanwhile=self.try_keep, stop=self._stop, single=True)
+        return Session(self._database, meanwhile=self.try_keep, stop=self._stop, single=True, schema=self.schema)
 
     def beside(self, number: int) -> "Session":
         """A session, not connected, to apply with beside this one, where ``number`` (1 to MOST_BESIDE) is no other's.
 
         When this one connects, it waits until those beside have ended: what was under way there is decided then.
         """
-        session = Session(self._database, lock=self._lock, number=number, meanwhile=self._meanwhile, stop=self._stop)
+        session = Session(
+            self._database, lock=self._lock, number=number, meanwhile=self._meanwhile, stop=self._stop,
+            schema=self.schema,
+        )  # fmt: skip
         self._beside[number] = session
         return session
 

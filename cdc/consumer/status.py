@@ -15,7 +15,6 @@ from cdc.consumer.literals import quoted
 from cdc.consumer.locks import lock_name
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.errors import UserError
-from cdc.filters import CHECKPOINT_DATABASE
 from cdc.profile import Database
 
 __all__ = ["Applied", "Entry", "Settled", "Status", "lag", "look"]
@@ -102,10 +101,10 @@ def lag(applied: Applied, following: int | None) -> tuple[int | None, float | No
     return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
-def look(follower: Database, *, resource: str) -> Status:
+def look(follower: Database, *, resource: str, schema: str) -> Status:
     """The status of what is applied of the leader ``resource``. Raises UserError where the follower can't be asked."""
     try:
-        with Session(follower) as session:
+        with Session(follower, schema=schema) as session:
             session.connect()
             return _look(session, resource)
     except (Interrupted, Refused) as error:
@@ -124,7 +123,7 @@ def _look(session: Session, resource: str) -> Status:
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     ])  # fmt: skip
-    names = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA='{CHECKPOINT_DATABASE}'"
+    names = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)}"
     tables = {name for (name,) in session.rows(names)}
     applied = _applied(session, resource, many="offsets" in tables) if "checkpoint" in tables else None
     if applied is None or "ledger" not in tables:
@@ -133,7 +132,11 @@ def _look(session: Session, resource: str) -> Status:
     return Status(
         consumer,
         applied,
-        states=dict(session.rows(f"SELECT state, COUNT(*) FROM {ledger_table.TABLE} WHERE {ours} GROUP BY state")),
+        states=dict(
+            session.rows(
+                f"SELECT state, COUNT(*) FROM {ledger_table.table(session.schema)} WHERE {ours} GROUP BY state"
+            )
+        ),
         newest=_entries(session, f"{ours} ORDER BY sequence DESC LIMIT {_NEWEST}"),
         open=_entries(session, f"{ours} AND state='intent' ORDER BY sequence"),
         skipped=_entries(session, f"{ours} AND state='skipped' ORDER BY sequence"),
@@ -143,12 +146,12 @@ def _look(session: Session, resource: str) -> Status:
 
 
 def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
-    rows = session.rows(Checkpoint.select(resource))
+    rows = session.rows(Checkpoint.select(resource, schema=session.schema))
     if not rows:
         return None
-    others = session.rows(Checkpoint.select_offsets(resource)) if many else []
-    point = Checkpoint.from_rows(rows[0], others)
-    ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource))
+    others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
+    point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
+    ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,
         topic=point.topic,
@@ -162,16 +165,19 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
 
 
 def _entries(session: Session, where: str) -> tuple[Entry, ...]:
-    return tuple(Entry(*row) for row in session.rows(f"SELECT {_ENTRY} FROM {ledger_table.TABLE} WHERE {where}"))
+    return tuple(
+        Entry(*row) for row in session.rows(f"SELECT {_ENTRY} FROM {ledger_table.table(session.schema)} WHERE {where}")
+    )
 
 
 def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
-    if not session.rows(ledger_table.has_context()):
+    if not session.rows(ledger_table.has_context(session.schema)):
         # A ledger of before: what has become of an object is not told, so all statements are.
         return _entries(session, f"{ours} AND state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
     query = (
-        f"SELECT {_ENTRY}, COALESCE(context, 'null'), COALESCE(affects, '[]') FROM {ledger_table.TABLE} WHERE {ours} "
+        f"SELECT {_ENTRY}, COALESCE(context, 'null'), COALESCE(affects, '[]') "
+        f"FROM {ledger_table.table(session.schema)} WHERE {ours} "
         f"AND (state='done' OR note={quoted(ledger_table.ACTS_ON_LEADER)}) AND ({_OF_OBJECTS}) ORDER BY sequence"
     )
     for sequence, state, statement, note, at, context, affects in session.rows(query):
@@ -199,4 +205,4 @@ def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[s
 
 
 def _conflicts(session: Session, ours: str) -> tuple[Settled, ...]:
-    return tuple(Settled(*row) for row in session.rows(conflicts.newest(ours, limit=_NEWEST)))
+    return tuple(Settled(*row) for row in session.rows(conflicts.newest(session.schema, ours, limit=_NEWEST)))

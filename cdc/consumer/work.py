@@ -42,15 +42,15 @@ def check(packet: Sequence[Statement], counts: Sequence[int]) -> None:
     """
     for statement, count in zip(packet, counts[len(counts) - len(packet) :], strict=True):
         if statement.rows is not None and statement.rows != count:
-            table = statement.changes[0].record.uri if statement.changes else "cdc.checkpoint"
+            table = statement.changes[0].record.uri if statement.changes else "the checkpoint"
             raise Mismatch(f"{count} rows counted in {table} where {statement.rows} were due")
 
 
 def reached(session: Session, resource: str) -> int | None:
     """The sequence of the checkpoint in the follower, if there is one. Raises Interrupted or Refused."""
-    rows = session.rows(Checkpoint.select(resource))
+    rows = session.rows(Checkpoint.select(resource, schema=session.schema))
     session.run([b"COMMIT"])
-    return Checkpoint.from_rows(rows[0]).sequence if rows else None
+    return Checkpoint.from_rows(rows[0], schema=session.schema).sequence if rows else None
 
 
 def elsewhere(session: Session, checkpoint: Checkpoint, *, most: int) -> Checkpoint:
@@ -59,15 +59,16 @@ def elsewhere(session: Session, checkpoint: Checkpoint, *, most: int) -> Checkpo
     What it lacks may have gone with the other server, and is in the topics; or it comes yet, from its relay log. Raises
     Interrupted or Refused, PromiseError where it was no replica of the other one.
     """
-    rows = session.rows(Checkpoint.select(checkpoint.resource))
+    rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
     # Without the table, which layout "single" has no need of, there are no offsets of other topics.
-    others = session.rows(Checkpoint.select_offsets(checkpoint.resource)) if checkpoint.others else []
+    select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
+    others = session.rows(select_others) if checkpoint.others else []
     session.run([b"COMMIT"])
-    there = Checkpoint.from_rows(rows[0], others) if rows else None
+    there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(
             "another server answers at the follower's address, which has no checkpoint of this stream",
-            where=f"cdc.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
+            where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
             hint="let a replica of the follower take its place, or start the consumer again",
         )
     return there if there.sequence <= most else checkpoint
@@ -77,6 +78,6 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
     """The error for a checkpoint in the follower that is not where we left it."""
     return PromiseError(
         "the checkpoint in the follower has been moved by something else",
-        where=f"cdc.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
-        hint="nothing was applied; run one consumer only, and leave the schema cdc to it",
+        where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
+        hint=f"nothing was applied; run one consumer only, and leave the schema {checkpoint.schema} to it",
     )

@@ -29,7 +29,7 @@ from cdc.spark.folder import HTML, clear, staged
 from cdc.spark.judge import judge
 from cdc.spark.options import consumer_of, parsed, profiles_of
 from cdc.spark.page import page
-from cdc.spark.renamed import renames, under_leaders_names
+from cdc.spark.renamed import own_schema, renames, under_leaders_names
 from cdc.spark.report import Audit, write
 from cdc.spark.session import SparkGone, cut_short, ended, gone, session, set_for
 from cdc.spark.state import State, identity
@@ -105,7 +105,8 @@ def audit_topics(
     ]
     events_of = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
     records = parse(messages[0].unionByName(messages[1]), events_of=events_of)
-    records = within(under_leaders_names(records, renames(profiles, consumer)), spans)
+    schema = own_schema(profiles, consumer)
+    records = within(under_leaders_names(records, renames(profiles, consumer), schema=schema), spans)
     arrivals = _arrivals(spark, profiles, before)
     if state:
         # They are looked into once more, to say where to read on.

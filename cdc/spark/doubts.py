@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
+from cdc.filters import Filters, goes_by_name
 from cdc.profile import Profile
 from cdc.renames import Renames
 from cdc.spark.definitions import renamed_statement
 from cdc.spark.integrity import Integrity
 from cdc.spark.lifelines import Act
+from cdc.spark.renamed import named
 from cdc.spark.scope import ON_LEADER, Scope
 from cdc.spark.survey import Contents
 from cdc.spark.topics import FOLLOWER, LEADER
@@ -74,13 +75,19 @@ def _contents(profile: Profile, contents: Contents | None, limit: int | None) ->
 def _capture(
     follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
 ) -> Iterator[str]:
-    if not follower.filters.wants_database(CHECKPOINT_DATABASE):
-        yield f"the follower profile's filters leave out database {CHECKPOINT_DATABASE}, where the checkpoint is"
+    own = scope.schema
+    if not follower.filters.wants_database(own):
+        yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
+    if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
+        yield (
+            f"the leader has a database {own}, which to the audit is the consumer's own: with --consumer name the "
+            "profile of cdc-consumer, whose filters.exclude_dbs leaves it out or which has another consumer.schema"
+        )
     filters, tables = follower.filters, leader.tables if leader else frozenset()
     left_out = {
         f"{database}.{table}"
         for database, table in tables
-        if scope.wants_table(database, table) and not filters.wants_table(renames.new(database), table)
+        if scope.wants_table(database, table) and not filters.wants_table(renames.new(named(database)), table)
     }
     for act in acts:
         if scope.wants(act) and not act.action.endswith(ON_LEADER):
@@ -90,11 +97,19 @@ def _capture(
         yield f"the follower profile's filters leave out what the leader topic has: {names}"
 
 
+def _has_own(leader: Contents | None, own: str) -> bool:
+    return leader is not None and (leader.own or any(database == own for database, _ in leader.tables))
+
+
+def _names_database(act: Act, database: str) -> bool:
+    return any(Uri.parse(uri).database == database for uri in (act.uri, act.to) if uri)
+
+
 def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
     """What a statement names and the follower's capture does not let in."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
-        database = renames.new(uri.database)
+        database = renames.new(named(uri.database))
         if uri.table is None or not goes_by_name(act.action):
             if not filters.wants_database(database):
                 found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
@@ -130,7 +145,8 @@ def _watermark(profiles: Mapping[str, Profile], leader: Contents | None, mark: W
     if mark.sequence is None or mark.highest is None:
         yield (
             f"topic {profiles[FOLLOWER].kafka.topic} has no checkpoint of {resource}: "
-            "cdc-consumer has not run, or the follower's cdc-producer is behind"
+            "cdc-consumer has not run, its consumer.schema is another (--consumer tells it), or the follower's "
+            "cdc-producer is behind"
         )
     elif mark.highest > end:
         yield (

@@ -6,7 +6,7 @@ from typing import Any
 
 from cdc.errors import UserError
 from cdc.profile import Profile
-from cdc.spark.renamed import renames
+from cdc.spark.renamed import naming
 
 __all__ = ["START_OVER", "identity", "pointer_of"]
 
@@ -44,6 +44,6 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
         names = profile.kafka.topics()
         found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
         found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
-    found["renames"] = dict(renames(profiles, consumer).databases)
+    found["renames"] = naming(profiles, consumer)
     found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
     return found

@@ -27,7 +27,7 @@ from cdc.spark.lag import lag
 from cdc.spark.left_out import left_out
 from cdc.spark.lifelines import Act, Name, lifelines, named
 from cdc.spark.marks import marks
-from cdc.spark.renamed import renames
+from cdc.spark.renamed import own_schema, renames
 from cdc.spark.report import Audit
 from cdc.spark.scope import Scope
 from cdc.spark.seen import LISTED, Seen, of_streams, seen_in
@@ -60,7 +60,7 @@ def judge(
     ``consumer`` count. What ``before`` covers is not among the records; where it judged, ``keep`` gets what
     they add, None where the next audit can't go on from there.
     """
-    seen, scope = seen_in(records, profiles, before), Scope(consumer.filters if consumer else None)
+    seen, scope = seen_in(records, profiles, before), _scope(profiles, consumer)
     renamed = renames(profiles, consumer)
     audit = of_streams(seen, profiles, spans, scope, renamed, before)
     if audit.reasons or seen.mark.sequence is None:
@@ -201,6 +201,10 @@ def _known(seen: Seen, *, resource: str) -> Mapping[str, DataFrame | None]:
     # Most audits have none of them, and then nothing needs to be joined.
     noted = seen.contents[FOLLOWER].conflicts or "skipped" in seen.settled.values()
     return marks(seen.told, seen.new, resource=resource, noted=noted, foreign=bool(seen.mark.foreign))
+
+
+def _scope(profiles: Mapping[str, Profile], consumer: Profile | None) -> Scope:
+    return Scope(consumer.filters if consumer else None, own_schema(profiles, consumer))
 
 
 def _wanted(contents: Contents | None, scope: Scope) -> frozenset[Name]:

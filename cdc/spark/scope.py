@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cdc.excerpt import excerpt
 from cdc.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
 from cdc.spark.lifelines import Act
+from cdc.spark.renamed import named
 from cdc.uri import Uri
 
 __all__ = ["ON_LEADER", "Scope"]
@@ -17,13 +18,24 @@ _HINT = "name the profile of cdc-consumer with --consumer"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``filters`` are the consumer's, None where its profile was not given; names are the leader's."""
+    """``filters`` are the consumer's, None where its profile was not given; names are the leader's.
+
+    ``schema`` is the consumer's own database on the follower.
+    """
 
     filters: Filters | None = None
+    schema: str = CHECKPOINT_DATABASE
 
     def wants_table(self, database: str, table: str) -> bool:
         """Whether the table's rows are for the follower."""
-        return database != CHECKPOINT_DATABASE and (self.filters is None or self.filters.wants_table(database, table))
+        if database == CHECKPOINT_DATABASE:
+            return False
+        return self.filters is None or self.filters.wants_table(named(database), table)
+
+    @property
+    def lets_in_own(self) -> bool:
+        """Whether a database of the leader that is called as the consumer's own would be for the follower."""
+        return self.filters is None or self.filters.wants_database(self.schema)
 
     def wants(self, act: Act) -> bool:
         """Whether what a statement does is for the follower."""
@@ -31,8 +43,8 @@ class Scope:
         if self.filters is None or uri.database == CHECKPOINT_DATABASE:
             return uri.database != CHECKPOINT_DATABASE
         if uri.table is not None and goes_by_name(act.action):
-            return self.filters.wants_table(uri.database, uri.table)
-        return self.filters.wants_database(uri.database)
+            return self.filters.wants_table(named(uri.database), uri.table)
+        return self.filters.wants_database(named(uri.database))
 
     def may_want(self, act: Act) -> bool:
         """The same of a skipped event, of which it may not be known what it changed."""

@@ -27,7 +27,7 @@ class Contents:
     ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
     has the last sequence of each table's rows with their checks off. ``rows``, of all records, ``fingerprint``, of
     their sequences, and ``shapes`` (``cdc.spark.digests``; None for a table that has several or is unfit for digests)
-    are known where they were read at once.
+    are known where they were read at once. ``own``: something is in a database called as the consumer's own.
     """
 
     records: int
@@ -45,6 +45,7 @@ class Contents:
     rows: int = 0
     fingerprint: int | None = None
     shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    own: bool = False
 
     @property
     def end(self) -> int:
@@ -99,6 +100,7 @@ def _contents(rows: Sequence[Row]) -> Contents:
         rows=sum(row["rows"] for row in rows),
         fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
         shapes={name: _shape(of_tables[name]) for name in tables},
+        own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
     )
 
 
@@ -131,6 +133,7 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         conflicts=one.conflicts or two.conflicts,
         silent_keys=one.silent_keys or two.silent_keys,
         unchecked={**one.unchecked, **two.unchecked},
+        own=one.own or two.own,
     )
 
 

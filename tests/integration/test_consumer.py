@@ -12,7 +12,7 @@ from cdc.sandbox.kafka import Kafka
 from cdc.sandbox.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.impatient_consumer import impatient
-from tests.programs import BIN, running, write_profile
+from tests.programs import BIN, refused, running, write_profile
 from tests.topic import LeaderTopic, Stage, number, text
 from tests.wait import LIMIT_SECONDS, until
 
@@ -170,6 +170,9 @@ def test_the_followers_own_schema_is_never_overwritten(stage: Stage) -> None:
     stage.topic.send([stage.topic.query("CREATE DATABASE cdc", ("CreateDatabase", "cdc"))])
     stage.topic.send([stage.topic.update("cdc/checkpoint", columns, (row, row), key=["resource", "worker"])])
     stage.topic.send([stage.topic.query("DROP TABLE cdc.checkpoint", ("DropTable", "cdc/checkpoint"))])
+    assert "the leader has a database cdc" in refused("cdc-consumer", stage.profile, "--until-current")
+    with stage.profile.open("a") as file:
+        file.write('[filters]\nexclude_dbs = ["cdc"]\n')
     stage.apply()
     assert stage.checkpoint() == 3
     states = stage.execute(f"SELECT state FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY sequence")

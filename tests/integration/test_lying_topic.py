@@ -55,8 +55,7 @@ def test_rows_of_the_server_and_of_the_bookkeeping(stage: Stage) -> None:
     view = f"CREATE VIEW v AS SELECT * FROM {stage.name}.t"
     path = stage.create_table("t", "(name VARCHAR(64) PRIMARY KEY)")
     zones = [stage.topic.add("mysql/time_zone", ["Use_leap_seconds"], [text("Y")])]
-    own = [stage.topic.delete("cdc/checkpoint", ["resource"], [text(stage.name)], key=["resource"])]
-    stage.topic.send(zones, own, [stage.topic.query(view, ("CreateView", f"{stage.name}/v"), database=stage.name)])
+    stage.topic.send(zones, [stage.topic.query(view, ("CreateView", f"{stage.name}/v"), database=stage.name)])
     before = root(stage, "SELECT COUNT(*) FROM mysql.time_zone")
     stage.apply()
     assert root(stage, "SELECT COUNT(*) FROM mysql.time_zone") == before
@@ -68,3 +67,11 @@ def test_rows_of_the_server_and_of_the_bookkeeping(stage: Stage) -> None:
     stage.topic.send([stage.topic.add(f"{stage.name}/v", ["name"], [text("a")], key=["name"])])
     assert "is a view on the follower" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
     assert stage.execute("SELECT * FROM t") == []
+
+
+def test_rows_of_the_consumers_own_tables(stage: Stage) -> None:
+    stage.apply()
+    own = stage.topic.delete("cdc/checkpoint", ["resource"], [text(stage.name)], key=["resource"])
+    stage.topic.send([own])
+    assert "the leader has a database cdc" in refused("cdc-consumer", stage.profile, "--until-current")
+    assert stage.checkpoint() == stage.topic.next_sequence - 2

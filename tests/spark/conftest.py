@@ -17,6 +17,7 @@ from cdc.spark.arrivals import SCHEMA
 from cdc.spark.brokers import Span
 from cdc.spark.folder import clear
 from cdc.spark.judge import judge
+from cdc.spark.renamed import own_schema, renames, under_leaders_names
 from cdc.spark.report import Audit
 from cdc.spark.topics import FOLLOWER, LEADER, parse
 from tests.spark.pair import Pair
@@ -59,7 +60,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
     """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
 
     ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us). ``folded``: all rows are folded, as for a
-    state, whatever digests tell.
+    state, whatever digests tell. ``consumer`` is the consumer's profile.
     """
 
     def run(
@@ -69,6 +70,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         filters: Filters | None = None,
         arrived: Sequence[tuple[str, int, int, int]] = (),
         folded: bool = False,
+        consumer: Profile | None = None,
     ) -> Audit:
         profiles = {
             LEADER: Profile(),
@@ -78,12 +80,13 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         }
         sides = {LEADER: leader, FOLLOWER: follower}
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
-        records = parse(messages(spark, sides)).persist()
+        names = {"renames": renames(profiles, consumer), "schema": own_schema(profiles, consumer)}
+        records = under_leaders_names(parse(messages(spark, sides)), **names).persist()
         try:
             arrivals = spark.createDataFrame([(*each, at) for at, each in enumerate(arrived)], SCHEMA)
             keep = (lambda _: None) if folded else None
             clear(tmp_path)
-            return judge(records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep)
+            return judge(records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep, consumer=consumer)
         finally:
             spark.catalog.clearCache()
 
