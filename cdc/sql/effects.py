@@ -49,6 +49,7 @@ ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a pass
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
 _OWN_VALUES = "each server has another answer to a function in it"
+_OWN_DIGITS = "how many digits a division gives depends on div_precision_increment, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
 _HIDDEN = "it was logged as one on a temporary table of its session, or on a table with CONNECTION_ID() as a default"
@@ -84,6 +85,9 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.take("ADD"):
             doubts += [_OWN_NUMBERS] if _numbers_rows(clause) else []
             doubts += [_OWN_VALUES] if _has_unsafe_default(clause.items) else []
+            doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
+        elif clause.take("MODIFY") or clause.take("CHANGE"):
+            doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
     yield Effect("AlterTable", *table, unfaithful=next(iter(doubts), ""))
     yield from others
 
@@ -145,6 +149,19 @@ def way_out(doubt: str) -> str:
             "sessions that are open; leave the table out with the filters, or do on the follower by hand what was meant"
         )
     return "leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+
+
+def _divides(items: list[Token], *, adds: bool) -> bool:
+    """Whether the rows get values of AS (…) STORED with a division or, where a column is added, of such a DEFAULT."""
+    heads = {"DEFAULT"} if adds else set()
+    heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
+    depth = 0
+    for before, item in pairwise([_END, *items]):
+        if depth or (item == _OPEN and before.word() in heads):
+            depth += (item == _OPEN) - (item == Token("mark", ")"))
+        if depth and item == Token("mark", "/"):
+            return True
+    return False
 
 
 def _has_unsafe_default(items: list[Token]) -> bool:

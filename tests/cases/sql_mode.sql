@@ -14,7 +14,7 @@ INSERT IGNORE INTO zero (id, a) VALUES (3, '0000-00-00');
 -- -> {"sequence":4,"sql_mode":null}
 CREATE TABLE indexed (id INT PRIMARY KEY, a VARCHAR(20), x INT, v TINYINT AS (x), KEY ((CAST(a AS SIGNED))), KEY ((CAST(x AS DECIMAL(2,0)))), KEY (v));
 -- -> {"sequence":5}
-CREATE TABLE computed (id INT PRIMARY KEY, a INT, f FLOAT, n FLOAT(9,3), v TINYINT AS (a) STORED, w CHAR(3) AS (CONCAT('xxxx', a)) STORED, q INT AS (10 DIV a) STORED, h FLOAT AS (f * 2) STORED);
+CREATE TABLE computed (id INT PRIMARY KEY, a INT, f FLOAT, n FLOAT(9,3), v TINYINT AS (a) STORED, w CHAR(3) AS (CONCAT('xxxx', a)) STORED, q DECIMAL(20,10) AS (10 / a) STORED, h FLOAT AS (f * 2) STORED);
 -- -> {"sequence":6}
 CREATE TABLE checked (id INT PRIMARY KEY, a VARCHAR(20), CHECK (CAST(a AS DATE) IS NULL OR CAST(a AS DATE) <> '2001-01-01'));
 -- -> {"sequence":7}

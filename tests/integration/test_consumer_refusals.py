@@ -322,6 +322,25 @@ def test_a_column_that_is_too_narrow_where_the_follower_computes(stage: Stage) -
     assert stage.execute("SELECT * FROM t") == [(2, "abc", 127)]
 
 
+def test_a_division_that_has_more_digits_on_the_leader(stage: Stage) -> None:
+    """What the leader's div_precision_increment makes of a generated column is in the rows, and in nothing else."""
+    path = stage.create_table("t", "(id INT PRIMARY KEY, g DOUBLE AS (id / 3) STORED)")
+    rows = [[number(1), {"Double": 0.3333333333}], [number(2), {"Double": 0.6666666667}]]
+    stage.topic.send([stage.topic.add(path, ["id", "g"], *rows, key=["id"])])
+    line = refusal(stage.profile, status=3)
+    assert "a generated column becomes another one here than on the leader" in line
+    assert stage.execute("SELECT * FROM t") == []
+    with stage.follower.root() as connection, connection.cursor() as cursor:
+        # The way out that the line names.
+        try:
+            cursor.execute("SET GLOBAL div_precision_increment = 10")
+            cursor.execute("FLUSH TABLES")
+            stage.apply()
+        finally:
+            cursor.execute("SET GLOBAL div_precision_increment = DEFAULT")
+    assert stage.execute("SELECT * FROM t") == [(1, 0.3333333333), (2, 0.6666666667)]
+
+
 def test_modes_that_no_producer_writes(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY, g INT AS (id) STORED)")
     row = [number(1), number(1)]
