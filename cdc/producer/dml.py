@@ -5,7 +5,8 @@ written, those of its triggers and functions too (Q_UPDATED_DB_NAMES of the Quer
 foreign key refers to one. The text names the table it writes, where it is of a form that writes one only. A database
 that takes part and is named nowhere in the text is that of a trigger or function, which may write there.
 
-What neither can show is a trigger of the written table that writes into a database which the text names as well.
+What neither can show is a trigger of the written table that writes into a database which the text names as well. In the
+table's own database that is likely, so the router stops where any of that may pass (``cdc.producer.border.may_fire``).
 """
 
 from collections.abc import Sequence
