@@ -15,7 +15,7 @@ _MAKES_THEM = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'
         OR (a.action = 'CreateTable' AND a.uri RLIKE '/({_TABLES})$')
         OR (a.action = 'AlterTable' AND a.uri LIKE '%/ledger'
-            AND query LIKE 'ALTER TABLE `{CHECKPOINT_DATABASE}`.`ledger` MODIFY state %')), true)
+            AND query LIKE 'ALTER TABLE `%`.`ledger` MODIFY state %')), true)
 """
 
 
