@@ -117,8 +117,12 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
             cursor.execute(statement)
     places: list[str] = []
     events: list[str] = []
+    said = ""
     for _ in range(9):
-        done = run("cdc-producer", profile, "--until-current", *(part for each in places for part in ("--skip", each)))
+        # The skips of before are out, each with the transactions up to what stopped the stream next.
+        newest = [part for each in places[-1:] for part in ("--skip", each)]
+        done = run("cdc-producer", profile, "--until-current", *newest)
+        said += done.stderr
         if done.returncode == 0:
             break
         line = done.stderr.splitlines()[-1]
@@ -132,8 +136,8 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
     assert done.returncode == 0, done.stderr
     assert len(places) == 4, events
     assert "/" in places[2]
-    assert done.stderr.count(" event skipped ") == 4
-    assert "secret" not in done.stderr
+    assert said.count(" event skipped ") == 4
+    assert "secret" not in said
     found = as_json(profile)
     assert [record["sequence"] for record in found] == list(range(len(found)))
     left_out = skipped(profile)
