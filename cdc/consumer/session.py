@@ -73,7 +73,7 @@ class Session:
         self._stop = stop
         self._asked = 0.0
         self._connection: Any = None
-        self._number = 0  # by which the server knows the connection, or knew the one before
+        self._numbers: dict[str, int] = {}  # by which each server knows the connection, or knew the one before
         self._beside: dict[int, Session] = {}
         self._heard_at = 0.0
         self._sent = 0
@@ -148,10 +148,15 @@ class Session:
         major, minor, patch = re.findall(r"\d+", version)[:3]
         self.version = int(major) * 10_000 + int(minor) * 100 + int(patch)
         if self._lock is not None:
-            take(self, lock_name(self._lock, self._place), former=self._number)
+            take(self, lock_name(self._lock, self._place), former=self._former(self.server))
             if self._place == 0:
-                outlast(self, self._lock, formers={place: other._number for place, other in self._beside.items()})
-        self._number = self._connection.thread_id()
+                formers = {place: other._former(self.server) for place, other in self._beside.items()}
+                outlast(self, self._lock, formers=formers)
+        self._numbers[self.server] = self._connection.thread_id()
+
+    def _former(self, server: str) -> int:
+        """The number of our connection before this one, which means another one on another server; 0 for none."""
+        return self._numbers.get(server, 0)
 
     def keep(self) -> None:
         """Say something where the server has long heard nothing: to be called often while there is nothing to do.

@@ -159,10 +159,11 @@ def test_a_follower_that_is_offline_or_gives_no_more_connections(tmp_path: Path,
     def waits_with(code: int) -> bool:
         return f"MySQL error {code})" in log.read_text()
 
+    # The server counts connections only while there is a limit: the consumer's first one must find it.
+    root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 1")
     with log.open("w") as stderr, running("cdc-consumer", stage.profile, stderr=stderr):
-        until(lambda: " start " in log.read_text(), what="the start")
         try:
-            root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 1")
+            until(lambda: " start " in log.read_text(), what="the start")
             stage.topic.send([stage.topic.query("ALTER TABLE t ADD j INT", ("AlterTable", path), database=stage.name)])
             until(lambda: waits_with(1226), what="the statement's own connection is refused")
             root("ALTER USER fluvio@'%' WITH MAX_USER_CONNECTIONS 0")
