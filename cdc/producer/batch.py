@@ -23,10 +23,13 @@ class Batch:
         self.bytes = min(self._most, max(_LEAST_BYTES, self.bytes // 2))
         self.patience = min(2 * self.patience, _MOST_SECONDS)
 
-    def took(self, seconds: float) -> None:
-        """It is committed, after so many ``seconds``: the next one may be larger if that was quick."""
+    def took(self, size: int, seconds: float) -> None:
+        """``size`` bytes are committed, after so many ``seconds``: the next may be more if that was quick.
+
+        What is far below the limit, as the entry with which a session begins, says nothing of the link.
+        """
         if seconds > _FIRST_SECONDS:
             self.bytes = min(self._most, max(_LEAST_BYTES, self.bytes // 2))
-        elif seconds < _FIRST_SECONDS / 10:
+        elif seconds < _FIRST_SECONDS / 10 and 2 * size >= self.bytes:
             self.bytes = min(2 * self.bytes, self._most)
             self.patience = max(self.patience / 2, _FIRST_SECONDS)

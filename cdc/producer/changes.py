@@ -110,12 +110,13 @@ class Statement:
 class Refused:
     """An event that can't be carried, for which ``error`` stops the stream where any of the ``effects``, what it may
     have changed, passes the filters. Where the operator leaves it out, what follows it is whole again. ``text`` is what
-    may be shown of a statement."""
+    may be shown of a statement; ``fires``: the triggers of what it wrote have run, and no rows of theirs are logged."""
 
     event: RawEvent
     error: PromiseError
     effects: tuple[Effect, ...]
     text: str = ""
+    fires: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from struct import error as StructError
 
 from cdc.errors import PromiseError
@@ -58,6 +57,7 @@ class Decoder:
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
+        self._ends: str | None = None  # the XA transaction that the open one commits or rolls back
         self._needs_more = False  # whether the next statement needs what was logged before it
 
     @property
@@ -166,9 +166,9 @@ class Decoder:
         if self._xa.is_open and kind in _HELD:
             self._xa.hold(event)
         elif kind in et.ROWS:
-            self._saw_rows = True
             rows = self._tables.rows(event)
             if rows is not None:
+                self._saw_rows = True
                 if not self._in_transaction:
                     raise Damaged("rows came outside of a transaction", where=str(event.position))
                 yield rows
@@ -218,8 +218,8 @@ class Decoder:
             raise not_closed(event)
 
     def _commit(self, event: RawEvent) -> Commit:
-        self._in_transaction = False
-        return Commit(Position(event.file, event.end))
+        self._in_transaction, self._ends, xid = False, None, self._ends
+        return Commit(Position(event.file, event.end), xid)
 
     def _prepare(self, event: RawEvent) -> Iterator[Change]:
         xid, place, commits = self._xa.prepare(event)
@@ -230,10 +230,11 @@ class Decoder:
             yield Prepared(xid, place, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
+        self._ends = xid  # also where what it did can't be read, and an operator leaves it out
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)
-        yield replace(self._commit(event), xid=xid)
+        yield self._commit(event)
 
     def _xa_statement(self, text: str, event: RawEvent) -> Iterator[Change]:
         verb = text.split(None, 2)[1].upper()
@@ -245,9 +246,10 @@ class Decoder:
         elif verb == "COMMIT":
             yield from self._xa_commit(xid_of(text), event)
         elif verb == "ROLLBACK":
-            self._xa.rolled_back(xid_of(text))
+            self._ends = xid_of(text)
+            self._xa.rolled_back(self._ends)
             yield self._begin(event, None)
-            yield replace(self._commit(event), xid=xid_of(text))
+            yield self._commit(event)
         elif verb != "END":
             raise refused_statement("unknown", text, event)
 
@@ -285,7 +287,8 @@ class Decoder:
                 yield self._commit(event)
 
     def _refused(self, event: RawEvent, error: PromiseError, statement: LoggedStatement) -> Iterator[Change]:
-        yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown))
+        fires = statement.kind == "dml"
+        yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown, fires))
 
     def _in_one(self, event: RawEvent, *changes: Change) -> Iterator[Change]:
         """The changes of an event that may be a transaction of its own."""

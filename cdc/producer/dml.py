@@ -10,7 +10,6 @@ table's own database that is likely, so the router stops where any of that may p
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from cdc.producer.statement_text import is_lost
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -99,15 +98,18 @@ def _calls(items: list[Token]) -> bool:
     """Whether a function may be called that somebody made: what it changes is not in the text."""
     # The columns of an INSERT stand in the first brackets, right behind the table's name.
     return any(
-        after == _OPEN and (item.kind == "quoted" or (item.kind == "word" and item.word() not in _KNOWN))
-        for item, after in pairwise(items)
+        after == _OPEN
+        # One that is named with its database is none of the server's own, whatever its name is.
+        and (item.kind == "quoted" or (item.kind == "word" and (before == _DOT or item.word() not in _KNOWN)))
+        for before, item, after in zip([Token("mark", ""), *items], items, items[1:], strict=False)
     )
 
 
 def _named(items: list[Token], database: str) -> set[str]:
     """The databases that the text names, ``database`` where a table is named without one."""
-    found = {item.text for item, after in pairwise(items) if after == _DOT}
+    # Only where a table may be named: elsewhere what stands before a dot may be the alias of one.
+    found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
-        if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted") and after != _DOT:
-            found.add(database)
+        if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):
+            found.add(item.text if after == _DOT else database)
     return found

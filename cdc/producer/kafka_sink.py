@@ -174,7 +174,7 @@ class KafkaSink:
         entry = replace(entry, counts=self._spread.counts(), last=last, shown=self.shown)
         now_ms = int(time.time() * 1000)
         self._transactions.produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
-        self._transactions.commit()
+        self._transactions.commit(self.bytes)
         self.entry = entry
         self._committed_at = time.monotonic()
         self.records = self.bytes = 0

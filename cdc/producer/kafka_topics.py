@@ -179,9 +179,10 @@ class KafkaTopics:
         asked = (names & known.keys()) - self._checked
         found = described(AdminClient(self._properties, logger=LIBRDKAFKA), asked)
         for name, settings in sorted(found.items()):
-            require_kept(name, settings, servers=self._properties["bootstrap.servers"])
+            is_log = name == self.names.commits
+            require_kept(name, settings, is_log=is_log, servers=self._properties["bootstrap.servers"])
             replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
-            note_risks(name, settings, replicas=replicas, retention_ms=self._retention_ms)
+            note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
         self._checked |= asked
 
     def _require_unused(self, partitions: list[Partition]) -> None:

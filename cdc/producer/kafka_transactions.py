@@ -145,8 +145,8 @@ class KafkaTransactions:
                 self._raise_refused()
                 raise translated(error, topic) from None
 
-    def commit(self) -> None:
-        """Commit what was produced. Raises PromiseError where Kafka does not take a message of it."""
+    def commit(self, size: int) -> None:
+        """Commit what was produced, ``size`` bytes. Raises PromiseError where Kafka does not take a message of it."""
         begun, deadline = time.monotonic(), self._deadline()
         while True:
             try:
@@ -158,7 +158,7 @@ class KafkaTransactions:
                     self.batch.failed()
                     raise translated(error, self._topic) from None
         self.begun_at = NEVER
-        self.batch.took(time.monotonic() - begun)
+        self.batch.took(size, time.monotonic() - begun)
 
     def _deadline(self) -> "_Deadline":
         return _Deadline(len(self.producer), self.batch.patience, self.begun_at + self._limit, self._stop)

@@ -190,5 +190,6 @@ def _dumps(profile: Profile, leader: Leader) -> Dumps:
         topic=profile.kafka.topic,
         resource=profile.mysql_resource_name,
         server_id=profile.producer.server_id,
-        heartbeat_seconds=profile.producer.heartbeat_seconds,
+        # A quiet leader's heartbeat is also what wakes us for a sign of life.
+        heartbeat_seconds=min(profile.producer.heartbeat_seconds, profile.producer.alive_seconds),
     )

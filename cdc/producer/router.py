@@ -11,7 +11,7 @@ from cdc.filters import Filters
 from cdc.producer import events as ev
 from cdc.producer.border import may_fire, may_pass, passes, tables
 from cdc.producer.changes import Begin, Refused, Rows, Statement, TableShape, Whole
-from cdc.producer.event_types import EXECUTE_LOAD_QUERY, NAMES, QUERY
+from cdc.producer.event_types import NAMES
 from cdc.producer.events import RawEvent
 from cdc.producer.partial import Partial, Passing, content_sum
 from cdc.producer.record_parts import Part, is_large, rows_body, split
@@ -196,8 +196,7 @@ class Router:
         Raises PromiseError where the operator did not say so and the message is not out already, and as ``rows`` does.
         """
         event, place = change.event, change.event.place
-        is_statement = event.type in (QUERY, EXECUTE_LOAD_QUERY)
-        if not (may_pass(change.effects, self._filters) or (is_statement and may_fire(change.effects, self._filters))):
+        if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
             self.filtered += 1
             self.skips.log("change of what is left out not replicated", what=change.error.what, position=place)
             return

@@ -9,7 +9,6 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from cdc.errors import UserError
 from cdc.service import event
-from cdc.topics import COMMITS
 
 __all__ = ["described", "note_risks", "require_kept"]
 
@@ -42,18 +41,18 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
     return found
 
 
-def require_kept(name: str, settings: Settings, *, servers: str) -> None:
+def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -> None:
     """Raise UserError where Kafka would remove what the stream needs: by key from records, by age from a commit log."""
     policies = settings.get("cleanup.policy", "").split(",")
     command = f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {name}"
-    if not name.endswith(COMMITS) and "compact" in policies:
+    if not is_log and "compact" in policies:
         raise UserError(
             "the topic is compacted, which leaves only the newest record of each table",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=delete; where records are gone by now, consumers stop at the "
             "gap: then name a new topic in kafka.topic and give the follower a fresh copy of the leader",
         )
-    if name.endswith(COMMITS) and "delete" in policies and not _endless(settings):
+    if is_log and "delete" in policies and not _endless(settings):
         raise UserError(
             "the commit log would expire, and with it the place to go on from",
             where=f"topic {name}, setting cleanup.policy",
@@ -61,15 +60,15 @@ def require_kept(name: str, settings: Settings, *, servers: str) -> None:
         )
 
 
-def note_risks(name: str, settings: Settings, *, replicas: int, retention_ms: int) -> None:
+def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
     """Log what is the user's right and may surprise all the same; ``retention_ms`` is what the profile asks for."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
-    if not name.endswith(COMMITS) and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
+    if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
         kept = {"hours": round(kept_ms / _HOUR_MS, 1)} if kept_ms >= 0 else {}
         _warn("the topic's records expire sooner than the profile says", topic=name, **kept,
               bytes=settings.get("retention.bytes", _ENDLESS))  # fmt: skip
-    if name.endswith(COMMITS) and "compact" not in settings.get("cleanup.policy", "compact"):
+    if is_log and "compact" not in settings.get("cleanup.policy", "compact"):
         _warn("the commit log is not compacted: it grows without end", topic=name)
     if replicas >= _MANY_REPLICAS and settings.get("min.insync.replicas") == "1":
         _warn("a commit waits for one replica alone: min.insync.replicas is 1", topic=name, replicas=replicas)

@@ -298,7 +298,7 @@ def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server:
     done = run("cdc-consumer", profile, "--until-current")
     assert done.returncode == 2
     *problems, last = done.stderr.splitlines()
-    assert last.startswith("cdc-consumer: 4 problems with the follower")
+    assert json.loads(last)["error"].startswith("4 problems with the follower")
     found = [json.loads(line)["what"] for line in problems]
     assert found[0].startswith("gtid_mode is OFF")
     assert found[1].startswith("log_bin is 0")

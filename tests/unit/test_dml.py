@@ -26,6 +26,10 @@ QUOTING = {"ansi_quotes": False, "backslash_escapes": True}
         # Here the text does not tell which table, or what else.
         ("INSERT INTO x.t VALUES (f())", "x d", "SkipDatabase x, SkipDatabase d"),
         ("INSERT INTO x.t VALUES (`COUNT`(1))", "x d", "SkipDatabase x, SkipDatabase d"),
+        ("INSERT INTO x.t VALUES (d.log(1))", "x d", "SkipDatabase x, SkipDatabase d"),
+        # An alias is no database.
+        ("INSERT x.t SELECT d.a FROM x.s AS d", "x d", "SkipTable x.t, SkipDatabase d"),
+        ("INSERT x.t SELECT b.a FROM d.s AS b", "x d", "SkipTable x.t"),
         ("UPDATE x.t JOIN d.a SET t.c = 1", "x d", "SkipDatabase x, SkipDatabase d"),
         ("UPDATE x.t, d.a SET t.c = 1", "x d", "SkipDatabase x, SkipDatabase d"),
         ("DELETE t FROM x.t JOIN d.a", "x d", "SkipDatabase x, SkipDatabase d"),

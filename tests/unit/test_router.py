@@ -14,7 +14,6 @@ from cdc.errors import PromiseError, UserError
 from cdc.filters import Filters
 from cdc.position import Position
 from cdc.producer.changes import Begin, Refused, Rows, Statement, TableShape, Whole
-from cdc.producer.event_types import QUERY
 from cdc.producer.events import RawEvent
 from cdc.producer.partial import Partial, content_sum
 from cdc.producer.router import Message, Router
@@ -261,7 +260,7 @@ def test_a_refused_event_of_what_is_left_out_passes() -> None:
 
 
 def test_a_statements_triggers_may_write_to_other_tables_of_the_database() -> None:
-    logged = Refused(EVENT._replace(type=QUERY), REFUSED.error, REFUSED.effects)
+    logged = Refused(EVENT, REFUSED.error, REFUSED.effects, fires=True)
     with pytest.raises(PromiseError, match="--skip binlog"):
         list(router(filters=Filters(exclude_tables=("flvDb.p*",))).refused(logged))
     assert list(router(filters=Filters(exclude_dbs=("flvDb",))).refused(logged)) == []

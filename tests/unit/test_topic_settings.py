@@ -13,6 +13,7 @@ from cdc.topics import Topics
     [
         ("t", {"cleanup.policy": "delete", "retention.ms": "1"}, True),
         ("t", {"cleanup.policy": "compact"}, False),
+        ("records.commits", {"cleanup.policy": "compact"}, False),
         ("t", {"cleanup.policy": "delete,compact"}, False),
         ("t.commits", {"cleanup.policy": "compact", "retention.ms": "1"}, True),
         ("t.commits", {"cleanup.policy": "delete", "retention.ms": "-1"}, True),
@@ -22,12 +23,12 @@ from cdc.topics import Topics
 )
 def test_what_would_be_lost(topic: str, settings: dict[str, str], kept: bool) -> None:
     if kept:
-        require_kept(topic, settings, servers="s:9092")
+        require_kept(topic, settings, is_log=topic == "t.commits", servers="s:9092")
         return
     with pytest.raises(
         UserError, match=f"--bootstrap-server s:9092 --alter --entity-type topics --entity-name {topic} "
     ):
-        require_kept(topic, settings, servers="s:9092")
+        require_kept(topic, settings, is_log=topic == "t.commits", servers="s:9092")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_what_would_be_lost(topic: str, settings: dict[str, str], kept: bool) ->
     ],
 )
 def test_what_is_logged(topic: str, settings: dict[str, str], said: str, caplog: pytest.LogCaptureFixture) -> None:
-    note_risks(topic, settings, replicas=3, retention_ms=-1)
+    note_risks(topic, settings, is_log=topic == "t.commits", replicas=3, retention_ms=-1)
     assert said in caplog.text
     assert len(caplog.records) == bool(said)
 
