@@ -18,14 +18,13 @@ from cdc.consumer.ledger import Ledger
 from cdc.consumer.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.planner import Step, plan
 from cdc.consumer.replay import Replay
-from cdc.consumer.server_errors import HINTS
 from cdc.consumer.session import Interrupted, Refused, Session
 from cdc.consumer.shape import Shape
 from cdc.consumer.statements import statements
 from cdc.consumer.tables import Tables
 from cdc.consumer.triggers import Triggers
-from cdc.consumer.work import FRONT_BYTES, Work, elsewhere
-from cdc.errors import Disconnected, PromiseError
+from cdc.consumer.work import FRONT_BYTES, Work, elsewhere, lost
+from cdc.errors import PromiseError
 from cdc.profile import Consumer
 from cdc.record import Record, Uri
 from cdc.retry import Retry
@@ -35,7 +34,6 @@ __all__ = ["Applied", "Applier", "Reread"]
 
 _LOG = logging.getLogger("cdc.consumer")
 
-_AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
 _ALONE = 64  # batches after a run that failed
 
 
@@ -100,6 +98,8 @@ class Applier:
         self._settled: list[Statement] = []  # notes of a statement that commit with its rows
         self._rows = self._passed = 0  # of the transaction that is under way, up to here
         self._done: list[Applied] = []
+        self._elsewhere = False  # whether another server answers, on which nothing was committed yet
+        self._lacks = False  # whether it lacks what is not in memory any more
         self.checkpoint = checkpoint
         self.filtered = 0
 
@@ -148,7 +148,7 @@ class Applier:
                 self._tables.forget()
                 if self._stop.is_set():
                     return False
-                self._retry.wait(_lost(error, after=self.checkpoint.sequence))
+                self._retry.wait(lost(error, after=self.checkpoint.sequence))
                 if self._stop.is_set():
                     return False
             except Refused as error:
@@ -165,23 +165,34 @@ class Applier:
 
         Raises Reread where parts of a transaction are lost that are not here any more, or more than a transaction.
         """
+        self._take()  # before another server may answer: this was committed on the former one
         if not self._session.connected:
             # With the lock taken again the former connections have ended at the server, and their commits are decided.
             self._session.connect()
-        self._take()
         # Until something is committed on another server, its own checkpoint counts: it may be a replica still at work.
-        moved = self._session.server != self._server and self._moves()
-        if self._lanes.running:
-            self._lanes.clear(self.checkpoint)
-        else:
-            self._execution.reconnected(self.checkpoint)
+        self._elsewhere = self._elsewhere or self._session.server != self._server
+        if self._elsewhere:
+            self._lacks = self._moves() or self._lacks
+        self._decide()
         self._take()
         self._put = 0
         self._reached = self.checkpoint
-        if self._execution.parts or moved:
-            self._execution.parts = 0
+        if self._execution.parts or self._lacks:
+            self._execution.parts, self._lacks = 0, False
             self._todo.clear()
             raise Reread
+
+    def _decide(self) -> None:
+        """Learn which commits came through before the connection was lost, or the run failed."""
+        try:
+            if self._lanes.running:
+                self._lanes.clear(self.checkpoint)
+            else:
+                self._execution.reconnected(self.checkpoint)
+        except PromiseError:
+            if not self._elsewhere:
+                raise
+            raise Interrupted("the server that took the follower's place is still at work on what it got") from None
 
     def _moves(self) -> bool:
         """Whether the server that took the follower's place, maybe a lagging replica, has another checkpoint."""
@@ -264,6 +275,7 @@ class Applier:
         for work in chain(self._execution.committed, self._lanes.committed):
             self._retry.success()
             self.checkpoint = work.target
+            self._elsewhere = False
             self._server, self._most = self._session.server, max(self._most, work.target.sequence)
             self.filtered += work.rows - work.passed
             seconds = time.monotonic() - work.begun
@@ -282,11 +294,3 @@ class Applier:
     def _news(self) -> list[Applied]:
         done, self._done = self._done, []
         return done
-
-
-def _lost(error: Interrupted, *, after: int) -> Disconnected:
-    return Disconnected(
-        f"the follower does not take the changes: {error}",
-        where=f"the batch after sequence {after}",
-        hint=HINTS.get(error.code, _AWAY),
-    )

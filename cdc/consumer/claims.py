@@ -7,6 +7,7 @@ and by the server by the same rules: what would make these two differ is refused
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from cdc.codec import latin1_encode
@@ -14,7 +15,7 @@ from cdc.consumer.refusals import Unapplicable
 from cdc.excerpt import excerpt
 from cdc.record import Record, Uri
 from cdc.sql.ddl import classify
-from cdc.sql_tokens import tokens
+from cdc.sql_tokens import spans, tokens
 
 __all__ = ["check_claims", "quoting"]
 
@@ -64,7 +65,7 @@ def _problem(record: Record, version: int) -> str:
         latin1_encode(record.query)  # raises ValueError for a text that is none
         if any(token.kind == "word" and _SPACE in token.text for token in tokens(record.query, **modes)):
             return "it has a no-break space, which ends a word in latin1 alone"
-    if any(int(number) > version for number in _VERSIONED.findall(record.query)):
+    if any(int(number) > version for text in _between(record.query, modes) for number in _VERSIONED.findall(text)):
         return "it has a comment that only a newer server than the follower executes"
     kind, effects = classify(record.query, database=context.get("database", ""), **modes)
     if kind != "ddl":
@@ -85,6 +86,15 @@ def _problem(record: Record, version: int) -> str:
     if said != claimed or all(effect.database != record.uri.database for effect in effects):
         return "its text affects other objects than its record says"
     return ""
+
+
+def _between(text: str, modes: dict[str, bool]) -> Iterator[str]:
+    """What stands between the tokens: comments, and the marks around those that the server executes."""
+    at = 0
+    for span in spans(text, **modes):
+        yield text[at : span.start]
+        at = span.end
+    yield text[at:]
 
 
 def _names(database: str, name: str | None) -> tuple[str, ...]:

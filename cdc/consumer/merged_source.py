@@ -149,7 +149,7 @@ class MergedSource:
             self._read[place] = offset
             return
         self._read[place] = offset + 1
-        if name == self._names.events and is_event(value):
+        if self._names.is_events(name) and is_event(value):
             return
         record = self._parser.parse(value, where=f"{name}/{number}/{offset}")
         self._merge.add(place, record.sequence, Located(place, offset, record, len(value)), size=len(value))

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from cdc.consumer.assembler import Batch
 from cdc.consumer.checkpoint import Checkpoint
 from cdc.consumer.packets import Statement
+from cdc.consumer.server_errors import HINTS, Interrupted
 from cdc.consumer.session import Session
-from cdc.errors import PromiseError
+from cdc.errors import Disconnected, PromiseError
 from cdc.record import Record
 
-__all__ = ["FRONT_BYTES", "Mismatch", "Work", "check", "elsewhere", "moved", "reached"]
+__all__ = ["FRONT_BYTES", "Mismatch", "Work", "check", "elsewhere", "lost", "moved", "reached"]
+
+_AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
 
 FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
 
@@ -80,4 +83,13 @@ def moved(checkpoint: Checkpoint) -> PromiseError:
         "the checkpoint in the follower has been moved by something else",
         where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
         hint=f"nothing was applied; run one consumer only, and leave the schema {checkpoint.schema} to it",
+    )
+
+
+def lost(error: Interrupted, *, after: int) -> Disconnected:
+    """The error for a follower that did not take what comes after a sequence."""
+    return Disconnected(
+        f"the follower does not take the changes: {error}",
+        where=f"the batch after sequence {after}",
+        hint=HINTS.get(error.code, _AWAY),
     )

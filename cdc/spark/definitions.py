@@ -224,7 +224,8 @@ def _differ(
     if ours == _NEVER and theirs is None:
         # IF EXISTS is logged for what is not there, too: then it dropped nothing.
         drops = [each for each in unmatched if each.side == "follower" and _touches(each, key)]
-        return key[1:] in rows or not all(_if_exists(each.acts[0].text) for each in drops)
+        has_rows = key[0] in ("Table", "View") and key[1:] in rows
+        return has_rows or not all(_if_exists(each.acts[0].text) for each in drops)
     return ours != theirs
 
 

@@ -35,6 +35,7 @@ def record(query: str, *affects: tuple[str, ...], uri: str = "d", **context: Any
         record("CREATE TABLE t (i INT) START TRANSACTION", ("CreateTable", "d/t")),
         record("CREATE TABLE a /*!50100 (i INT) */", ("CreateTable", "d/a"), charset="gbk"),
         record("CREATE TABLE a (i INT /*!90704 , j INT */)", ("CreateTable", "d/a")),
+        record("CREATE TABLE a (i INT COMMENT 'as /*!99999 in */ a text')", ("CreateTable", "d/a")),
     ],
 )
 def test_what_is_as_the_record_says(given: Record) -> None:

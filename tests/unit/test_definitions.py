@@ -175,6 +175,8 @@ def test_the_source_that_the_producer_told() -> None:
 def test_a_dropped_table_that_had_rows_is_missed_whatever_the_statement_says() -> None:
     dropped = followers(act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"))
     assert drift([], dropped, rows=("x",)) == {"Table db.x": "schema drift"}
+    trigger = followers(act("DropTrigger", "db/x", text="DROP TRIGGER IF EXISTS db.x"))
+    assert drift([], trigger, rows=("x",)) == {}
 
 
 def test_what_the_ledger_says() -> None:
