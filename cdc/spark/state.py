@@ -56,7 +56,7 @@ from cdc.spark.identity import START_OVER, identity, pointer_of
 from cdc.spark.literal import literal
 from cdc.spark.topics import as_parsed
 from cdc.spark.untouched import newest
-from cdc.spark.written import rows_in, write
+from cdc.spark.written import location, rows_in, write
 
 __all__ = ["State", "identity"]
 
@@ -257,7 +257,7 @@ class State:
         schema = as_parsed(StructType.fromJson(self._pointer["schemas"][name]))
         # Whatever Spark is set to: an executor that does not find a file must say so.
         strict = self._spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
-        return strict.parquet(*(self._path(each, name).as_uri() for each in generations))
+        return strict.parquet(*(location(self._path(each, name)) for each in generations))
 
     def _path(self, generation: int, name: str) -> Path:
         return self._folder / str(generation) / name

@@ -13,9 +13,14 @@ from pyspark.sql import functions as F
 from cdc.errors import UserError
 from cdc.private import tighten
 
-__all__ = ["rows_in", "write"]
+__all__ = ["location", "rows_in", "write"]
 
 _TOLD_SECONDS = 60.0  # by then Spark has told a count that it will tell
+
+
+def location(path: Path) -> str:
+    """An absolute ``path`` as Spark takes it: Hadoop does not undo what Path.as_uri() escapes, a space among it."""
+    return f"file://{path}"
 
 
 def write(frame: DataFrame, folder: Path, *, option: str) -> int:
@@ -24,7 +29,7 @@ def write(frame: DataFrame, folder: Path, *, option: str) -> int:
     Raises UserError where the driver does not find all that was written; ``option`` is the one that named the folder.
     """
     seen = Observation()
-    frame.observe(seen, F.count(F.lit(1)).alias("rows")).write.parquet(folder.as_uri())
+    frame.observe(seen, F.count(F.lit(1)).alias("rows")).write.parquet(location(folder))
     wrote = _told(seen)
     wanted, found = frame.count() if wrote is None else wrote, rows_in(frame.sparkSession, folder)
     if found != wanted:
@@ -61,7 +66,7 @@ def rows_in(spark: SparkSession, folder: Path) -> int:
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
     for path in folder.glob("*.parquet"):
-        place = jvm.org.apache.hadoop.fs.Path(path.as_uri())
+        place = jvm.org.apache.hadoop.fs.Path(location(path))
         file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(place, hadoop)
         reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(file)
         try:

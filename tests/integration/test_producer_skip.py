@@ -49,10 +49,11 @@ def skipped(profile: Path) -> list[dict[str, Any]]:
 
 
 def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    profile = made(tmp_path, leader, kafka, "inside")
+    profile = made(tmp_path, leader, kafka, "skip_inside")
     execute(leader, "CREATE DATABASE percona", "CREATE TABLE percona.checksums (k INT PRIMARY KEY, n INT, j JSON)")
     execute(leader, "CREATE TABLE percona.tr (i INT)", "CREATE TABLE percona.p (i INT PRIMARY KEY)")
-    execute(leader, "CREATE TRIGGER percona.t AFTER INSERT ON percona.tr FOR EACH ROW UPDATE inside.base SET c = 9")
+    trigger = "CREATE TRIGGER percona.t AFTER INSERT ON percona.tr FOR EACH ROW UPDATE skip_inside.base SET c = 9"
+    execute(leader, trigger)
     data = tmp_path / "data"
     data.write_text("5\n6\n")
     with leader.root(database="percona", local_infile=True) as connection, connection.cursor() as cursor:
@@ -60,14 +61,14 @@ def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader:
             "SET GLOBAL local_infile = ON",
             "SET binlog_format = STATEMENT, @u = 7",
             f"LOAD DATA LOCAL INFILE '{data}' INTO TABLE p",
-            "REPLACE INTO percona.checksums (k, n) SELECT 1, COUNT(*) FROM inside.base /*checksum table*/",
+            "REPLACE INTO percona.checksums (k, n) SELECT 1, COUNT(*) FROM skip_inside.base /*checksum table*/",
             "INSERT INTO checksums VALUES (2, RAND() * 9, NULL)",
             "INSERT INTO checksums VALUES (3, @u, NULL)",
-            "UPDATE checksums AS c SET n = 5 WHERE k IN (SELECT i FROM inside.base)",
+            "UPDATE checksums AS c SET n = 5 WHERE k IN (SELECT i FROM skip_inside.base)",
             "DELETE a FROM checksums a JOIN checksums b USING (k) WHERE a.n = 5",
             "DELETE FROM mysql.help_topic WHERE help_topic_id = -1",
-            "XA START 'inside'", "INSERT INTO p VALUES (1)", "XA END 'inside'", "XA PREPARE 'inside'",
-            "XA COMMIT 'inside'",
+            "XA START 'skip_inside'", "INSERT INTO p VALUES (1)", "XA END 'skip_inside'", "XA PREPARE 'skip_inside'",
+            "XA COMMIT 'skip_inside'",
             "SET binlog_transaction_compression = ON",
             "INSERT INTO checksums VALUES (4, RAND() * 9, NULL)",
             "SET binlog_format = ROW, binlog_row_image = MINIMAL, binlog_transaction_compression = OFF",
@@ -75,7 +76,7 @@ def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader:
             "UPDATE checksums SET n = 8 WHERE k = 9",
             "SET binlog_row_value_options = PARTIAL_JSON, binlog_row_image = FULL",
             "UPDATE checksums SET j = JSON_SET(j, '$.a', 2)",
-            "INSERT INTO inside.base VALUES (2, 2, NULL)",
+            "INSERT INTO skip_inside.base VALUES (2, 2, NULL)",
         ):  # fmt: skip
             cursor.execute(statement)
         log = run_well("cdc-producer", profile, "--until-current")
@@ -89,7 +90,8 @@ def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader:
     assert skipped(profile) == []
     run_well("cdc-producer", profile, "--until-current", "--skip", place)
     (record,) = skipped(profile)
-    assert [each["uri"] for each in record["affects"]] == ["flv://inside/percona/tr", "flv://inside/inside"]
+    found = [each["uri"] for each in record["affects"]]
+    assert found == ["flv://skip_inside/percona/tr", "flv://skip_inside/skip_inside"]
 
 
 @pytest.mark.parametrize("layout", ["single", "per_table"])

@@ -93,8 +93,8 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
     judged, layers = 0, []
     for at, cut in enumerate(streams.cuts(CUTS)):
         pair.grow(streams.leader, streams.follower, cut)
-        stepwise = pair.on_from(tmp_path / "state")
-        layers.append(len(kept(tmp_path / "state")["parts"]["rows"]) if stepwise.sequence is not None else 0)
+        stepwise = pair.on_from(tmp_path / "a ståte+%41")
+        layers.append(len(kept(tmp_path / "a ståte+%41")["parts"]["rows"]) if stepwise.sequence is not None else 0)
         if at >= CUTS - 2:
             whole = pair.from_the_start()
             assert told(stepwise) == told(whole), f"{which}, cut at {cut}"
