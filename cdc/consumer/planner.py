@@ -184,21 +184,11 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
     # A column that the follower computes can't be set to itself, as an Upsert does with the key. Neither can a row be
     # found whose texts come padded.
     computed = not shape.generated.isdisjoint(first.key or ()) or (shape.computes and "PAD" in (first.sql_mode or ""))
-    kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
-    for record, before, after, image in effects:
-        if before is None and after is None:
-            kinds["Absent"].append(Change(record, Row(image, None)))
-        elif before is None:
-            kinds["Add"].append(Change(record, Row(None, after)))
-        elif after is None:
-            kinds["Delete"].append(Change(record, Row(before, None)))
-        elif before == after or computed or any(before[place] != after[place] for place in places):
-            # An update to the same values would not be in the follower's binlog, by which the audit knows its rows.
-            kinds["Delete"].append(Change(record, Row(before, None)))
-            kinds["Add"].append(Change(record, Row(None, after)))
-        else:
-            kinds["Upsert"].append(Change(record, Row(before, after)))
+    kinds = _kinds(effects, None if computed else places)
     numbered = _numbered(records, kinds, shape)
+    if numbered is not None and places:
+        # A row that stays, but for its values, may have one that the numbered row had in a secondary unique key.
+        kinds = _kinds(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
             # Between what goes and what comes nothing is in its way.
@@ -207,6 +197,28 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
         if changes:
             yield Step(kind, changes, flags)
+
+
+def _kinds(effects: Iterable["_Effect"], places: Sequence[int] | None) -> dict[str, list[Change]]:
+    """The changes by the operation of their step, in the order of the steps.
+
+    ``places`` are those of the columns whose rows are deleted and inserted where they change; None: of every column.
+    """
+    kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
+    for record, before, after, image in effects:
+        if before is None and after is None:
+            kinds["Absent"].append(Change(record, Row(image, None)))
+        elif before is None:
+            kinds["Add"].append(Change(record, Row(None, after)))
+        elif after is None:
+            kinds["Delete"].append(Change(record, Row(before, None)))
+        elif places is None or before == after or any(before[place] != after[place] for place in places):
+            # An update to the same values would not be in the follower's binlog, by which the audit knows its rows.
+            kinds["Delete"].append(Change(record, Row(before, None)))
+            kinds["Add"].append(Change(record, Row(None, after)))
+        else:
+            kinds["Upsert"].append(Change(record, Row(before, after)))
+    return kinds
 
 
 def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], shape: Shape) -> Change | None:

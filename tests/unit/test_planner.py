@@ -131,6 +131,7 @@ WISHES = st.tuples(st.sampled_from(["add", "set", "set", "move", "drop"]), ROWS)
 
 @settings(max_examples=500)
 @given(st.lists(ROWS, max_size=4), st.lists(WISHES, max_size=25), st.sampled_from([1, 3, 25]))
+@example([(0, "c", 0)], [("move", (1, "c", 0)), ("drop", (0, "a", 1)), ("add", (0, "c", 1))], 3)
 @example([(1, "a", 0), (2, "b", 0)], [("set", (1, "c", 0)), ("set", (2, "A", 0)), ("set", (1, "b", 0))], 3)
 def test_any_batches_give_the_tables_of_the_changes_one_by_one(
     first: list[Image], wishes: list[tuple[str, Image]], size: int
