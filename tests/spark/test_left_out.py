@@ -37,7 +37,7 @@ def test_a_skipped_event_is_drift_for_as_long_as_its_table_lives(
         (each.kind, each.database, each.name, each.cause, each.evidence) for each in audit.schema
     ]
     assert (kind, database, table, cause) == ("Table", name, "a", CAUSE)
-    assert "Query at binlog.000001:" in evidence
+    assert "Query at binlog." in evidence
     assert "not as rows: UPDATE a SET c = 2 (sequence 3 of the leader)" in evidence
     assert any("table left_out.a may differ from the leader's: skipped event" in line for line in terminal(audit))
     assert "skipped event" in page(audit)
