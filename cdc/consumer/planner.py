@@ -116,7 +116,7 @@ def _computing(step: Step, shape: Shape) -> Step:
     if not shape.computes:
         return step
     modes = row_modes.computing(step.record)
-    verified = shape.stored if row_modes.is_looked_up(modes) else shape.divided
+    verified = shape.stored if row_modes.is_looked_up(modes) else shape.doubtful
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 

@@ -34,8 +34,9 @@ _LOG = logging.getLogger("cdc.consumer")
 _DUPLICATES = frozenset({1062, 1586, 1859})
 _SHOWN = 200
 _COMPUTED = (
-    "a generated column becomes another one here than on the leader; where it divides, both servers need the same "
-    "div_precision_increment (SET PERSIST, then FLUSH TABLES)"
+    "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
+    "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
+    "alike (SET PERSIST, then FLUSH TABLES)"
 )
 
 
@@ -219,7 +220,7 @@ class Replay:
         """Run a row's statement; without strict mode where only so the row becomes what it is on the leader."""
         record = change.record
         looks = self._mode is not None and change.row.after is not None
-        looks = looks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).divided))
+        looks = looks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).doubtful))
         before = self._lenience.count(change) if looks else 0
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)

@@ -18,16 +18,16 @@ class KeyPart:
 @dataclass(frozen=True, slots=True)
 class Shape:
     """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself, ``stored``
-    those of them that are stored, ``divided`` those of these with a division; ``unique_keys`` have the primary key
-    among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is of an expression;
-    ``numbered`` is the AUTO_INCREMENT column."""
+    those of them that are stored, ``doubtful`` those of these that may differ by what is not logged; ``unique_keys``
+    have the primary key among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is
+    of an expression; ``numbered`` is the AUTO_INCREMENT column."""
 
     columns: frozenset[str] = frozenset()
     generated: frozenset[str] = frozenset()
     unique_keys: Mapping[str, tuple[KeyPart, ...]] = field(default_factory=dict)
     related: bool = False
     stored: frozenset[str] = frozenset()
-    divided: frozenset[str] = frozenset()
+    doubtful: frozenset[str] = frozenset()
     functional: bool = False
     numbered: str | None = None
 

@@ -22,6 +22,7 @@ class Skips:
     def __init__(self, places: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
         self._asked = {place: _position(place) for place in places}
         self._used: set[str] = set()
+        self._open: list[str] = []  # those of a transaction that is not through: they must be named again
         self.log = log
 
     def __bool__(self) -> bool:
@@ -31,16 +32,19 @@ class Skips:
         """Whether the event there, which is refused, may be left out."""
         if place in self._asked:
             self._used.add(place)
+            self._open.append(place)
         return place in self._asked
 
     def refusal(self, error: PromiseError, place: str) -> PromiseError:
         """``error`` at ``place``, with the way past it. Every refusal of an event that can be left out is made here."""
         where = error.where if error.where.startswith(place) else place
-        way = f"to do without this event for good: cdc-producer PROFILE --skip {place}"
+        options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, place]))
+        way = f"to do without this event for good: cdc-producer PROFILE {options}"
         return PromiseError(error.what, where=where, hint=f"{error.hint}; {way}" if error.hint else way)
 
     def check_passed(self, reached: Position) -> None:
         """Raises UserError where everything before ``reached`` is through, and a place there was not refused."""
+        self._open.clear()
         for place, position in self._asked.items():
             if place not in self._used and position.place < reached.place:
                 raise UserError(

@@ -339,6 +339,10 @@ def test_a_division_that_has_more_digits_on_the_leader(stage: Stage) -> None:
         finally:
             cursor.execute("SET GLOBAL div_precision_increment = DEFAULT")
     assert stage.execute("SELECT * FROM t") == [(1, 0.3333333333), (2, 0.6666666667)]
+    # Under NO_BACKSLASH_ESCAPES the leader reads the literal of a stored expression anew, as another one.
+    other = stage.create_table("u", r"(id INT PRIMARY KEY, s VARCHAR(9) AS (CONCAT(id, '\\')) STORED)")
+    stage.topic.send([stage.topic.add(other, ["id", "s"], [number(1), text(r"1\\")], key=["id"])])
+    assert "a generated column becomes another one here" in refusal(stage.profile, status=3)
 
 
 def test_modes_that_no_producer_writes(stage: Stage) -> None:
