@@ -3,7 +3,7 @@
 The definition of an object is the list of statements that shaped it since it was made; what came before a DROP is of no
 account. A statement that the follower ran for the leader has its GTID (``cdc.position.ddl_gtid``), so the leader's
 sequence names it on both sides; any other is the follower's own. Where the lists differ the definitions may, and
-nobody behind the producer reads SQL: that is **schema drift**. So a CREATE that a DROP undid is none, but an ALTER that
+the audit does not interpret SQL: that is **schema drift**. So a CREATE that a DROP undid is none, but an ALTER that
 another one undid is, until the table is made anew. A table that is made LIKE another is as that one was: its list goes
 on from there, so that a change which goes round by a copy (gh-ost, pt-online-schema-change) hides nothing.
 
