@@ -39,15 +39,15 @@ from pair import Pair
 from pyspark.sql import SparkSession
 from table_checksum import Refused, TableChecksum, installed
 
-from cdc.profile import Profile, load
-from cdc.sandbox.jars import spark_connector_jars
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.config.profile import Profile, load
+from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.spark.audit import audit_topics
-from cdc.spark.brokers import kafka_options, span
-from cdc.spark.session import KEPT_CODE, NOTHING_HELD, set_for
-from cdc.spark.state import State, identity
-from cdc.spark.topics import FOLLOWER, LEADER, parse, read
+from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
+from cdc.spark.input.spans import kafka_options, span
+from cdc.spark.job.session import KEPT_CODE, NOTHING_HELD, set_for
+from cdc.spark.state.state import State, identity
 
 ROUNDS = 3
 WARM_UP, WARM_UP_ON = 20, 6

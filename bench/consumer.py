@@ -27,8 +27,8 @@ from measure import Used, profile, run_program, running, server_cpu_seconds, use
 from replica import NativeReplica
 from stages import end_of_topic, measure_stages
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 
 PLAIN = "id INT PRIMARY KEY, name VARCHAR(40), amount DECIMAL(12, 2), made DATETIME(3), k INT"
 # The table of sysbench's oltp_write_only.

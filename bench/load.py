@@ -7,7 +7,7 @@ with two cores, which the programs that are measured then waited for.
 import threading
 from collections.abc import Sequence
 
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.mysql import MySql
 
 __all__ = ["RATE", "WARM_UP_SECONDS", "checkpoints_seen", "percentiles", "steady_load"]
 

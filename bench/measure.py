@@ -13,8 +13,8 @@ from pathlib import Path
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import WriteRowsEvent
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 
 __all__ = [
     "BIN", "Used", "cpu_seconds", "plain_reader", "process_cpu_seconds", "profile", "run_program",

@@ -2,7 +2,7 @@
 
 from measure import server_cpu_seconds
 
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.mysql import MySql
 
 __all__ = ["Pair"]
 

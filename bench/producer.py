@@ -21,8 +21,8 @@ from confluent_kafka import Consumer, TopicPartition
 from load import WARM_UP_SECONDS, percentiles, steady_load
 from measure import plain_reader, profile, run_program, running, timed
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 
 
 @dataclass(frozen=True)

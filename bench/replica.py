@@ -1,7 +1,7 @@
 """MySQL's own replica as a peer: receiving and applying in turn, so that each can be timed alone."""
 
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
-from cdc.sandbox.process import wait_until
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.process import wait_until
 
 __all__ = ["NativeReplica"]
 

@@ -8,17 +8,17 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 
-from cdc.consumer.added_rows import RecordParser
-from cdc.consumer.assembler import Batch, Located, assemble, batches
-from cdc.consumer.checkpoint import Partition
-from cdc.consumer.differences import Differences
-from cdc.consumer.packets import packets
-from cdc.consumer.planner import plan
-from cdc.consumer.session import Session
-from cdc.consumer.statements import statements
-from cdc.consumer.tables import Tables
-from cdc.profile import Profile, load
-from cdc.record import Record
+from cdc.config.profile import Profile, load
+from cdc.consumer.apply.row_differences import Differences
+from cdc.consumer.follower.schema_cache import Tables
+from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.packets import packets
+from cdc.consumer.plan.planner import plan
+from cdc.consumer.plan.rendered_rows import RecordParser
+from cdc.consumer.plan.statements import statements
+from cdc.consumer.source.assembler import Batch, Located, assemble, batches
+from cdc.consumer.state.checkpoint import Partition
+from cdc.model.record import Record
 
 __all__ = ["end_of_topic", "measure_stages"]
 

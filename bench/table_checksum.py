@@ -7,7 +7,7 @@ from pathlib import Path
 
 from replica import NativeReplica
 
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 
 __all__ = ["Refused", "TableChecksum", "installed"]
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from cdc.spark.definitions import SchemaDrift
-from cdc.spark.drift import Discontinuity, DriftedRow, Table
-from cdc.spark.integrity import Break
-from cdc.spark.lag import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
-from cdc.spark.report import Audit, Topic
-from cdc.spark.skipped import Skip
-from cdc.spark.watermark import ForeignWrite
+from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, Table
+from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
+from cdc.spark.report.outcome import Audit, Topic
+from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.streams.integrity import Break
+from cdc.spark.streams.skipped import Skip
+from cdc.spark.streams.watermark import ForeignWrite
 
 __all__ = ["NASTY", "big", "clean", "drifting", "lag", "unjudged"]
 

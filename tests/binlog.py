@@ -3,10 +3,10 @@
 import struct
 from collections.abc import Iterator
 
-from cdc.producer import event_types as et
-from cdc.producer import events as ev
-from cdc.producer.events import Query, RawEvent
-from cdc.sandbox.mysql import MySql
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog import events as ev
+from cdc.producer.binlog.events import Query, RawEvent
+from cdc.sandbox.server.mysql import MySql
 
 _CHECKSUM = 4
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cdc.errors import UserError
-from cdc.sandbox.debian import NoDebian, Packages, unpacked
+from cdc.sandbox.fetch.debian import NoDebian, Packages, unpacked
 from tests.wait import LIMIT_SECONDS
 
 __all__ = ["Shown", "asked_by_a_page", "browser", "shown"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from cdc.record import Record, Uri
-from cdc.sandbox.mysql import MySql
+from cdc.model.record import Record, Uri
+from cdc.sandbox.server.mysql import MySql
 
 # HEX rounds numbers to whole ones, FLOAT shows six digits, and '' may be a member of an ENUM or its error value.
 _EXACT = {

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cdc.errors import CdcError
-from cdc.sandbox.kafka import VERSION
-from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.server.kafka import VERSION
 
 pytest_plugins = ["tests.fix_sandbox"]
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from cdc.values import NULL, Value
+from cdc.model.values import NULL, Value
 
 __all__ = ["Shown", "cell", "from_record", "from_server"]
 

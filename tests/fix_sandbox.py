@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 
 Server = TypeVar("Server", MySql, Kafka)
 MySqlFactory = Callable[..., MySql]

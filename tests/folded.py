@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from cdc.record import Record, Uri
+from cdc.model.record import Record, Uri
 from tests.exact import Shown, cell, from_record, from_server
 
 __all__ = ["Fold", "Rows", "shown"]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cdc.consumer import __main__ as program
-from cdc.consumer import locks, session
+from cdc.consumer.follower import locks, session
 from tests.replaced import replace
 from tests.wait import LIMIT_SECONDS
 

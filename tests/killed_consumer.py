@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
-from cdc.consumer.session import Session
+from cdc.consumer.follower.session import Session
 from tests.replaced import replace
 
 POINTS = (

@@ -12,7 +12,8 @@ from typing import Any
 import confluent_kafka
 
 from cdc.producer import __main__ as program
-from cdc.producer import kafka_transactions, pace
+from cdc.producer import commit_policy
+from cdc.producer.sink import kafka_transactions
 from tests.replaced import replace
 
 POINTS = (
@@ -58,7 +59,7 @@ if __name__ == "__main__":
     Killed.left = int(count)
     if "eager" in options:
         options.remove("eager")
-        replace(pace, "due", lambda *_: True)
+        replace(commit_policy, "due", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current", *options]
     sys.exit(program.main())

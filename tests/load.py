@@ -7,7 +7,7 @@ from typing import Any
 
 import pymysql
 
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.mysql import MySql
 
 DATABASE = "mixed"
 _TABLES = (

@@ -11,10 +11,10 @@ from typing import Any
 
 import toml
 
-from cdc import topic_tail
-from cdc.record import Record
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.kafka import partitions
+from cdc.model.record import Record
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.wait import LIMIT_SECONDS
 
 BIN = Path(sys.executable).parent
@@ -107,4 +107,4 @@ def as_json(profile: Path) -> list[dict[str, Any]]:
 
 def end_offset(kafka: Kafka, topic: str) -> int:
     """The offset after the topic's newest message."""
-    return topic_tail.end_offsets({"bootstrap.servers": kafka.bootstrap_servers}, [(topic, 0)])[topic, 0]
+    return partitions.end_offsets({"bootstrap.servers": kafka.bootstrap_servers}, [(topic, 0)])[topic, 0]

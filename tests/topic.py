@@ -9,8 +9,8 @@ from typing import Any, Self
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import run_well, write_profile
 from tests.readable import until_readable
 

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cdc.brokers import Brokers
-from cdc.consumer.activity import Activity
+from cdc.config.profile import Profile, load
+from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import run
-from cdc.consumer.skips import Skips
-from cdc.consumer.status import look
-from cdc.consumer.status_json import as_json
-from cdc.consumer.status_text import as_text
-from cdc.outside import shown
-from cdc.profile import Profile, load
-from cdc.retry import Retry
-from cdc.service import event, exit_status, setup_logging, stop_on_signals
+from cdc.consumer.state.skips import Skips
+from cdc.consumer.state.status import look
+from cdc.consumer.state.status_json import as_json
+from cdc.consumer.state.status_text import as_text
+from cdc.kafka.broker_checks import Brokers
+from cdc.service.monitor import shown
+from cdc.service.process import event, exit_status, setup_logging, stop_on_signals
+from cdc.service.retry import Retry
 
 __all__ = ["main"]
 

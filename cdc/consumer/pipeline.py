@@ -8,27 +8,27 @@ from contextlib import ExitStack, suppress
 from functools import cache, partial
 from typing import TypeVar
 
+from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.config.topic_names import PER_TABLE
 from cdc.consumer import preflight
-from cdc.consumer.activity import Activity
-from cdc.consumer.applier import Applier, Reread
-from cdc.consumer.assembler import Batch, assemble, batches
-from cdc.consumer.checkpoint import Checkpoint
-from cdc.consumer.intact import Intact
-from cdc.consumer.kafka_reader import KafkaReader, Topic
-from cdc.consumer.kafka_source import KafkaSource, Source
-from cdc.consumer.ledger import Ledger
-from cdc.consumer.merged_source import MergedSource
-from cdc.consumer.patience import Patience
-from cdc.consumer.renaming import Renaming
-from cdc.consumer.session import Session, Stopped
-from cdc.consumer.skips import Skips
+from cdc.consumer.apply.applier import Applier, Reread
+from cdc.consumer.apply.ddl_ledger import Ledger
+from cdc.consumer.follower.session import Session, Stopped
+from cdc.consumer.metrics import Activity
+from cdc.consumer.source.assembler import Batch, assemble, batches
+from cdc.consumer.source.intact import Intact
+from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source.reader import KafkaReader, Topic
+from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.source.single_topic import KafkaSource, Source
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.skips import Skips
 from cdc.errors import Disconnected, Unreachable, UserError
-from cdc.profile import Profile
-from cdc.record import Uri
-from cdc.renames import Renames
-from cdc.retry import Retry
-from cdc.service import event
-from cdc.topics import PER_TABLE
+from cdc.model.record import Uri
+from cdc.service.patience import Patience
+from cdc.service.process import event
+from cdc.service.retry import Retry
 
 __all__ = ["run"]
 

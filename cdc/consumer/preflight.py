@@ -4,14 +4,14 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from cdc.consumer import checkpoint, conflicts, ledger_table
-from cdc.consumer.checkpoint import Checkpoint, Partition
-from cdc.consumer.kafka_reader import Topic
+from cdc.consumer.follower.session import Denied, Interrupted, Refused, Session, Stopped
 from cdc.consumer.server_errors import HINTS, Locked
-from cdc.consumer.session import Denied, Interrupted, Refused, Session, Stopped
+from cdc.consumer.source.reader import Topic
+from cdc.consumer.state import checkpoint, conflicts, ledger_table
+from cdc.consumer.state.checkpoint import Checkpoint, Partition
 from cdc.errors import Disconnected, UserError
-from cdc.mysql_connection import TLS_FAILED
-from cdc.service import event
+from cdc.service.mysql_connection import TLS_FAILED
+from cdc.service.process import event
 
 __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 

@@ -8,13 +8,15 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from cdc import __version__, outside, profile, service
-from cdc.brokers import Brokers
+from cdc import __version__
+from cdc.config import profile
+from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
-from cdc.producer.activity import Activity
+from cdc.producer.metrics import Activity
 from cdc.producer.pipeline import Started
-from cdc.producer.skips import Skips
-from cdc.retry import Retry
+from cdc.producer.sink.skips import Skips
+from cdc.service import monitor, process
+from cdc.service.retry import Retry
 
 __all__ = ["main"]
 
@@ -56,16 +58,16 @@ def main() -> int:
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()
     started = Started(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
-    return service.exit_status(
+    return process.exit_status(
         functools.partial(_run, arguments.profile, started, arguments.skip), program="cdc-producer"
     )
 
 
 def _run(path: Path, started: Started, skip: list[str]) -> int:
     settings = profile.load(path)
-    line = service.setup_logging(level=settings.log.level, form=settings.log.format)
-    log = functools.partial(service.event, logging.getLogger("cdc.producer"))
-    stop = service.stop_on_signals()
+    line = process.setup_logging(level=settings.log.level, form=settings.log.format)
+    log = functools.partial(process.event, logging.getLogger("cdc.producer"))
+    stop = process.stop_on_signals()
     retry = Retry(seconds=settings.producer.retry_seconds, log=log, stop=stop)
     activity = Activity(
         retry=retry,
@@ -73,7 +75,7 @@ def _run(path: Path, started: Started, skip: list[str]) -> int:
         topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
-    with outside.shown(activity, metrics=settings.metrics, line=line, log=log):
+    with monitor.shown(activity, metrics=settings.metrics, line=line, log=log):
         pipeline.run(
             settings,
             started=replace(started, skips=Skips(skip, log=log)),

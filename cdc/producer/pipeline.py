@@ -5,27 +5,27 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
+from cdc.config.profile import Profile
 from cdc.errors import Disconnected, Fenced
-from cdc.position import Position
-from cdc.producer import let_in, preflight
-from cdc.producer.activity import Activity
-from cdc.producer.batch import Batch
-from cdc.producer.binlog_events import BinlogEvents
-from cdc.producer.commit_log import Entry
-from cdc.producer.decoder import Decoder
-from cdc.producer.dumps import Dumps
-from cdc.producer.events import RawEvent, Single, flat
-from cdc.producer.kafka_sink import KafkaSink, await_successor
-from cdc.producer.kafka_topics import KafkaTopics
-from cdc.producer.preflight import Leader
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer import filter_changes
+from cdc.producer.binlog.dump import Dumps
+from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.leader import Leader, inspect, objects
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.xa import Xa
+from cdc.producer.metrics import Activity
 from cdc.producer.progress import Progress
-from cdc.producer.router import Router
-from cdc.producer.skips import Skips
-from cdc.producer.starting_place import starting_entry
+from cdc.producer.resume import starting_entry
+from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.event_messages import BinlogEvents
+from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
+from cdc.producer.sink.router import Router
+from cdc.producer.sink.skips import Skips
+from cdc.producer.sink.topic_admin import KafkaTopics
 from cdc.producer.stream import Stream
-from cdc.producer.xa import Xa
-from cdc.profile import Profile
-from cdc.retry import Retry
+from cdc.service.retry import Retry
 
 __all__ = ["Started", "run"]
 
@@ -61,7 +61,7 @@ def run(
     topics, batch = _topics(profile), Batch(profile.producer.commit_bytes)
     while not stop.is_set():
         try:
-            leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
+            leader = inspect(profile.database.settings(), name=str(profile.database))
             if started.until_current:
                 target = target or leader.position
             _session(
@@ -106,7 +106,7 @@ def _session(
         retry.answered()
         if sink.entry is not None and sink.entry.instance != started.instance:
             # Another producer may have gone on until it was fenced just now: the leader must be asked after that.
-            leader = preflight.inspect(profile.database.settings(), name=str(profile.database))
+            leader = inspect(profile.database.settings(), name=str(profile.database))
         entry = _start(profile, leader, topics, sink, started=started, log=log)
         retry.connected()
         if not entry.prepared:
@@ -137,9 +137,9 @@ def _start(
         sink.shown = None  # another server has positions of its own
     if entry.filters is not None:
         database = profile.database
-        let_in.require_accepted(
+        filter_changes.require_accepted(
             entry.filters, profile.filters, accepted=started.accept_filters, log=log,
-            ask=lambda: preflight.objects(database.settings(), name=str(database)),
+            ask=lambda: objects(database.settings(), name=str(database)),
         )  # fmt: skip
     entry = replace(entry, instance=started.instance, filters=profile.filters.listed())
     adopted = sink.entry is None

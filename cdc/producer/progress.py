@@ -3,10 +3,9 @@
 import time
 from dataclasses import replace
 
-from cdc.position import GtidSet, Position, file_number
-from cdc.producer.changes import Begin, Change, Commit, Moved, Prepared, Whole
-from cdc.producer.commit_log import Entry
-from cdc.producer.partial import Partial
+from cdc.model.commit_entry import Entry, Partial
+from cdc.model.position import GtidSet, Position, file_number
+from cdc.producer.decode.changes import Begin, Change, Commit, Moved, Prepared, Whole
 
 __all__ = ["Progress"]
 

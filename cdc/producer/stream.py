@@ -5,17 +5,17 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
-from cdc.position import Position
-from cdc.producer import pace
-from cdc.producer.activity import Activity
-from cdc.producer.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, TableShape, Whole
-from cdc.producer.decoder import Decoder
-from cdc.producer.events import RawEvent, Single
-from cdc.producer.kafka_sink import KafkaSink
+from cdc.model.position import Position
+from cdc.producer import commit_policy
+from cdc.producer.binlog.events import RawEvent, Single
+from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, TableShape, Whole
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.metrics import Activity
 from cdc.producer.progress import Progress
-from cdc.producer.router import Router
-from cdc.profile import Producer as Limits
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.router import Router
 
 __all__ = ["Stream"]
 
@@ -49,11 +49,11 @@ class Stream:
                 self._progress.note(change)
                 if skips:
                     self._check_skips(change)
-                if pace.due(change, self._sink, self._progress, self._limits):
+                if commit_policy.due(change, self._sink, self._progress, self._limits):
                     records = self._sink.records
                     self._commit(self._router.sent)
                     if isinstance(change, Idle):
-                        stop.wait(pace.rest(records))
+                        stop.wait(commit_policy.rest(records))
                 if isinstance(change, Idle):
                     self._sink.check()
                     if not change.inside:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cdc.sandbox.demo import demo
 from cdc.sandbox.servers import Servers
-from cdc.service import exit_status
+from cdc.service.process import exit_status
 
 __all__ = ["main"]
 

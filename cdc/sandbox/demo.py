@@ -8,10 +8,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from cdc.config.profile import load
 from cdc.errors import PromiseError, UserError
-from cdc.profile import load
-from cdc.sandbox.mysql import MySql
 from cdc.sandbox.programs import Programs, spark_jars
+from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.servers import Servers
 from cdc.sandbox.streams import Checkpoint, Topic
 

@@ -6,8 +6,8 @@ from typing import Self
 
 import toml
 
-from cdc.private import write_text
-from cdc.sandbox.mysql import PASSWORD, USER
+from cdc.sandbox.server.mysql import PASSWORD, USER
+from cdc.service.private_files import write_text
 
 __all__ = ["ProfileFiles"]
 

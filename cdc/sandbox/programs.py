@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from cdc.errors import PromiseError, UserError
-from cdc.sandbox.jars import java, spark_connector_jars
-from cdc.sandbox.process import Process
+from cdc.sandbox.fetch.jars import java, spark_connector_jars
 from cdc.sandbox.profiles import ProfileFiles
+from cdc.sandbox.server.process import Process
 
 __all__ = ["Programs", "spark_jars"]
 

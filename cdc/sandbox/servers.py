@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Self
 
 from cdc.errors import UserError
-from cdc.private import make_folder
-from cdc.sandbox.jars import java
-from cdc.sandbox.kafka import VERSION as KAFKA_VERSION
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
-from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.jars import java
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.profiles import ProfileFiles
+from cdc.sandbox.server.kafka import VERSION as KAFKA_VERSION
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.service.private_files import make_folder
 
 __all__ = ["Servers"]
 

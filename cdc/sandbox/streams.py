@@ -9,8 +9,8 @@ import pymysql
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from cdc.errors import PromiseError, ServerGone
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.process import wait_until
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.process import wait_until
 
 __all__ = ["Checkpoint", "Topic"]
 

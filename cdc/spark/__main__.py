@@ -14,12 +14,12 @@ from importlib import metadata, util
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.private import MASK
-from cdc.service import exit_status, setup_logging
-from cdc.spark.brokers import kafka_options, span
-from cdc.spark.folder import JSON, clear
-from cdc.spark.noise import after_ivy, without_noise
-from cdc.spark.options import SMALL, consumer_of, parsed, profiles_of
+from cdc.service.private_files import MASK
+from cdc.service.process import exit_status, setup_logging
+from cdc.spark.input.spans import kafka_options, span
+from cdc.spark.job.options import SMALL, consumer_of, parsed, profiles_of
+from cdc.spark.job.stderr_filter import after_ivy, without_noise
+from cdc.spark.report.files import JSON, clear
 
 __all__ = ["command", "main"]
 

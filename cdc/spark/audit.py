@@ -20,23 +20,23 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.profile import Profile
-from cdc.service import complain, exit_status, setup_logging
-from cdc.spark.arrivals import read_arrivals
-from cdc.spark.brokers import kafka_options, newest_entry_us, span, topic_ids
-from cdc.spark.covered import Covered, Held
-from cdc.spark.folder import HTML, clear, staged
-from cdc.spark.judge import judge
-from cdc.spark.options import consumer_of, parsed, profiles_of
-from cdc.spark.page import page
-from cdc.spark.renamed import own_schema, renames, under_leaders_names
-from cdc.spark.report import Audit, write
-from cdc.spark.session import SparkGone, cut_short, ended, gone, session, set_for
-from cdc.spark.state import State, identity
-from cdc.spark.terminal import terminal
-from cdc.spark.topics import FOLLOWER, LEADER, parse, read, within
-from cdc.spark.watch import watched
-from cdc.topics import PER_TABLE
+from cdc.config.profile import Profile
+from cdc.config.topic_names import PER_TABLE
+from cdc.service.process import complain, exit_status, setup_logging
+from cdc.spark.input.records import FOLLOWER, LEADER, parse, read, within
+from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
+from cdc.spark.input.spans import kafka_options, newest_entry_us, span, topic_ids
+from cdc.spark.job.options import consumer_of, parsed, profiles_of
+from cdc.spark.job.session import SparkGone, cut_short, ended, gone, session, set_for
+from cdc.spark.job.watch import watched
+from cdc.spark.lag.arrivals import read_arrivals
+from cdc.spark.page.document import page
+from cdc.spark.pipeline import judge
+from cdc.spark.report.files import HTML, clear, staged
+from cdc.spark.report.outcome import Audit, write
+from cdc.spark.report.terminal import terminal
+from cdc.spark.state.coverage import Covered, Held
+from cdc.spark.state.state import State, identity
 
 __all__ = ["audit_topics", "main"]
 

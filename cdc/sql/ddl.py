@@ -17,8 +17,8 @@ from cdc.sql.effects import (
     made_like,
     of_the_session,
 )
-from cdc.sql.sql_reader import SqlReader
-from cdc.sql_tokens import tokens
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import tokens
 
 __all__ = ["Effect", "classify"]
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from cdc.sql.sql_reader import SqlReader
-from cdc.sql_tokens import Token
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import Token
 
 __all__ = [
     "ANY_DATABASE",

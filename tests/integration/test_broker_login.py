@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from cdc.brokers import Brokers
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
+from cdc.kafka.broker_checks import Brokers
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import KafkaFactory
 from tests.programs import refused, write_profile
 

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from cdc.consumer import kafka_reader
-from cdc.consumer.kafka_reader import KafkaReader
+from cdc.config.topic_names import Topics
+from cdc.consumer.source import reader as kafka_reader
+from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
-from cdc.position import Position
-from cdc.producer.batch import Batch
-from cdc.producer.commit_log import Entry
-from cdc.producer.kafka_sink import KafkaSink
-from cdc.producer.kafka_topics import KafkaTopics, hanging
-from cdc.producer.router import Message
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
-from cdc.topics import Topics
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.router import Message
+from cdc.producer.sink.topic_admin import KafkaTopics, hanging
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import KafkaFactory
 from tests.programs import records, run_well, write_profile
 from tests.relay import Relay

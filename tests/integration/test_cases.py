@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.case import as_far_as, cases, load
 from tests.compare import content, databases, numbers_given_twice
 from tests.programs import as_json, records, run_well, write_profile

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from cdc.producer import commit_log
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.kafka import commit_log
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import records, refused, run_well, write_profile
 from tests.wait import LIMIT_SECONDS
 

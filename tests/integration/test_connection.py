@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from cdc.position import Position
-from cdc.producer import commit_log
-from cdc.producer import event_types as et
-from cdc.producer.commit_log import Entry
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.kafka import commit_log
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.binlog import event_types as et
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.binlog import events, position
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import json_lines, records, refused, run_well, running, write_profile

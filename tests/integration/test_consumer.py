@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.assembler import MOST_BYTES
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.source.assembler import MOST_BYTES
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.impatient_consumer import impatient
 from tests.programs import BIN, refused, running, write_profile

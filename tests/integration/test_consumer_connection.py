@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cdc.brokers import Brokers
-from cdc.consumer import locks, pipeline, session
-from cdc.consumer.activity import Activity
-from cdc.consumer.locks import lock_name
-from cdc.consumer.session import Interrupted, Session
-from cdc.consumer.skips import Skips
-from cdc.profile import load
-from cdc.retry import Retry
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.config.profile import load
+from cdc.consumer import pipeline
+from cdc.consumer.follower import locks, session
+from cdc.consumer.follower.locks import lock_name
+from cdc.consumer.follower.session import Interrupted, Session
+from cdc.consumer.metrics import Activity
+from cdc.consumer.state.skips import Skips
+from cdc.kafka.broker_checks import Brokers
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.service.retry import Retry
 from tests.impatient_consumer import SILENT_SECONDS, impatient
 from tests.programs import refused, running, write_profile
 from tests.relay import Relay

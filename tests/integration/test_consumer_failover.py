@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.server.kafka import Kafka
 from tests.fix_sandbox import MySqlFactory
 from tests.integration.test_failover import catch_up, execute, promote, replicate
 from tests.programs import running

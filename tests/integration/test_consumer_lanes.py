@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.locks import lock_name
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.follower.locks import lock_name
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.memory import peak_to_the_end
 from tests.programs import BIN, run_well, write_profile

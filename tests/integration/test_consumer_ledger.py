@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.locks import lock_name
-from cdc.position import ddl_gtid
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.follower.locks import lock_name
+from cdc.model.position import ddl_gtid
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import refused, run_well, running
 from tests.topic import Body, Stage, number, text
 from tests.wait import until

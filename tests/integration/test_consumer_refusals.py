@@ -17,10 +17,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from cdc.sandbox import mysql
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
+from cdc.sandbox.server import mysql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import BIN, refused, run, run_well, running, write_profile
 from tests.topic import LeaderTopic, Stage, number, text

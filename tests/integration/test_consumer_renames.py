@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.programs import refused, run_well, write_profile
 from tests.topic import Stage, number

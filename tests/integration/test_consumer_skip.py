@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import BIN, refused, run_well, running, write_profile
 from tests.topic import Stage, number, text
 from tests.wait import until

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.conflicts import KEPT
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.state.conflicts import KEPT
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import refused, run, run_well, running, write_profile
 from tests.topic import Stage, number

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdc.codec import latin1_decode
-from cdc.consumer.literals import literal
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.literals.values import literal
+from cdc.model.charset import latin1_decode
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.topic import Stage, number
 
 pytestmark = pytest.mark.integration

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
-from cdc.consumer.session import lock_name
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
-from cdc.topics import Topics
+from cdc.config.topic_names import Topics
+from cdc.consumer.follower.session import lock_name
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import KafkaFactory
 from tests.impatient_consumer import SILENT_SECONDS, impatient
 from tests.outside import scrape

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.record import Record
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.model.record import Record
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.load import DATABASE, Load

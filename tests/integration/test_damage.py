@@ -13,21 +13,20 @@ from zlib import crc32
 
 import pytest
 
+from cdc.config.filters import Filters
+from cdc.config.topic_names import Topics
 from cdc.errors import CdcError, PromiseError
-from cdc.filters import Filters
-from cdc.position import Position
-from cdc.producer import preflight
-from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.changes import Begin, Commit, Refused, Rows, Statement, Whole
-from cdc.producer.decoder import Decoder
-from cdc.producer.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
-from cdc.producer.events import RawEvent, Single, flat
-from cdc.producer.packets import Packets
-from cdc.producer.preflight import Leader
-from cdc.producer.router import Router
-from cdc.producer.xa import Xa
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
-from cdc.topics import Topics
+from cdc.model.position import Position
+from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
+from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.leader import Leader, inspect
+from cdc.producer.binlog.packets import Packets
+from cdc.producer.binlog.source import BinlogSource
+from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.xa import Xa
+from cdc.producer.sink.router import Router
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.integration.test_types import load
 
 pytestmark = pytest.mark.integration
@@ -65,7 +64,7 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Leader, l
             for statement in MORE.strip().splitlines():
                 cursor.execute(statement)
         settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
-        said = preflight.inspect(settings, name="leader")
+        said = inspect(settings, name="leader")
         yield said, captured(settings, said)
     finally:
         server.kill()

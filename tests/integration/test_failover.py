@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.relay import Relay

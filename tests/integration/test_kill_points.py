@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.killed_producer import POINTS
 from tests.programs import records, run_well, write_profile
 from tests.wait import LIMIT_SECONDS

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.record import Record
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.model.record import Record
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests import wait
 from tests.fix_sandbox import MySqlFactory
 from tests.memory import peak_of, peak_of_run, peak_to_the_end

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import toml
 
-from cdc.consumer.literals import quoted
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.literals.values import quoted
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import refused, run, run_well, write_profile
 from tests.relay import Relay

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.outside import get, health, on_terminal, scrape
 from tests.programs import BIN, refused, run_well, running, write_profile

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import refused, run, run_well, write_profile
 from tests.topic import Stage, number
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.debian import NoDebian
-from cdc.spark.page import page
-from cdc.spark.report import Audit
+from cdc.sandbox.fetch.debian import NoDebian
+from cdc.spark.page.document import page
+from cdc.spark.report.outcome import Audit
 from tests import audits
 from tests.browser import asked_by_a_page, browser, shown
 

@@ -15,15 +15,16 @@ import pytest
 from confluent_kafka import OFFSET_END, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from cdc import topic_tail
-from cdc.consumer import kafka_reader, merged_source
-from cdc.consumer.kafka_reader import KafkaReader
-from cdc.consumer.kafka_source import KafkaSource, Source
-from cdc.consumer.merged_source import MergedSource
+from cdc.config.topic_names import Topics
+from cdc.consumer.source import merged_topics
+from cdc.consumer.source import reader as kafka_reader
+from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source.reader import KafkaReader
+from cdc.consumer.source.single_topic import KafkaSource, Source
 from cdc.errors import PromiseError
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.topics import Topics
+from cdc.kafka.partitions import backwards
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
@@ -320,7 +321,7 @@ Raw = tuple[bytes | None, bytes]
 
 def raw(kafka: Kafka, topic: str) -> list[Raw]:
     """Key and value of a topic's committed messages in its first partition."""
-    found = topic_tail.backwards({"bootstrap.servers": kafka.bootstrap_servers}, (topic, 0))
+    found = backwards({"bootstrap.servers": kafka.bootstrap_servers}, (topic, 0))
     return [(message.key(), message.value() or b"") for message in found][::-1]
 
 
@@ -453,9 +454,9 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
     # Whichever is read first has to wait for the other.
     held = {first: [*range(4000), *range(12_000, 16_000)], second: [*range(4000, 12_000)]}
     written(kafka, names, held)
-    monkeypatch.setattr(merged_source, "_MOST_BYTES", 50_000)
+    monkeypatch.setattr(merged_topics, "_MOST_BYTES", 50_000)
     with reader(kafka) as connection:
-        source = merged_source.MergedSource(connection, names)
+        source = merged_topics.MergedSource(connection, names)
         topic = source.topic()
         assert topic is not None
         source.start(topic, {}, sequence=0, until_current=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile

@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from cdc.position import Position
-from cdc.producer import commit_log
-from cdc.producer.commit_log import Entry
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.kafka import commit_log
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import end_offset, records, refused, run_well, running, write_profile
 from tests.wait import LIMIT_SECONDS, until

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.programs import as_json, refused, run, run_well, write_profile
 from tests.wait import LIMIT_SECONDS

@@ -10,11 +10,11 @@ from typing import Any
 import pymysql
 import pytest
 
-from cdc.position import Position
-from cdc.record import Record
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.model.position import Position
+from cdc.model.record import Record
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.binlog import position
 from tests.compare import content, numbers_given_twice
 from tests.folded import Fold, Rows, shown

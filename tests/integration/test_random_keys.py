@@ -7,8 +7,8 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.programs import run_well, write_profile
 from tests.random_keys import RandomHistory, random_history

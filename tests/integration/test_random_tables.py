@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content
 from tests.folded import Fold, Rows, shown
 from tests.programs import records, run_well, write_profile

@@ -9,17 +9,17 @@ import pymysql
 import pytest
 from confluent_kafka import Producer
 
+from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import UserError
-from cdc.position import Position
-from cdc.producer import commit_log
-from cdc.producer.batch import Batch
-from cdc.producer.commit_log import Entry
-from cdc.producer.kafka_sink import KafkaSink
-from cdc.producer.kafka_topics import KafkaTopics
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.ports import free_port
-from cdc.topics import PER_TABLE, Topics
+from cdc.kafka import commit_log
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.topic_admin import KafkaTopics
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import BIN, records, refused, run_well, write_profile
 from tests.wait import LIMIT_SECONDS, until

@@ -10,11 +10,11 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
+from cdc.config.profile import load
 from cdc.errors import UserError
-from cdc.profile import load
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.process import Process, wait_until
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.process import Process, wait_until
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.wait import LIMIT_SECONDS
 
@@ -109,7 +109,7 @@ def test_what_a_killed_broker_leaves_behind_is_in_its_folder(kafka_broker: Kafka
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_servers_die_with_whoever_started_them(number: signal.Signals, tmp_path: Path) -> None:
     program = (
-        "import pathlib, signal, sys; from cdc.sandbox.mysql import MySql\n"
+        "import pathlib, signal, sys; from cdc.sandbox.server.mysql import MySql\n"
         # A shell that runs the tests in the background has its children ignore Ctrl-C.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "MySql(pathlib.Path(sys.argv[1])).start(); print('up', flush=True); signal.pause()"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import KafkaFactory, MySqlFactory
 from tests.programs import records, running, write_profile
 from tests.wait import until

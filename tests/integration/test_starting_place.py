@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import records, refused, run_well, running, write_profile
 from tests.wait import until

@@ -11,12 +11,12 @@ import toml
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import NewTopic
 
+from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import PromiseError
-from cdc.position import Position
-from cdc.producer.commit_log import Entry
-from cdc.sandbox.kafka import Kafka
-from cdc.tailed_topics import TailedTopics
-from cdc.topics import PER_TABLE, SINGLE, Topics
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.sandbox.server.kafka import Kafka
+from cdc.tail.merged_topics import TailedTopics
 from tests.programs import BIN
 from tests.wait import LIMIT_SECONDS, until
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.locks import lock_name
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.consumer.follower.locks import lock_name
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.programs import refused, run_well, running, write_profile
 from tests.topic import Stage, number
 from tests.wait import until

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.sandbox.mysql_programs import mysql_programs
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from tests.compare import content, databases
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import json_lines, refused, run_well, write_profile

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.filters import Filters
-from cdc.profile import Kafka, Profile
-from cdc.sandbox.jars import spark_connector_jars
-from cdc.sandbox.kafka import Kafka as Broker
-from cdc.sandbox.mysql import MySql
-from cdc.spark.arrivals import SCHEMA
-from cdc.spark.brokers import Span
-from cdc.spark.folder import clear
-from cdc.spark.judge import judge
-from cdc.spark.renamed import own_schema, renames, under_leaders_names
-from cdc.spark.report import Audit
-from cdc.spark.topics import FOLLOWER, LEADER, parse
+from cdc.config.filters import Filters
+from cdc.config.profile import Kafka, Profile
+from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.sandbox.server.kafka import Kafka as Broker
+from cdc.sandbox.server.mysql import MySql
+from cdc.spark.input.records import FOLLOWER, LEADER, parse
+from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
+from cdc.spark.input.spans import Span
+from cdc.spark.lag.arrivals import SCHEMA
+from cdc.spark.pipeline import judge
+from cdc.spark.report.files import clear
+from cdc.spark.report.outcome import Audit
 from tests.spark.pair import Pair
 from tests.spark.streams import Stream, messages
 

@@ -6,12 +6,12 @@ from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from cdc.profile import load
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
+from cdc.config.profile import load
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
 from cdc.spark.audit import audit_topics
-from cdc.spark.report import Audit
-from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.report.outcome import Audit
 from tests.programs import run_well, write_profile
 
 __all__ = ["Pair"]

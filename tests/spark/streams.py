@@ -10,9 +10,9 @@ from confluent_kafka import OFFSET_END, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.position import ddl_gtid
-from cdc.record import Uri
-from cdc.topics import Topics
+from cdc.config.topic_names import Topics
+from cdc.model.position import ddl_gtid
+from cdc.model.record import Uri
 from tests.readable import until_readable
 
 Part = dict[str, Any]

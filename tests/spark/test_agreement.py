@@ -6,10 +6,10 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.agreement import Agreement, agreement, tellable
-from cdc.spark.lifelines import lifelines
-from cdc.spark.survey import statements, survey
-from cdc.spark.topics import FOLLOWER, LEADER, parse
+from cdc.spark.compare.digest_agreement import Agreement, agreement, tellable
+from cdc.spark.input.records import FOLLOWER, LEADER, parse
+from cdc.spark.schema.lineage import lifelines
+from cdc.spark.streams.contents import statements, survey
 from tests.spark.conftest import Judge
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import Stream, Table, both, messages, query

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cdc.config.profile import Kafka
 from cdc.errors import UserError
-from cdc.profile import Kafka
-from cdc.spark.brokers import Span, kafka_options
+from cdc.spark.input.spans import Span, kafka_options
 
 
 def options(**properties: object) -> dict[str, str]:

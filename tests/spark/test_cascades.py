@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.server.kafka import Kafka
 from tests.spark.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 from tests.spark.test_state import Pair, kept
 from tests.spark.told import told

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.profile import load
-from cdc.sandbox.jars import spark_connector_jars
-from cdc.sandbox.kafka import Kafka
+from cdc.config.profile import load
+from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.__main__ import command
 from tests.json_schema import SCHEMA, faults
 from tests.programs import BIN, refused, run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import audit
 from tests.programs import BIN
 from tests.spark.streams import Stream, Table, both, checkpoint, tutorial

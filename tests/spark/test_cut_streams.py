@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.server.kafka import Kafka
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import run, run_well
 from tests.spark.pair import Pair

@@ -17,13 +17,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.spark.drift import compare
-from cdc.spark.fold import changes, fold, segments
-from cdc.spark.integrity import Break, integrity
-from cdc.spark.lifelines import lifelines
-from cdc.spark.survey import Contents, statements, survey
-from cdc.spark.topics import parse
-from cdc.spark.watermark import transactions
+from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.compare.row_drift import compare
+from cdc.spark.input.records import parse
+from cdc.spark.schema.lineage import lifelines
+from cdc.spark.streams.contents import Contents, statements, survey
+from cdc.spark.streams.integrity import Break, integrity
+from cdc.spark.streams.watermark import transactions
 from tests.spark.streams import Stream, Table, query
 
 pytestmark = pytest.mark.spark
@@ -219,7 +219,7 @@ def test_a_transaction_of_earlier_that_comes_again_is_told(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, few: bool
 ) -> None:
     if not few:
-        monkeypatch.setattr("cdc.spark.integrity._FEW", 0)
+        monkeypatch.setattr("cdc.spark.streams.integrity._FEW", 0)
     toy, made = Table("db/toy", ["id"], ["id"]), Stream(resource=RESOURCE)
     for number, gtid in enumerate(["a:1", "a:2", "a:3", "a:1"]):
         made.transaction(toy.add((number,)), gtid=gtid)

@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.fold import changes, fold, segments
-from cdc.spark.lifelines import lifelines
-from cdc.spark.survey import statements, survey
-from cdc.spark.topics import LEADER, parse
+from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.input.records import LEADER, parse
+from cdc.spark.schema.lineage import lifelines
+from cdc.spark.streams.contents import statements, survey
 from tests.spark.streams import Stream, Table, messages, query
 
 pytestmark = pytest.mark.spark

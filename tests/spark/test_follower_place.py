@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.sandbox.kafka import Kafka
-from cdc.spark import causes
+from cdc.sandbox.server.kafka import Kafka
+from cdc.spark.compare import causes
 from tests.fix_sandbox import MySqlFactory
 from tests.programs import run_well, write_profile
 from tests.spark.pair import Pair
@@ -101,7 +101,7 @@ def killed(pair: Pair) -> None:
 _KILLED = """
 import os, signal, sys
 from cdc.consumer import __main__ as program, pipeline
-from cdc.consumer.session import Session
+from cdc.consumer.follower.session import Session
 
 class Killed(Session):
     def send(self, packet):

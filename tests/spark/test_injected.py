@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.spark import causes
-from cdc.spark.lag import STAGES
-from cdc.spark.page import page
-from cdc.spark.report import Audit, to_json
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.spark.compare import causes
+from cdc.spark.lag.summary import STAGES
+from cdc.spark.page.document import page
+from cdc.spark.report.outcome import Audit, to_json
 from tests import json_schema
 from tests.fix_sandbox import MySqlFactory
 from tests.html_page import Page

@@ -5,9 +5,9 @@ import json
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.filters import Filters
-from cdc.spark.page import page
-from cdc.spark.terminal import terminal
+from cdc.config.filters import Filters
+from cdc.spark.page.document import page
+from cdc.spark.report.terminal import terminal
 from tests.spark.conftest import Judge
 from tests.spark.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, tutorial
 

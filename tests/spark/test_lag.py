@@ -6,10 +6,10 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.position import ddl_gtid
-from cdc.spark.arrivals import SCHEMA, intervals
-from cdc.spark.lag import WHOLE, lag
-from cdc.spark.transit import Transit, transit
+from cdc.model.position import ddl_gtid
+from cdc.spark.lag.arrivals import SCHEMA, intervals
+from cdc.spark.lag.summary import WHOLE, lag
+from cdc.spark.lag.transit import Transit, transit
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, checkpoint, follower_stream, query
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.spark.left_out import CAUSE, left_out
-from cdc.spark.lifelines import Act
-from cdc.spark.page import page
-from cdc.spark.terminal import terminal
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.spark.page.document import page
+from cdc.spark.report.terminal import terminal
+from cdc.spark.schema.lineage import Act
+from cdc.spark.streams.left_out import CAUSE, left_out
 from tests.programs import refused, run_well
 from tests.spark.pair import Pair
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.spark.lifelines import Act, lifelines
-from cdc.spark.untouched import stay
+from cdc.spark.schema.lineage import Act, lifelines
+from cdc.spark.state.layers import stay
 
 Name = tuple[str, str]
 

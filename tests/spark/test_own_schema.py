@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.filters import Filters
-from cdc.profile import Consumer, Profile
+from cdc.config.filters import Filters
+from cdc.config.profile import Consumer, Profile
 from tests.spark.conftest import Judge
 from tests.spark.streams import Stream, Table, tutorial
 

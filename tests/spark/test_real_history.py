@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.mysql import MySql
-from cdc.spark.fold import changes, fold, segments
-from cdc.spark.lifelines import Segment, lifelines
-from cdc.spark.survey import statements, survey
-from cdc.spark.topics import LEADER, parse
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.input.records import LEADER, parse
+from cdc.spark.schema.lineage import Segment, lifelines
+from cdc.spark.streams.contents import statements, survey
 from tests.exact import Shown, from_record
 from tests.fix_sandbox import MySqlFactory
 from tests.folded import Rows, shown

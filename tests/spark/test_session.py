@@ -7,7 +7,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.session import set_for
+from cdc.spark.job.session import set_for
 from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 RECORDS = 40_000
 CACHES_THEM = f"""
 from pyspark import StorageLevel
-from cdc.spark.session import session, set_for
+from cdc.spark.job.session import session, set_for
 
 spark = session()
 set_for(spark, {RECORDS})

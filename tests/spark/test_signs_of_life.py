@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.profile import load
+from cdc.config.profile import load
 from cdc.spark.audit import audit_topics
-from cdc.spark.brokers import newest_entry_us
-from cdc.spark.topics import FOLLOWER, LEADER
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.spans import newest_entry_us
 from tests.programs import running
 from tests.spark.pair import Pair
 from tests.wait import until

@@ -13,22 +13,22 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from cdc.config.profile import Kafka as KafkaProfile
+from cdc.config.profile import Profile
 from cdc.errors import UserError
-from cdc.profile import Kafka as KafkaProfile
-from cdc.profile import Profile
-from cdc.sandbox.kafka import Kafka
+from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.audit import audit_topics, main
-from cdc.spark.covered import Covered, needed_later
-from cdc.spark.drift import Table as Line
-from cdc.spark.drift import Tally
-from cdc.spark.generations import files as sizes
-from cdc.spark.report import Audit
-from cdc.spark.state import State, identity
-from cdc.spark.survey import Contents
-from cdc.spark.topics import FOLLOWER, LEADER
-from cdc.spark.transit import Transit
-from cdc.spark.untouched import newest
-from cdc.spark.watermark import Watermark
+from cdc.spark.compare.row_drift import Table as Line
+from cdc.spark.compare.row_drift import Tally
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.lag.transit import Transit
+from cdc.spark.report.outcome import Audit
+from cdc.spark.state.coverage import Covered, needed_later
+from cdc.spark.state.folder import files as sizes
+from cdc.spark.state.layers import newest
+from cdc.spark.state.state import State, identity
+from cdc.spark.streams.contents import Contents
+from cdc.spark.streams.watermark import Watermark
 from tests.programs import run
 from tests.spark.random_streams import RandomStreams
 from tests.spark.streams import GrowingTopic, Stream, Table, both, query, replicate
@@ -390,7 +390,7 @@ def kept(folder: Path) -> dict[str, Any]:
 def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc.spark.state._MOST_GENERATIONS", 3)
+    monkeypatch.setattr("cdc.spark.state.state._MOST_GENERATIONS", 3)
     state = State.open(spark, tmp_path, {"format": 1})
     state.keep(None, frames(spark, 0, rows=range(9)), TOPICS)
     wanted = dict.fromkeys(range(9), 0)

@@ -13,11 +13,11 @@ from typing import IO
 import pytest
 
 from cdc.errors import UserError
-from cdc.sandbox.kafka import Kafka
-from cdc.sandbox.ports import free_port
-from cdc.spark.folder import ASIDE
-from cdc.spark.report import Audit, Topic
-from cdc.spark.watch import Verdicts, watch, watched
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.ports import free_port
+from cdc.spark.job.watch import Verdicts, watch, watched
+from cdc.spark.report.files import ASIDE
+from cdc.spark.report.outcome import Audit, Topic
 from tests.outside import health, scrape
 from tests.programs import BIN, run
 from tests.spark.streams import CommitLog, GrowingTopic, Stream, Table, tutorial

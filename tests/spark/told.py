@@ -3,8 +3,8 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from cdc.spark.drift import Table
-from cdc.spark.report import Audit
+from cdc.spark.compare.row_drift import Table
+from cdc.spark.report.outcome import Audit
 
 __all__ = ["told"]
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.added_rows import AddedRows, RecordParser
-from cdc.consumer.packets import PACKET_BYTES
-from cdc.consumer.planner import AddedChanges, plan
-from cdc.consumer.shape import KeyPart, Shape
-from cdc.consumer.statements import statements
+from cdc.consumer.plan.packets import PACKET_BYTES
+from cdc.consumer.plan.planner import AddedChanges, plan
+from cdc.consumer.plan.rendered_rows import AddedRows, RecordParser
+from cdc.consumer.plan.statements import statements
+from cdc.consumer.plan.table_schema import KeyPart, Shape
 from cdc.errors import PromiseError
-from cdc.record import Record
+from cdc.model.record import Record
 from tests.unit.test_row_text import CONTENTS
 
 VALUES = st.sampled_from(list(CONTENTS)).flatmap(lambda tag: st.just("Null") | CONTENTS[tag].map(lambda c: {tag: c}))

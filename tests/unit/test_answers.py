@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc.consumer.answers import Answers
+from cdc.consumer.follower.socket_reader import Answers
 
 
 @pytest.fixture

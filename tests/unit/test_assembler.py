@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.assembler import Batch, Located, Transaction, assemble, batches
-from cdc.consumer.checkpoint import Partition
+from cdc.consumer.source.assembler import Batch, Located, Transaction, assemble, batches
+from cdc.consumer.state.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
-from cdc.record import Record
+from cdc.model.record import Record
 
 PLACE = Partition("t", 0)
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from cdc.consumer import before_images
-from cdc.consumer.before_images import UNLIKE, comparison
-from cdc.consumer.packets import Statement
-from cdc.consumer.planner import Change, Step
-from cdc.consumer.statements import statements
-from cdc.position import Position
-from cdc.record import Record, Row, Uri
+from cdc.consumer.literals import before_images
+from cdc.consumer.literals.before_images import UNLIKE, comparison
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.planner import Change, Step
+from cdc.consumer.plan.statements import statements
+from cdc.model.position import Position
+from cdc.model.record import Record, Row, Uri
 
 NAMES = ("id", "b", "c")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.position import Position
-from cdc.producer import event_types as et
-from cdc.producer.binlog_events import BinlogEvents
-from cdc.producer.event_types import NAMES
-from cdc.producer.events import RawEvent
-from cdc.record import is_event
+from cdc.model.position import Position
+from cdc.model.record import is_event
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog.event_types import NAMES
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.sink.event_messages import BinlogEvents
 
 SID = bytes.fromhex("3e11fa4771ca11e19e33c80aa9429562")
 GTID_BODY = b"\1" + SID + (23).to_bytes(8, "little") + b"\2" + (7).to_bytes(8, "little") + (8).to_bytes(8, "little")

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import Disconnected, PromiseError, UserError
-from cdc.producer.binlog_source import BinlogSource
-from cdc.producer.events import RawEvent, Single, flat
-from cdc.producer.packets import Packets
-from cdc.producer.payload import is_small, payload
+from cdc.producer.binlog.compressed import is_small, payload
+from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.packets import Packets
+from cdc.producer.binlog.source import BinlogSource
 
 FOUR_GIB = 1 << 32
 

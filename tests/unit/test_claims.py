@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from cdc.consumer.claims import check_claims
-from cdc.consumer.refusals import Unapplicable
-from cdc.position import Position
-from cdc.record import Record, Uri
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.source.statement_check import check_claims
+from cdc.model.position import Position
+from cdc.model.record import Record, Uri
 
 VERSION = 90704
 IN = "flv://r/"

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.excerpt import excerpt
-from cdc.producer.accounts import accounts
+from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
-from cdc.sql_tokens import Token, tokens
+from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import Token, tokens
 from tests.statements import Form, forms, said_of
 
 FORMS = [form for form in forms() if form.expected]

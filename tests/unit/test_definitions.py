@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from cdc.position import ddl_gtid
-from cdc.renames import Renames
-from cdc.spark.definitions import definitions, renamed_statement
-from cdc.spark.lifelines import TEXT, Act
-from cdc.spark.made_like import made_like
+from cdc.config.renames import Renames
+from cdc.model.position import ddl_gtid
+from cdc.spark.schema.create_like import made_like
+from cdc.spark.schema.definitions import definitions, renamed_statement
+from cdc.spark.schema.lineage import TEXT, Act
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
 

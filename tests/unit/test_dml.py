@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.producer.dml import changed_by
+from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, Effect
 from tests.statements import in_words
 

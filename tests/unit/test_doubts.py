@@ -2,16 +2,16 @@
 
 import pytest
 
-from cdc.filters import Filters
-from cdc.profile import Profile
-from cdc.renames import Renames
-from cdc.spark.doubts import doubts
-from cdc.spark.integrity import Integrity
-from cdc.spark.lifelines import Act
-from cdc.spark.scope import Scope
-from cdc.spark.survey import Contents
-from cdc.spark.topics import FOLLOWER, LEADER
-from cdc.spark.watermark import Watermark
+from cdc.config.filters import Filters
+from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.schema.lineage import Act
+from cdc.spark.schema.scope import Scope
+from cdc.spark.streams.contents import Contents
+from cdc.spark.streams.integrity import Integrity
+from cdc.spark.streams.preconditions import doubts
+from cdc.spark.streams.watermark import Watermark
 
 MARK = Watermark(-1, -1, -1, None, 0, 0)
 

@@ -3,10 +3,10 @@
 import pytest
 
 from cdc.errors import PromiseError
-from cdc.producer.decoder import Decoder
-from cdc.producer.event_types import FATAL, HANDLED, HARMLESS, NAMES
-from cdc.producer.events import RawEvent
-from cdc.producer.xa import Xa
+from cdc.producer.binlog.event_types import FATAL, HANDLED, HARMLESS, NAMES
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.xa import Xa
 
 
 def test_each_type_is_on_one_list() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.filters import Filters
-from cdc.topics import PER_TABLE, Topics
+from cdc.config.filters import Filters
+from cdc.config.topic_names import PER_TABLE, Topics
 
 GLOBS = st.lists(st.sampled_from(["a", "b", "a*", "*"]), max_size=2).map(tuple)
 TABLES = st.lists(st.sampled_from(["a.x", "a.*", "*.x", "b.y"]), max_size=2).map(tuple)

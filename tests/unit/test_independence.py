@@ -5,10 +5,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.independence import doing, independent
-from cdc.consumer.planner import NO_FOREIGN_KEY_CHECKS, plan
-from cdc.consumer.shape import KeyPart, Shape
-from cdc.record import Record, Uri
+from cdc.consumer.plan.independence import doing, independent
+from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, plan
+from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.model.record import Record, Uri
 from tests.unit.test_planner import record
 
 KEYED = Shape(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})

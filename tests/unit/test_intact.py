@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cdc.consumer.intact import Intact
+from cdc.consumer.source.intact import Intact
 from cdc.errors import PromiseError
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.producer.json_binary import json_value
+from cdc.producer.decode.json_binary import json_value
 
 INT16, DOUBLE, STRING, OPAQUE, SMALL_ARRAY, LARGE_ARRAY = 5, 11, 12, 15, 2, 3
 

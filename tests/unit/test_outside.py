@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.core import Metric
 
-from cdc.health import Check, verdict
-from cdc.outside import Reporter
+from cdc.service.health import Check, verdict
+from cdc.service.monitor import Reporter
 from tests.wait import until
 
 

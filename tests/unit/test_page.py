@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.spark.markup import element
-from cdc.spark.page import page
-from cdc.spark.report import Audit, to_json
-from cdc.spark.terminal import terminal
-from cdc.spark.visible import Cut, cut, differing, visible
+from cdc.spark.page.document import page
+from cdc.spark.page.markup import element
+from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.printable import Cut, cut, differing, visible
+from cdc.spark.report.terminal import terminal
 from tests import audits
 from tests.html_page import Page
 from tests.json_schema import SCHEMA, faults

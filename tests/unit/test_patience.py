@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cdc.consumer.patience import Patience
 from cdc.errors import ServerGone, Unreachable
-from cdc.retry import Retry
+from cdc.service.patience import Patience
+from cdc.service.retry import Retry
 
 
 def away(times: int) -> Callable[[], str]:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
-from cdc.consumer.shape import KeyPart, Shape
-from cdc.position import Position
-from cdc.record import Record, Row, Uri
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
+from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.model.position import Position
+from cdc.model.record import Record, Row, Uri
 
 
 def record(sequence: int, operation: str, table: str = "t", *, rows: int = 1, flags: int = 0, width: int = 1) -> Record:

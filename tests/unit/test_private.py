@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.private import make_folder, tighten, write_text
 from cdc.sandbox.profiles import ProfileFiles
-from cdc.spark.folder import clear, staged
+from cdc.service.private_files import make_folder, tighten, write_text
+from cdc.spark.report.files import clear, staged
 
 
 @pytest.fixture(autouse=True, params=[0o000, 0o022, 0o277])

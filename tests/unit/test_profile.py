@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cdc.config.profile import Profile, load
 from cdc.errors import UserError
-from cdc.profile import Profile, load
 
 TUTORIAL = """
 mysql_resource_name = "mysql-srv1"

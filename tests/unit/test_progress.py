@@ -8,12 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.commits import VERSION, Commits
 from cdc.errors import PromiseError, UserError
-from cdc.position import Position
-from cdc.producer.changes import Begin, Commit, Moved, Whole
-from cdc.producer.commit_log import Entry
-from cdc.producer.partial import Partial
+from cdc.model.commit_entry import VERSION, Commits, Entry, Partial
+from cdc.model.position import Position
+from cdc.producer.decode.changes import Begin, Commit, Moved, Whole
 from cdc.producer.progress import Progress
 
 UUID = "5f6a0f4e-0000-11ee-8000-000000000001"

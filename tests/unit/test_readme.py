@@ -6,7 +6,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from cdc.profile import Profile, Tls
+from cdc.config.profile import Profile, Tls
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.codec import latin1_decode, latin1_encode
+from cdc.config.filters import Filters
 from cdc.errors import PromiseError
-from cdc.filters import Filters
-from cdc.record import Record, Uri
-from cdc.tail import line
-from cdc.visible import UNSEEN
+from cdc.model.charset import latin1_decode, latin1_encode
+from cdc.model.printable import UNSEEN
+from cdc.model.record import Record, Uri
+from cdc.tail.__main__ import line
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from cdc.consumer.refusals import Unapplicable
-from cdc.consumer.renamed_sql import means, rewritten
-from cdc.position import Position
-from cdc.record import Record, Uri
-from cdc.renames import Renames
+from cdc.config.renames import Renames
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.source.renamed_sql import means, rewritten
+from cdc.model.position import Position
+from cdc.model.record import Record, Uri
 
 RENAMES = Renames({"shop": "shop_copy", "a b": "b`c"})
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from cdc.consumer.refusals import Unapplicable
-from cdc.consumer.renaming import Renaming
+from cdc.config.renames import Renames
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.source.renaming import Renaming
 from cdc.errors import UserError
-from cdc.position import Position
-from cdc.record import Record, Row, Uri
-from cdc.renames import Renames
+from cdc.model.position import Position
+from cdc.model.record import Record, Row, Uri
 
 
 def renaming(renames: dict[str, str], *, excluded: str = "") -> Renaming:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer import locks
+from cdc.consumer.follower import locks
 from tests.replaced import replace
 
 FOLDER = Path(__file__).parents[1]

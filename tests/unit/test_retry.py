@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cdc import retry
 from cdc.errors import Disconnected, ServerGone
-from cdc.retry import Retry
+from cdc.service import retry
+from cdc.service.retry import Retry
 
 
 class Clock:

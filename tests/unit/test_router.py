@@ -10,17 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.config.filters import Filters
+from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import PromiseError, UserError
-from cdc.filters import Filters
-from cdc.position import Position
-from cdc.producer.changes import Begin, Refused, Rows, Statement, TableShape, Whole
-from cdc.producer.events import RawEvent
-from cdc.producer.partial import Partial, content_sum
-from cdc.producer.router import Message, Router
-from cdc.producer.skips import Skips
-from cdc.record import Record
+from cdc.model.commit_entry import Partial
+from cdc.model.position import Position
+from cdc.model.record import Record
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
+from cdc.producer.sink.partial_transaction import content_sum
+from cdc.producer.sink.router import Message, Router
+from cdc.producer.sink.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
-from cdc.topics import PER_TABLE, Topics
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"

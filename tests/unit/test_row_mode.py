@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.consumer import row_modes
-from cdc.producer.row_mode import row_mode
+from cdc.consumer.literals import row_sql_mode
+from cdc.producer.decode.row_sql_mode import row_mode
 
 USUAL = 1 << 23 | 1 << 24
 
@@ -46,11 +46,11 @@ def test_variables_in_another_order() -> None:
 
 def test_what_refuses_and_what_takes() -> None:
     modes = "NO_ZERO_DATE,PAD_CHAR_TO_FULL_LENGTH"
-    assert row_modes.strict(modes, adds=True) == f"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,{modes}"
-    assert row_modes.strict(modes, adds=False) == "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE"
-    assert row_modes.lax("", adds=True) == "NO_AUTO_VALUE_ON_ZERO"
-    assert row_modes.permissive(modes, adds=False) == row_modes.LAX
-    assert not row_modes.is_looked_up("NO_ZERO_DATE")
-    assert row_modes.is_looked_up("TIME_TRUNCATE_FRACTIONAL")
+    assert row_sql_mode.strict(modes, adds=True) == f"STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,{modes}"
+    assert row_sql_mode.strict(modes, adds=False) == "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE"
+    assert row_sql_mode.lax("", adds=True) == "NO_AUTO_VALUE_ON_ZERO"
+    assert row_sql_mode.permissive(modes, adds=False) == row_sql_mode.LAX
+    assert not row_sql_mode.is_looked_up("NO_ZERO_DATE")
+    assert row_sql_mode.is_looked_up("TIME_TRUNCATE_FRACTIONAL")
     with pytest.raises(ValueError, match="not the sql_mode"):
-        row_modes.strict("'; DROP TABLE t", adds=True)
+        row_sql_mode.strict("'; DROP TABLE t", adds=True)

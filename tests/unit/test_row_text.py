@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.literals import literal
-from cdc.consumer.row_text import row_texts
+from cdc.consumer.literals.row_text import row_texts
+from cdc.consumer.literals.values import literal
 
 NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("'\\\"`;\n\0"))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cdc.config.profile import load
 from cdc.errors import UserError
-from cdc.profile import load
-from cdc.sandbox.debian import mirror
+from cdc.sandbox.fetch.debian import mirror
 from cdc.sandbox.profiles import ProfileFiles
 
 ONE_LINE = """

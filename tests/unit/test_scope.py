@@ -1,8 +1,8 @@
 """What of the leader's topic is for a follower, by the filters of its consumer."""
 
-from cdc.filters import Filters
-from cdc.spark.lifelines import Act
-from cdc.spark.scope import Scope
+from cdc.config.filters import Filters
+from cdc.spark.schema.lineage import Act
+from cdc.spark.schema.scope import Scope
 
 FILTERED = Scope(Filters(exclude_tables=("db.out",)))
 

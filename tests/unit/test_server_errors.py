@@ -3,8 +3,8 @@
 import pymysql
 import pytest
 
+from cdc.consumer.follower.session import Interrupted, Refused, _meaning
 from cdc.consumer.server_errors import HINTS, TRANSIENT
-from cdc.consumer.session import Interrupted, Refused, _meaning
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from cdc.errors import PromiseError
-from cdc.position import Position
-from cdc.service import event, exit_status, setup_logging
-from cdc.uri import Uri
-from cdc.visible import UNSEEN
+from cdc.model.position import Position
+from cdc.model.printable import UNSEEN
+from cdc.model.uri import Uri
+from cdc.service.process import event, exit_status, setup_logging
 
 
 def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +48,7 @@ def fails(error: Exception) -> int:
 
 
 _DEFECT = """
-from cdc.service import setup_logging
+from cdc.service.process import setup_logging
 setup_logging(level="info", form="json")
 print(1 / 0)
 """
@@ -62,7 +62,7 @@ def test_a_defect_is_one_line_of_json() -> None:
 # Raises SIGTERM where ``wait`` holds the event's lock: at its second line, for which Python calls the tracer.
 _SIGNAL_INSIDE_WAIT = """
 import signal, sys, threading
-from cdc.service import stop_on_signals
+from cdc.service.process import stop_on_signals
 
 stop, lines = stop_on_signals(), []
 

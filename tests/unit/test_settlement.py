@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import PromiseError
-from cdc.position import Position
-from cdc.producer.commit_log import Entry
-from cdc.producer.settlement import true_entry
-from cdc.producer.spread import Spread
-from cdc.topic_tail import Partition
-from cdc.topics import PER_TABLE, Topics
+from cdc.model.commit_entry import Entry
+from cdc.model.partition import Partition
+from cdc.model.position import Position
+from cdc.producer.sink.partitioner import Spread
+from cdc.producer.sink.recovery import true_entry
 
 POSITION = Position("binlog.000001", 4)
 NAMES = Topics("t", layout=PER_TABLE)

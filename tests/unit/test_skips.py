@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.consumer.skips import Skips
+from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 
 

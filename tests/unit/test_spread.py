@@ -3,10 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.commits import Commits
-from cdc.position import Position
-from cdc.producer.commit_log import Entry
-from cdc.producer.spread import Spread
+from cdc.model.commit_entry import Commits, Entry
+from cdc.model.position import Position
+from cdc.producer.sink.partitioner import Spread
 
 PARTITIONS = {"a": 1, "b": 3, "c/d": 2}
 START = Entry(next_sequence=0, position=Position("binlog.000001", 4), gtid_set="", server_uuid="u")

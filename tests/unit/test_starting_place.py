@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from cdc.errors import Disconnected, UserError
-from cdc.position import GtidSet, Position
-from cdc.producer.commit_log import Entry
-from cdc.producer.partial import Partial
-from cdc.producer.preflight import Leader
-from cdc.producer.starting_place import starting_entry
+from cdc.model.commit_entry import Entry, Partial
+from cdc.model.position import GtidSet, Position
+from cdc.producer.binlog.leader import Leader
+from cdc.producer.resume import starting_entry
 
 UUID, OTHER = "5f6a0f4e-0000-11ee-8000-000000000001", "6f6a0f4e-0000-11ee-8000-000000000001"
 FILTERS = {"include_dbs": ["d"]}

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.producer.statement_text import is_lost, only_comments_lost, readable, statement_text
 from cdc.sql.ddl import Effect, classify
+from cdc.sql.text import is_lost, only_comments_lost, readable, statement_text
 
 QUOTING = {"ansi_quotes": False, "backslash_escapes": True}
 DDL = st.sampled_from(["CREATE TABLE d.a (i INT) ", "DROP TABLE d.a ", "ALTER TABLE d.a ADD b INT "])

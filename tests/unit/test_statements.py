@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.literals import exact, identifier, literal, quoted
-from cdc.consumer.packets import PACKET_BYTES, Statement, packets
-from cdc.consumer.planner import Change, Step, in_order
-from cdc.consumer.statements import single, statements
+from cdc.consumer.literals.values import exact, identifier, literal, quoted
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
+from cdc.consumer.plan.planner import Change, Step, in_order
+from cdc.consumer.plan.statements import single, statements
 from cdc.errors import PromiseError
-from cdc.position import Position
-from cdc.record import Record, Row, Uri
+from cdc.model.position import Position
+from cdc.model.record import Record, Row, Uri
 
 KEYED: tuple[str, ...] = ("a",)
 

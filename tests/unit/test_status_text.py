@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime
 
-from cdc.consumer.checkpoint import Partition
-from cdc.consumer.status import Applied, Entry, Settled, Status
-from cdc.consumer.status_text import as_text
-from cdc.visible import UNSEEN
+from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.status import Applied, Entry, Settled, Status
+from cdc.consumer.state.status_text import as_text
+from cdc.model.printable import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
 APPLIED = Applied(

@@ -2,10 +2,10 @@
 
 import pytest
 
+from cdc.config.topic_names import Topics
 from cdc.errors import UserError
-from cdc.producer.kafka_topics import KafkaTopics
-from cdc.producer.topic_settings import note_risks, require_kept
-from cdc.topics import Topics
+from cdc.producer.sink.topic_admin import KafkaTopics
+from cdc.producer.sink.topic_settings import note_risks, require_kept
 
 
 @pytest.mark.parametrize(

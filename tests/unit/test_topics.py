@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cdc.config.topic_names import PER_TABLE, Topics
 from cdc.errors import UserError
-from cdc.topics import PER_TABLE, Topics
 
 # MySQL's identifiers: up to 64 characters of the basic plane.
 NAMES = st.text(

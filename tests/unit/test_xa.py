@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
-from cdc.producer.events import RawEvent
-from cdc.producer.gtid_event import serialized_integer
-from cdc.producer.xa import Place, Xa, xid_of
+from cdc.model.commit_entry import PreparedXa
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.gtid_event import serialized_integer
+from cdc.producer.decode.xa import Xa, xid_of
 
-PLACE = Place(None, "binlog.000001", 4)
+PLACE = PreparedXa(None, "binlog.000001", 4)
 
 
 def event(kind: int, body: bytes) -> RawEvent:

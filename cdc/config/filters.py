@@ -1,0 +1,97 @@
+"""Which databases and tables a profile replicates: include or exclude lists of globs."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import translate
+
+from cdc.config.table_globs import TableGlobs, unquoted
+from cdc.errors import UserError
+
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "goes_by_name"]
+
+SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
+CHECKPOINT_DATABASE = "cdc"
+_KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables")
+
+
+def goes_by_name(action: str) -> bool:
+    """Whether what a statement does (``action`` of a record's affects) is filtered by the object's own name.
+
+    Routines, triggers, events and databases are no tables to be named in a filter: their database decides.
+    """
+    return action.endswith(("Table", "View", "Index"))
+
+
+def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
+    parts = [translate(unquoted(glob)) for glob in globs]
+    return re.compile("|".join(parts)) if parts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Globs over database names and over ``db.table`` (module table_globs); names match in their own case.
+
+    At most one of include and exclude is given per kind. With none, everything but the server's own databases passes;
+    those never pass, since each server keeps its own.
+    """
+
+    include_dbs: tuple[str, ...] = ()
+    exclude_dbs: tuple[str, ...] = ()
+    include_tables: tuple[str, ...] = ()
+    exclude_tables: tuple[str, ...] = ()
+    _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _tables: dict[str, TableGlobs | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for kind in ("dbs", "tables"):
+            if getattr(self, f"include_{kind}") and getattr(self, f"exclude_{kind}"):
+                raise UserError(
+                    f"both include_{kind} and exclude_{kind} are set",
+                    where="profile key filters",
+                    hint="keep one of the two",
+                )
+        for key in ("include_dbs", "exclude_dbs"):
+            self._compiled[key] = _pattern(getattr(self, key))
+        for key in ("include_tables", "exclude_tables"):
+            globs = getattr(self, key)
+            self._tables[key] = TableGlobs.of(globs, key=f"filters.{key}", names_database=True) if globs else None
+        included = self._tables["include_tables"]
+        their = map(translate, included.databases) if included else ()
+        self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
+
+    def listed(self) -> dict[str, list[str]]:
+        """The lists that are not empty, each sorted: equal where the filters are the same."""
+        lists = {key: getattr(self, key) for key in _KEYS}
+        return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
+
+    def narrows(self, before: "Filters") -> bool:
+        """Whether it can be told by the lists alone that nothing passes that did not pass ``before``."""
+        for kind in ("dbs", "tables"):
+            was, is_ = set(getattr(before, f"include_{kind}")), set(getattr(self, f"include_{kind}"))
+            if was and not (is_ and is_ <= was):
+                return False
+            if not set(getattr(before, f"exclude_{kind}")) <= set(getattr(self, f"exclude_{kind}")):
+                return False
+        return True
+
+    def wants_database(self, database: str) -> bool:
+        """Whether anything of this database may pass (a table filter can still leave out its tables)."""
+        if database in SYSTEM_DATABASES:
+            return False
+        include, exclude = self._compiled["include_dbs"], self._compiled["exclude_dbs"]
+        their = self._compiled["their_dbs"]
+        if their is not None and their.match(database) is None:
+            return False
+        if include is not None:
+            return include.match(database) is not None
+        return exclude is None or exclude.match(database) is None
+
+    def wants_table(self, database: str, table: str) -> bool:
+        """Whether changes of this table pass."""
+        if not self.wants_database(database):
+            return False
+        include, exclude = self._tables["include_tables"], self._tables["exclude_tables"]
+        if include is not None:
+            return include.match(database, table)
+        return exclude is None or not exclude.match(database, table)

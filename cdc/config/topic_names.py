@@ -1,0 +1,121 @@
+"""Which topic a record belongs to, by the names of leader, database and table alone. Pure, so it never changes.
+
+Layout "single": everything goes to ``kafka.topic``. Layout "per_table": a table's rows and statements go to
+``<prefix><database>_<table>``, all else to ``<prefix>mysql_binlog_events``. One rule tells tables apart and makes names
+legal:
+
+    The name is used as it is where the database has no ``_``, both names have only ``A-Z a-z 0-9 _ -``, the whole has
+    at most 249 characters, is not the name of another topic of this leader, and does not end as the names made here do.
+    Any other name gets its other characters replaced by ``-``, is cut, and ends with ``-`` and the first 12 hex digits
+    of the SHA-256 of ``database/table``, both percent-encoded.
+
+So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka only
+tells names apart as its metrics do, where ``.`` and ``_`` are the same. Letters keep their case: ``A`` is not ``a``.
+"""
+
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from cdc.config.table_globs import TableGlobs
+from cdc.errors import UserError
+
+__all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
+
+SINGLE, PER_TABLE = "single", "per_table"
+COMMITS = ".commits"
+_EVENTS = "mysql_binlog_events"
+_LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
+_LONGEST_PREFIX = 100
+_LEGAL = re.compile(r"[A-Za-z0-9._-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9-]+_[A-Za-z0-9_-]+")
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_DIGITS = 12
+_MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The names of one leader's topics. ``tables`` are globs over ``db.table``: those with a topic of their own."""
+
+    topic: str
+    layout: str = SINGLE
+    prefix: str = ""
+    tables: tuple[str, ...] = ("*",)
+    _own: TableGlobs = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raises UserError for what Kafka takes for no topic's name."""
+        _require_legal(self.topic, "kafka.topic", longest=_LONGEST - len(COMMITS))
+        if self.prefix:
+            _require_legal(self.prefix, "kafka.prefix", longest=_LONGEST_PREFIX)
+        own = TableGlobs.of(self.tables, key="kafka.tables", names_database=False)
+        object.__setattr__(self, "_own", own)
+
+    @property
+    def main(self) -> str:
+        """The topic that is there from the start and stands for all: that of the records, or else the commit log."""
+        return self.topic if self.layout == SINGLE else self.commits
+
+    @property
+    def commits(self) -> str:
+        """The commit log."""
+        return self.topic + COMMITS
+
+    @property
+    def first(self) -> tuple[str, ...]:
+        """Those that are there before any record: the commit log, and the records' topic where there is one for all."""
+        return (self.commits, self.topic) if self.layout == SINGLE else (self.commits,)
+
+    @property
+    def events(self) -> str:
+        """What belongs to no table, and the binlog's other events."""
+        return self.prefix + _EVENTS
+
+    def is_events(self, topic: str) -> bool:
+        """Whether it is the topic of the binlog's other events, under this prefix or another one of before."""
+        return topic.endswith(_EVENTS) and topic != self.topic
+
+    def of_table(self, database: str, table: str) -> str:
+        """The topic of a table's rows."""
+        if self.layout == SINGLE:
+            return self.topic
+        if not self._own.match(database, table):
+            return self.events
+        name = f"{self.prefix}{database}_{table}"
+        if self._is_plain(database, table, name):
+            return name
+        exact = f"{quote(database, safe='')}/{quote(table, safe='')}"
+        digits = hashlib.sha256(exact.encode()).hexdigest()[:_DIGITS]
+        readable = self.prefix + _ILLEGAL.sub("-", f"{database}_{table}")
+        return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
+
+    def of_statement(self, named: Collection[tuple[str, str]]) -> str:
+        """The topic of a statement that acts on the tables ``named``: the table's, where it is one."""
+        if self.layout == SINGLE:
+            return self.topic
+        return self.of_table(*next(iter(named))) if len(named) == 1 else self.events
+
+    def _is_plain(self, database: str, table: str, name: str) -> bool:
+        return (
+            "_" not in database
+            and len(name) <= _LONGEST
+            and _PLAIN.fullmatch(f"{database}_{table}") is not None
+            and _MADE.fullmatch(name) is None
+            and not any(_same_in_metrics(name, other) for other in (self.events, self.commits))
+        )
+
+
+def _same_in_metrics(one: str, other: str) -> bool:
+    return one.replace(".", "_") == other.replace(".", "_")
+
+
+def _require_legal(name: str, key: str, *, longest: int) -> None:
+    if _LEGAL.fullmatch(name) is None or len(name) > longest or name in (".", ".."):
+        raise UserError(
+            f"{name!r} cannot be {'part of ' if key == 'kafka.prefix' else ''}a topic's name",
+            where=f"profile key {key}",
+            hint=f"letters, digits, '.', '_' and '-', at most {longest} of them",
+        )

@@ -1,0 +1,1 @@
+"""The follower's sessions: connections, locks, table definitions, session variables."""

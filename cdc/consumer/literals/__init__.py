@@ -1,0 +1,1 @@
+"""Values of records as SQL literals and conditions. Pure."""

@@ -1,0 +1,1 @@
+"""Batches of transactions to SQL statements. Pure."""

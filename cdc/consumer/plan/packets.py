@@ -1,0 +1,55 @@
+"""Statements for the follower, and packets of them that fit the server. Pure.
+
+A statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.plan.planner import Change
+from cdc.errors import PromiseError
+
+__all__ = ["PACKET_BYTES", "Statement", "packets"]
+
+# Larger packets gain nothing and hold more memory on both sides.
+PACKET_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL, the number of rows it must match (None: any) and the changes it stands for."""
+
+    sql: bytes
+    rows: int | None = None
+    changes: Sequence[Change] = ()
+
+
+def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
+    """Statements joined into packets; ``limit`` is the server's max_allowed_packet in bytes.
+
+    Raises PromiseError where one statement alone is larger.
+    """
+    most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
+    packet: list[Statement] = []
+    size = 0
+    for statement in source:
+        length = len(statement.sql) + 1
+        if length > limit:
+            raise _too_large(statement, limit)
+        if packet and size + length > most:
+            yield packet
+            packet, size = [], 0
+        packet.append(statement)
+        size += length
+    if packet:
+        yield packet
+
+
+def _too_large(statement: Statement, limit: int) -> PromiseError:
+    what = f"needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
+    hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
+    if not statement.changes:
+        return PromiseError(f"what commits with a batch {what}", hint=hint)
+    record = statement.changes[0].record
+    return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)

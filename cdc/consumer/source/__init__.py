@@ -1,0 +1,1 @@
+"""Records from Kafka to whole leader transactions, in the leader's order."""

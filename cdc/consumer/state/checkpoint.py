@@ -1,0 +1,167 @@
+"""The checkpoint: the row in the follower that says what has been applied. SQL text only.
+
+With a topic a table, where to read on in each is kept in rows of a table of its own: only those that moved are written.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.consumer.literals.values import quoted
+from cdc.model.record import Record
+
+__all__ = ["WORKER", "Checkpoint", "Partition", "create", "create_offsets", "others", "select_leader"]
+
+WORKER = 0
+
+
+def _table(schema: str) -> str:
+    return f"`{schema}`.`checkpoint`"
+
+
+def _offsets(schema: str) -> str:
+    return f"`{schema}`.`offsets`"
+
+
+def create(schema: str) -> tuple[str, ...]:
+    """Makes the consumer's own database, called ``schema``, and the table of checkpoints."""
+    return f"CREATE DATABASE IF NOT EXISTS `{schema}`", f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CHECKPOINT}"
+
+
+def create_offsets(schema: str) -> str:
+    """Makes the table of the offsets in other topics than the checkpoint's own."""
+    return f"CREATE TABLE IF NOT EXISTS {_offsets(schema)} ({_NEXT_OFFSETS}"
+
+
+_CHECKPOINT = """
+  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+  worker INT NOT NULL,
+  sequence BIGINT NOT NULL COMMENT 'last record applied, -1 before the first',
+  topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
+  offsets TEXT CHARACTER SET ascii NOT NULL COMMENT 'JSON: partition to next offset',
+  leader_file VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  leader_offset BIGINT UNSIGNED NULL COMMENT 'where the last record''s event starts',
+  leader_gtid VARCHAR(512) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'transaction of the last record',
+  leader_ts_us BIGINT NULL COMMENT 'its commit on the leader, in microseconds since 1970',
+  applied_at DATETIME(6) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (resource, worker)
+) ENGINE=InnoDB"""
+
+_NEXT_OFFSETS = """
+  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+  topic VARCHAR(249) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  number INT NOT NULL COMMENT 'of the partition',
+  topic_id VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'tells a topic from its successor',
+  next_offset BIGINT NOT NULL,
+  PRIMARY KEY (resource, topic, number)
+) ENGINE=InnoDB"""
+
+
+class Partition(NamedTuple):
+    """One partition of a topic; the topic's id tells it from one of the same name that is made later."""
+
+    topic: str
+    number: int
+    topic_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What has been applied of one leader's topics: ``sequence`` is the last record, ``offsets`` where to read on.
+
+    ``topic`` is the one with the records or, with a topic a table, the commit log. ``schema`` is the consumer's own
+    database, in which this is kept.
+    """
+
+    resource: str
+    topic: str
+    topic_id: str
+    sequence: int = -1
+    offsets: Mapping[Partition, int] = field(default_factory=dict)
+    schema: str = CHECKPOINT_DATABASE
+
+    @staticmethod
+    def select(resource: str, *, schema: str) -> str:
+        """Reads the row that ``from_rows`` takes."""
+        return (
+            f"SELECT resource, topic, topic_id, sequence, offsets FROM {_table(schema)} "
+            f"WHERE resource={quoted(resource)} AND worker={WORKER}"
+        )
+
+    @staticmethod
+    def select_offsets(resource: str, *, schema: str) -> str:
+        """Reads the rows that ``from_rows`` takes besides the checkpoint's own."""
+        return f"SELECT topic, number, topic_id, next_offset FROM {_offsets(schema)} WHERE resource={quoted(resource)}"
+
+    @classmethod
+    def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
+        """The checkpoint in a selected row, and in the rows of the other topics' offsets."""
+        resource, topic, topic_id, sequence, text = row
+        offsets = {Partition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
+        offsets |= {Partition(name, int(number), id_): int(at) for name, number, id_, at in others}
+        return cls(resource, topic, topic_id, int(sequence), offsets, schema)
+
+    def insert(self) -> str:
+        """Writes the first row of a leader, before anything is applied."""
+        return (
+            f"INSERT INTO {_table(self.schema)} "
+            "(resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
+            f"({quoted(self.resource)}, {WORKER}, {self.sequence}, {quoted(self.topic)}, {quoted(self.topic_id)}, "
+            f"{quoted(self._own())}, NOW(6))"
+        )
+
+    def advanced(self, *, last: Record, offsets: Mapping[Partition, int]) -> "Checkpoint":
+        """The checkpoint once everything up to ``last`` is applied."""
+        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets})
+
+    def advance(self, target: "Checkpoint", *, last: Record) -> str:
+        """Moves the row from this checkpoint to ``target``; matches no row where it has been moved by another."""
+        return (
+            f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
+            f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
+            f"leader_gtid={quoted(last.transaction)}, leader_ts_us={last.ts_us}, applied_at=NOW(6) "
+            f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
+        )
+
+    def move(self, offsets: Mapping[Partition, int]) -> str | None:
+        """Writes those of ``offsets`` that are of other topics than the checkpoint's own; None where none is."""
+        rows = ", ".join(
+            f"({quoted(self.resource)}, {quoted(place.topic)}, {place.number}, {quoted(place.topic_id)}, {offset})"
+            for place, offset in offsets.items()
+            if place.topic != self.topic
+        )
+        if not rows:
+            return None
+        return (
+            f"INSERT INTO {_offsets(self.schema)} (resource, topic, number, topic_id, next_offset) VALUES {rows} "
+            "ON DUPLICATE KEY UPDATE topic_id=VALUES(topic_id), next_offset=VALUES(next_offset)"
+        )
+
+    @property
+    def others(self) -> bool:
+        """Whether there are offsets of other topics than the checkpoint's own."""
+        return any(place.topic != self.topic for place in self.offsets)
+
+    def _own(self) -> str:
+        """The offsets in the checkpoint's own topic, as JSON."""
+        own = {place.number: offset for place, offset in self.offsets.items() if place.topic == self.topic}
+        return json.dumps({str(number): offset for number, offset in sorted(own.items())})
+
+
+def others(schema: str) -> str:
+    """Asks which databases beside ``schema`` have a table of checkpoints."""
+    return (
+        "SELECT TABLE_SCHEMA FROM information_schema.COLUMNS WHERE TABLE_NAME='checkpoint' "
+        f"AND COLUMN_NAME='leader_gtid' AND TABLE_SCHEMA<>{quoted(schema)} AND TABLE_SCHEMA RLIKE '^[0-9A-Za-z_$-]+$'"
+    )
+
+
+def select_leader(resource: str, *, schema: str) -> str:
+    """Reads what people want to know beside: the last record's file, offset, GTID and commit time, and when it came."""
+    return (
+        f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_table(schema)} "
+        f"WHERE resource={quoted(resource)} AND worker={WORKER}"
+    )

@@ -1,0 +1,62 @@
+"""Questions to the brokers from beside the stream: over a connection of their own, so that none disturbs the other."""
+
+from collections.abc import Collection
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cdc.errors import CdcError
+from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.errors import Heard
+from cdc.service.health import Check
+
+__all__ = ["Brokers"]
+
+_ANSWER_SECONDS = 2.0
+# After an outage a check must not go on failing for long; an address is asked again at least so often.
+_RECONNECT = {"reconnect.backoff.max.ms": 1000}
+
+
+class Brokers:
+    """The brokers that ``properties`` (librdkafka's) name; connected at the first question."""
+
+    def __init__(self, properties: dict[str, Any]) -> None:
+        self._properties = properties | _RECONNECT
+        self._heard = Heard()
+        self._admin: AdminClient | None = None
+
+    def check(self, topics: Collection[str]) -> Check:
+        """Whether a broker answers and each partition of ``topics`` has a leader."""
+        try:
+            known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
+        except KafkaException as error:
+            self._client().poll(0)  # which lets it say why
+            why = self._heard.reason.text if self._heard.reason else error.args[0].str()
+            return Check("kafka", False, f"no answer: {why}")
+        self._heard.reason = None
+        for name in sorted(topics):
+            if name not in known:
+                return Check("kafka", False, f"there is no topic {name}")
+            errors = [partition.error for partition in known[name].partitions.values() if partition.error is not None]
+            if errors:
+                return Check("kafka", False, f"topic {name}: {errors[0].str()}")
+        return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
+
+    def next_sequence(self, commits: str) -> int | None:
+        """The sequence after the last record that can be read, as the commit log ``commits`` says.
+
+        None where it does not say, or the brokers are away: that is the health check's to tell.
+        """
+        if not self.check([commits]).ok:
+            return None
+        try:
+            newest = newest_commits(self._properties, commits)
+        except (KafkaException, CdcError):
+            return None
+        return newest.next_sequence if newest else None
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(self._properties | self._heard.settings, logger=self._heard.logger)
+        return self._admin

@@ -1,0 +1,144 @@
+"""The newest messages of topics, and where partitions begin and end: what is asked of Kafka without following it."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from cdc.errors import Disconnected
+from cdc.model.partition import Partition
+from cdc.service.process import LIBRDKAFKA
+
+__all__ = ["backwards", "begin_offsets", "end_offsets", "newest", "oldest"]
+
+_ANSWER_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.1
+_FIRST_WINDOW = 64
+_NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
+
+
+def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, int]:
+    """The offset of the oldest message in each partition. ``properties`` are librdkafka's. Raises KafkaException."""
+    return _offsets(properties, partitions, "earliest", committed=True)
+
+
+def end_offsets(
+    properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
+) -> dict[Partition, int]:
+    """The offset after each partition's newest message; with ``committed``, where an open transaction begins.
+
+    Raises KafkaException where the brokers do not answer or have no such partition.
+    """
+    return _offsets(properties, partitions, "latest", committed=committed)
+
+
+def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
+    """The newest committed message of each partition; one without any is absent.
+
+    Raises Disconnected or KafkaException where the brokers do not answer.
+    """
+    begins, ends = begin_offsets(properties, partitions), end_offsets(properties, partitions)
+    found: dict[Partition, Message] = {}
+    window = _FIRST_WINDOW
+    consumer = _consumer(properties, committed=True)
+    try:
+        while ends := {place: end for place, end in ends.items() if end > begins[place] and place not in found}:
+            starts = {place: max(begins[place], end - window) for place, end in ends.items()}
+            for message in _between(consumer, starts, ends):
+                found[_place(message)] = message
+            # What is aborted, and each transaction's end, take offsets in which nothing can be read.
+            ends, window = starts, window * 8
+    finally:
+        consumer.close()
+    return found
+
+
+def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | None:
+    """The oldest committed message of the partition; None where it has none.
+
+    Raises Disconnected or KafkaException where the brokers do not answer.
+    """
+    begins, ends = begin_offsets(properties, [partition]), end_offsets(properties, [partition])
+    if begins == ends:
+        return None
+    consumer = _consumer(properties, committed=True)
+    try:
+        return next(_between(consumer, begins, ends), None)
+    finally:
+        consumer.close()
+
+
+def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]:
+    """The partition's messages, newest first; without ``committed`` those of open and aborted transactions too.
+
+    Raises Disconnected or KafkaException where the brokers do not answer.
+    """
+    begin = begin_offsets(properties, [partition])[partition]
+    end = end_offsets(properties, [partition], committed=committed)[partition]
+    consumer = _consumer(properties, committed=committed)
+    try:
+        window = _FIRST_WINDOW
+        while end > begin:
+            start = max(begin, end - window)
+            yield from reversed(list(_between(consumer, {partition: start}, {partition: end})))
+            end, window = start, window * 8
+    finally:
+        consumer.close()
+
+
+def _offsets(
+    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+) -> dict[Partition, int]:
+    if not partitions:
+        return {}
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    admin = AdminClient(dict(properties), logger=LIBRDKAFKA)
+    # One in fifteen clients lets its very first question wait for 3 s if that is the one below (librdkafka 2).
+    admin.list_topics(timeout=_ANSWER_SECONDS)
+    give_up = time.monotonic() + _ANSWER_SECONDS
+    while True:
+        wanted = {TopicPartition(*place): getattr(OffsetSpec, end)() for place in partitions}
+        answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+        try:
+            return {(place.topic, place.partition): int(answer.result().offset) for place, answer in answers.items()}
+        except KafkaException as error:
+            # A partition that was just made, or whose broker just came back, has no leader for a moment.
+            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > give_up:
+                raise
+            time.sleep(_ASK_AGAIN_SECONDS)
+
+
+def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:
+    """What can be read in each partition from its start up to its end, in a partition's order."""
+    consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
+    waiting = set(starts)
+    while waiting:
+        message = consumer.poll(_ANSWER_SECONDS)
+        if message is None:
+            raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
+        place, error = _place(message), message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {place[0]}")
+        offset = message.offset() or 0
+        if place in waiting and error is None and offset < ends[place]:
+            yield message
+        # A consumer may think itself at the end before a broker that is busy has shown it all: then more will come.
+        if offset >= (ends[place] - 1 if error is None else ends[place]):
+            waiting.discard(place)
+
+
+def _place(message: Message) -> Partition:
+    return message.topic() or "", message.partition() or 0
+
+
+def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
+    own = {
+        "group.id": "cdc-producer",  # librdkafka asks for one; nothing is ever committed under it
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed" if committed else "read_uncommitted",
+        "enable.partition.eof": True,
+        "fetch.wait.max.ms": 10,  # the end of the topic is what is asked for: no use in waiting there for more
+    }
+    return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

@@ -1,0 +1,17 @@
+"""One partition of a Kafka topic, and its name ``topic/number`` in entries of the commit log."""
+
+__all__ = ["Partition", "partition_name", "partition_of"]
+
+Partition = tuple[str, int]
+"""A topic and the number of one of its partitions."""
+
+
+def partition_name(partition: Partition) -> str:
+    """``topic/number``."""
+    return f"{partition[0]}/{partition[1]}"
+
+
+def partition_of(name: str) -> Partition:
+    """What ``partition_name`` gives, read back. Raises ValueError."""
+    topic, _, number = name.rpartition("/")
+    return topic, int(number)

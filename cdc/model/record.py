@@ -1,0 +1,140 @@
+"""The record: one Kafka message, one Query or one rows event of the leader, as JSON (DESIGN.md, "The record")."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import repeat
+from typing import Any, NamedTuple, Self
+
+import orjson
+
+from cdc.errors import PromiseError
+from cdc.model.position import Position
+from cdc.model.uri import Uri
+from cdc.model.values import Value
+
+__all__ = ["OPERATIONS", "SKIPPED", "Record", "Row", "Uri", "is_event"]
+
+SKIPPED = "Skipped"  # an event that the operator had the producer leave out
+OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", SKIPPED})
+
+
+_WITHOUT_ROWS = ("Query", SKIPPED)
+
+# A stream names few tables, and each of them often.
+_uri = lru_cache(maxsize=10_000)(Uri.parse)
+
+
+class Row(NamedTuple):
+    """One row's images, a value per column; an Add has no before, a Delete has no after."""
+
+    before: list[Value] | None
+    after: list[Value] | None
+
+
+# What Row() does, but it does it in Python, which takes longer.
+_row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(tuple.__new__, Row)
+
+
+# Not frozen, which would make the making of one three times as slow.
+@dataclass(slots=True)
+class Record:
+    """A parsed record. ``key`` is None for a keyless table; ``flags`` are MySQL's flags of the rows event, ``sql_mode``
+    the modes that its rows were made under, None where they are the usual ones.
+
+    Of an event that was left out, ``query`` says which one and why, and ``affects`` what it may have changed.
+    """
+
+    uri: Uri
+    sequence: int
+    position: Position
+    transaction: str
+    index: int
+    last: bool
+    ts_us: int
+    operation: str
+    query: str = ""
+    columns: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
+    rows: Sequence[Row] = ()
+    flags: int = 0
+    context: dict[str, Any] | None = None
+    affects: tuple[dict[str, Any], ...] = ()
+    sql_mode: str | None = None
+
+    @classmethod
+    def parse(cls, text: bytes, *, where: str) -> Self:
+        """Read one message's value; ``where`` (topic, partition, offset) is for the error.
+
+        Raises PromiseError where the message is not a record: skipping it would lose a change.
+        """
+        try:
+            return cls._from_json(orjson.loads(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PromiseError(
+                f"not a record ({type(error).__name__}: {error}): {text[:80]!r}",
+                where=where,
+                hint="something else writes to this topic: end it; when every follower has applied what comes before, "
+                "delete the partition's records up to and with this one (kafka-delete-records.sh)",
+            ) from None
+
+    @classmethod
+    def _from_json(cls, body: dict[str, Any]) -> Self:
+        ((operation, content),) = body["operation"].items()
+        if operation not in OPERATIONS:
+            raise ValueError(f"unknown operation {operation!r}")
+        place, transaction = body["bn_file"], body["transaction"]
+        columns = tuple(body.get("columns", ()))
+        return cls(
+            _uri(body["uri"]),
+            int(body["sequence"]),
+            Position(place["fileName"], int(place["offset"])),
+            transaction["id"],
+            int(transaction["index"]),
+            bool(transaction["last"]),
+            int(transaction["ts_us"]),
+            operation,
+            _query(operation, content),
+            columns,
+            tuple(body["key"]) if "key" in body else None,
+            () if operation in _WITHOUT_ROWS else _rows(operation, content["rows"], width=len(columns)),
+            int(body.get("flags", 0)),
+            body.get("context"),
+            tuple(body.get("affects", ())),
+            body.get("sql_mode"),
+        )
+
+
+def _query(operation: str, content: Any) -> str:
+    if operation == SKIPPED:
+        return f"{content['event']} at {content['place']}: {content['reason']}"
+    return content if operation == "Query" else ""
+
+
+def is_event(text: bytes) -> bool:
+    """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which nobody has to apply."""
+    try:
+        body = orjson.loads(text)
+    except ValueError:
+        return False
+    return isinstance(body, dict) and "event" in body and "sequence" not in body
+
+
+def _rows(operation: str, rows: list[dict[str, Any]], *, width: int) -> tuple[Row, ...]:
+    before: Iterable[list[Value] | None] = repeat(None)
+    after: Iterable[list[Value] | None] = repeat(None)
+    if operation == "Add":
+        after = _images(rows, "cols", width)
+    elif operation == "Delete":
+        before = _images(rows, "cols", width)
+    else:
+        before, after = _images(rows, "before_cols", width), _images(rows, "after_cols", width)
+    return tuple(map(_row, zip(before, after, strict=False)))
+
+
+def _images(rows: list[dict[str, Any]], name: str, width: int) -> list[list[Value]]:
+    images = [row[name] for row in rows]
+    for size in map(len, images):
+        if size != width:
+            raise ValueError(f"a row of {size} values for {width} columns")
+    return images

@@ -1,0 +1,104 @@
+"""A compressed transaction (binlog_transaction_compression): the events inside of a Transaction_payload event.
+
+Layout: MySQL source, libs/mysql/binlog/event, class Transaction_payload_event: fields of type, length and value, an end
+mark, then one zstd stream of events without checksums.
+"""
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import BinaryIO
+
+import zstandard
+
+from cdc.errors import PromiseError
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog import events as ev
+from cdc.producer.binlog.events import Inner, RawEvent, Single
+
+__all__ = ["is_small", "payload", "unpacked"]
+
+_END, _COMPRESSION, _UNCOMPRESSED_SIZE = 0, 2, 3
+_SMALL = 1_000_000  # bytes, uncompressed
+_ZSTD, _NONE = 0, 255
+_LENGTH_AT = 9  # of the event's length in its header
+
+
+def payload(event: RawEvent) -> Iterator[RawEvent]:
+    """The events of a compressed transaction, each with the position of the event that holds them.
+
+    They are decompressed one after the other, from disk where there is a spool: however large the transaction, it takes
+    no more memory than its largest event. It can be read once. Raises PromiseError for an unknown compression or broken
+    data.
+    """
+    at, fields = _fields(event)
+    compression = fields.get(_COMPRESSION, _ZSTD)
+    with event.spool.open() if event.spool else io.BytesIO(event.data) as source:
+        source.seek(at)
+        if compression == _NONE:
+            yield from _events(source, event)
+        elif compression == _ZSTD:
+            with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
+                yield from _events(stream, event)
+        else:
+            raise PromiseError(
+                f"a transaction is compressed in an unknown way, {compression}", where=str(event.position)
+            )
+
+
+def is_small(event: RawEvent) -> bool:
+    """Whether the events of a compressed transaction are few enough to be had all at once."""
+    _, fields = _fields(event)
+    return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
+
+
+def unpacked(
+    events: Sequence[RawEvent | Single], *, broken: tuple[type[Exception], ...]
+) -> Iterator[RawEvent | Single]:
+    """Small compressed transactions become their events, so that they too can be taken in one go.
+
+    ``broken`` are the errors that stand for bytes which can't be read.
+    """
+    for event in events:
+        inner: Iterable[RawEvent | Single] = (event,)
+        if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
+            # What can't be read stays as it is: when its turn comes, it fails at its own position.
+            with suppress(PromiseError, *broken):
+                inner = list(payload(event)) if is_small(event) else inner
+        yield from inner
+
+
+def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
+    """Where the compressed events begin, and the numbers that stand before them."""
+    data, at = event.data, ev.HEADER_BYTES
+    fields: dict[int, int] = {}
+    while True:
+        field, at = ev.packed_integer(data, at)
+        if field == _END:
+            return at, fields
+        length, at = ev.packed_integer(data, at)
+        fields[field], _ = ev.packed_integer(data, at)
+        at += length
+
+
+def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
+    number = 0
+    try:
+        while head := _read(stream, ev.HEADER_BYTES):
+            length = int.from_bytes(head[_LENGTH_AT : _LENGTH_AT + 4], "little")
+            rest = _read(stream, length - ev.HEADER_BYTES)
+            if len(head) + len(rest) != length:
+                raise ValueError("it ends within an event")
+            event = Inner(head[4], head + rest, whole.file, whole.offset, whole.end)
+            event.number = number = number + 1
+            yield event
+    except (zstandard.ZstdError, ValueError) as error:
+        raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    """``size`` bytes, or as many as there are: a reader may give less than is asked for."""
+    parts = b""
+    while len(parts) < size and (part := stream.read(size - len(parts))):
+        parts += part
+    return parts

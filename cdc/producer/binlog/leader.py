@@ -1,0 +1,208 @@
+"""What the leader says before its first event: whether it can be followed faithfully."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from cdc.errors import Disconnected, UserError
+from cdc.model.position import GtidSet, Position
+from cdc.service.mysql_connection import TLS_FAILED, connected
+
+__all__ = ["Leader", "Objects", "inspect", "objects"]
+
+# Not there, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
+# statement (MySQL manual, "Server Error Message Reference").
+_UNREACHABLE = frozenset({
+    2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1158, 1159, 1160, 1161, 1184, 1203, 1226,
+    1317, 1927, 3032, 3168, 3169, 4031,
+})  # fmt: skip
+_DENIED = frozenset({1044, 1045, 1698})
+_MISSING_GRANT = frozenset({1142, 1227})
+_SYNTAX_ERROR = 1064
+_ANSWER_SECONDS = 10
+_NO_BINARY_LOG = 1381
+_SETTINGS = {
+    "log_bin": ("ON", "start the server with --log-bin"),
+    "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
+    "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
+    "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
+    "binlog_row_value_options": ("", "SET PERSIST binlog_row_value_options = ''"),
+    # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
+    "lower_case_table_names": ("0", "only a new server can have another value"),
+}
+_IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """The server as it was when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
+
+    name: str
+    version: str
+    server_uuid: str
+    server_id: int
+    gtid_on: bool
+    executed: GtidSet
+    purged: GtidSet
+    position: Position
+    logs: tuple[tuple[str, int], ...]
+    collations: dict[int, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """The leader's databases, and its tables and views as (database, name); ``all_seen``: of those there are."""
+
+    databases: list[str]
+    tables: list[tuple[str, str]]
+    all_seen: bool
+
+
+def inspect(settings: dict[str, Any], *, name: str) -> Leader:
+    """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
+
+    Raises Disconnected where it cannot be reached, UserError with all that must be changed, each with the SQL that
+    mends it.
+    """
+    with _cursor(settings, name) as cursor:
+        return _ask(cursor, name)
+
+
+def objects(settings: dict[str, Any], *, name: str) -> Objects:
+    """The leader's databases and tables. Raises as ``inspect`` does."""
+    with _cursor(settings, name) as cursor:
+        cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
+        databases = [row[0] for row in cursor.fetchall()]
+        cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
+        tables = [(row[0], row[1]) for row in cursor.fetchall()]
+    # A user sees those tables that it may do something with; this one it sees by a privilege on all of them.
+    return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+@contextmanager
+def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
+    try:
+        with (
+            connected(**settings, read_timeout=_ANSWER_SECONDS, write_timeout=_ANSWER_SECONDS) as connection,
+            connection.cursor() as cursor,
+        ):
+            yield cursor
+    except pymysql.MySQLError as error:
+        raise _translated(error, name) from None
+
+
+def _ask(cursor: Any, name: str) -> Leader:
+    variables = _variables(cursor)
+    _refuse_mariadb(variables["version"], name)
+    problems = [
+        f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {mend}"
+        for setting, (wanted, mend) in _SETTINGS.items()
+        if variables.get(setting, "") != wanted
+    ]
+    problems += _missing_grants(cursor)
+    # Asked only of those who may know.
+    problems = problems or list(_unlogged_replica(cursor))
+    if problems:
+        raise UserError("the leader cannot be followed: " + "; ".join(problems), where=name)
+    cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
+    collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
+    cursor.execute("SHOW BINARY LOGS")
+    logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
+    # One statement, so that the GTIDs are those up to the position.
+    file, offset, only, ignored, executed = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
+    if only or ignored:
+        raise UserError(
+            "the leader does not log all databases",
+            where=name,
+            hint="start it without binlog_do_db and binlog_ignore_db, and use filters in the profile",
+        )
+    return Leader(
+        name=name,
+        version=variables["version"],
+        server_uuid=variables["server_uuid"],
+        server_id=int(variables["server_id"]),
+        gtid_on=variables["gtid_mode"] == "ON",
+        executed=GtidSet.parse(executed),
+        purged=_purged(cursor),
+        position=Position(file, int(offset)),
+        logs=logs,
+        collations=collations,
+    )
+
+
+def _variables(cursor: Any) -> dict[str, str]:
+    names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_IDENTITY))
+    cursor.execute(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
+    return dict(cursor.fetchall())
+
+
+def _purged(cursor: Any) -> GtidSet:
+    # Not from SHOW VARIABLES, which cuts a value at 1024 characters.
+    cursor.execute("SELECT @@GLOBAL.gtid_purged")
+    return GtidSet.parse(cursor.fetchone()[0])
+
+
+def _refuse_mariadb(version: str, name: str) -> None:
+    if "mariadb" in version.lower():
+        raise UserError(f"the server is MariaDB ({version})", where=name, hint="the leader must be MySQL 8.0 or newer")
+    number = re.match(r"\d+", version)
+    if number is None or int(number[0]) < 8:
+        raise UserError(f"the server is MySQL {version}", where=name, hint="the leader must be MySQL 8.0 or newer")
+
+
+def _missing_grants(cursor: Any) -> Iterator[str]:
+    """Ask for what only the privilege allows: SHOW GRANTS would need roles and wildcards to be worked out here."""
+    probes = {
+        "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
+        "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
+    }
+    for privilege, statements in probes.items():
+        try:
+            _either(cursor, *statements)
+        except pymysql.MySQLError as error:
+            if error.args[0] == _NO_BINARY_LOG:
+                return  # said as the setting log_bin
+            if error.args[0] not in _MISSING_GRANT:
+                raise
+            cursor.execute("SELECT CURRENT_USER()")
+            user, host = cursor.fetchone()[0].rsplit("@", 1)
+            yield f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
+
+
+def _unlogged_replica(cursor: Any) -> Iterator[str]:
+    """A replica may leave what it replicates out of its own binlog; then nobody behind it hears of it."""
+    cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
+    logs_all = all(value == "ON" for _, value in cursor.fetchall())
+    if not logs_all and _either(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+        yield "it is a replica whose log_replica_updates is OFF; start it with --log-replica-updates"
+
+
+def _either(cursor: Any, *statements: str) -> list[Any]:
+    """The rows of the first statement that this version of the server knows."""
+    for statement in statements[:-1]:
+        try:
+            cursor.execute(statement)
+        except pymysql.ProgrammingError as error:
+            if error.args[0] != _SYNTAX_ERROR:
+                raise
+        else:
+            return list(cursor.fetchall())
+    cursor.execute(statements[-1])
+    return list(cursor.fetchall())
+
+
+def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
+    code, text = error.args[0], str(error.args[-1])
+    if code in _UNREACHABLE:
+        return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
+    if code in _DENIED:
+        return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
+    if code == TLS_FAILED:
+        return UserError(
+            f"the leader has no such TLS: {text}", where=name, hint="mend the server's TLS, or check database.tls"
+        )
+    return UserError(f"the leader refuses a question ({code}): {text}", where=name)

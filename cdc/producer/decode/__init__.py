@@ -1,0 +1,1 @@
+"""Raw events to changes: rows, statements and the ends of transactions."""

@@ -1,0 +1,153 @@
+"""What the decoder hands to the router: changed rows, statements, the ends of transactions, and mere progress."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from cdc.errors import PromiseError
+from cdc.model.commit_entry import PreparedXa
+from cdc.model.position import Position
+from cdc.producer.binlog.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
+from cdc.producer.binlog.events import RawEvent
+from cdc.sql.ddl import Effect
+
+__all__ = [
+    "Begin",
+    "Change",
+    "Commit",
+    "Idle",
+    "Moved",
+    "Prepared",
+    "Refused",
+    "RowDecoder",
+    "Rows",
+    "Statement",
+    "TableShape",
+    "Whole",
+]
+
+
+class RowDecoder(Protocol):
+    """Generated for one table map: row images of ``data`` from ``at`` as the JSON text of each row."""
+
+    def __call__(self, data: bytes, at: int) -> list[str]: ...
+
+
+class TableShape:
+    """A table as of one table map: its names, the JSON text that all its records share, and its ``width`` in columns.
+
+    ``rows_at`` says for each type of rows event where its rows start when nothing unusual stands before them, and
+    ``whole_images`` holds the bytes before that place which are known to say that the images have all columns.
+    """
+
+    __slots__ = ("columns_json", "database", "insert", "name", "rows_at", "update", "whole_images", "width")
+
+    def __init__(
+        self, database: str, name: str, columns_json: str, insert: RowDecoder, update: RowDecoder, width: int
+    ) -> None:
+        self.database = database
+        self.name = name
+        self.columns_json = columns_json
+        self.insert = insert
+        self.update = update
+        self.width = width
+        bitmap = (width + 7) // 8
+        start = 27 + 2 + (1 if width < 251 else 3)
+        self.rows_at = {WRITE_ROWS: start + bitmap, UPDATE_ROWS: start + 2 * bitmap, DELETE_ROWS: start + bitmap}
+        self.whole_images: set[bytes] = set()
+
+
+class Begin(NamedTuple):
+    """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs.
+
+    ``sql_mode`` has the modes that decide what its rows' generated columns become (module row_mode); None: as usual.
+    """
+
+    transaction: str
+    gtid: str | None
+    commit_us: int
+    sql_mode: str | None = None
+
+
+class Rows(NamedTuple):
+    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row."""
+
+    event: RawEvent
+    table: TableShape
+    operation: str
+    rows: list[str]
+    flags: int
+
+
+class Whole(NamedTuple):
+    """A transaction of nothing but rows that arrived whole: the same as its Begin, its Rows and its Commit.
+
+    ``file`` and ``end`` are the position after it.
+    """
+
+    begin: Begin
+    rows: list[Rows]
+    file: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One Query event that changes objects: its text, what it does and the session context it needs.
+
+    ``unreadable`` says why a follower can't be given the text; else it is empty. Names may be lost then
+    (``cdc.sql.text``).
+    """
+
+    event: RawEvent
+    database: str
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An event that can't be carried, for which ``error`` stops the stream where any of the ``effects``, what it may
+    have changed, passes the filters. Where the operator leaves it out, what follows it is whole again. ``text`` is what
+    may be shown of a statement; ``fires``: the triggers of what it wrote have run, and no rows of theirs are logged."""
+
+    event: RawEvent
+    error: PromiseError
+    effects: tuple[Effect, ...]
+    text: str = ""
+    fires: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """The transaction is complete; ``end`` is the position after it. ``xid`` names the XA transaction that it ends."""
+
+    end: Position
+    xid: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An XA transaction is prepared: nothing has happened yet, but its rows at ``place`` will be needed later."""
+
+    xid: str
+    place: PreparedXa
+    end: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The leader's log is read up to ``end``, and nothing there concerns us."""
+
+    end: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Nothing more is here right now; ``inside`` a transaction the leader is about to send the rest of it."""
+
+    inside: bool
+
+
+Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle

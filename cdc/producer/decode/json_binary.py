@@ -1,0 +1,191 @@
+"""MySQL's binary JSON to a value's JSON text, in time linear in the document, whatever its bytes say.
+
+Format: MySQL source, sql-common/json_binary.h. The text is what the follower's parser turns into the same document:
+doubles keep a point or an exponent, whole numbers have none. A document with members that JSON has no form for (those
+of SQL types, from JSON_OBJECT, JSON_ARRAY and CAST) is written as a tree in which each of them has its tag.
+"""
+
+from binascii import b2a_base64
+from json.encoder import encode_basestring
+from math import isfinite
+from struct import Struct
+
+from cdc.producer.decode.decimals import decimal_reader
+
+__all__ = ["json_value"]
+
+_LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
+_DOUBLE, _STRING, _OPAQUE = 11, 12, 15
+_LITERALS = {0: "null", 1: "true", 2: "false"}
+# A container starts with its count of members and its size; then come its keys (offset, length) and its values (type,
+# offset or the value itself where it fits): in two bytes each, in large containers in four.
+_SMALL = Struct("<HH"), Struct("<HH"), Struct("<BH"), frozenset({_LITERAL, _INT16, _UINT16})
+_LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT16, _UINT16, _INT32, _UINT32})
+_SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
+_UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
+_DOUBLE_NUMBER = Struct("<d")
+_DEEPEST = 100  # containers within one another, the server's own limit
+_LARGEST_SIGNED = (1 << 32) - 1  # the server's parser takes whole numbers for signed up to here, for unsigned beyond
+
+_DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
+# BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is text of utf16, utf16le, ucs2 or utf32, as its bytes.
+_BYTES = frozenset({16, 15, 249, 250, 251, 252, 253, _BINARY})
+_LONGEST_BINARY = 255  # bytes of the longest BINARY that a follower can declare
+_TEMPORAL_BYTES = 8
+
+
+class _SqlMember(Exception):
+    """The document has a member of an SQL type, so it needs the form of a tree."""
+
+
+def json_value(data: bytes) -> str:
+    """The value of a JSON column as JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
+
+    Raises ValueError for a member of a type that can't be carried exactly, and for bytes that are no document.
+    """
+    if not data:
+        # An empty value stands for the document null (MySQL reads a truncated INSERT IGNORE value so).
+        return '{"Json":null}'
+    try:
+        return f'{{"Json":{_Document(data, typed=False).text()}}}'
+    except _SqlMember:
+        return f'{{"JsonTyped":{_Document(data, typed=True).text()}}}'
+
+
+class _Document:
+    """One document's bytes. ``typed`` is the form in which members of SQL types have a place."""
+
+    __slots__ = ("_array", "_data", "_left", "_object", "_typed")
+
+    def __init__(self, data: bytes, *, typed: bool) -> None:
+        self._data = data
+        self._typed = typed
+        self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
+        if typed:
+            self._object = '{"object":{', "}}"
+        # No byte belongs to two values. Broken offsets that lead to the same bytes again and again end here.
+        self._left = len(data)
+
+    def text(self) -> str:
+        return self._value(self._data[0], 1, 0)
+
+    def _take(self, at: int, length: int) -> bytes:
+        self._left -= length
+        taken = self._data[at : at + length]
+        if self._left < 0 or len(taken) != length:
+            raise ValueError("broken JSON document: a value overlaps another one or the document's end")
+        return taken
+
+    def _value(self, kind: int, at: int, depth: int) -> str:
+        if kind == _STRING:
+            return encode_basestring(self._take(*self._sized(at)).decode())
+        if kind <= _LARGE_ARRAY:
+            return self._container(kind, at, depth + 1)
+        if kind == _DOUBLE:
+            (number,) = _DOUBLE_NUMBER.unpack(self._take(at, 8))
+            if not isfinite(number):
+                raise ValueError(f"broken JSON document: it has the number {number}")
+            return repr(number)
+        if kind in _SIGNED:
+            (number,) = _SIGNED[kind].unpack(self._take(at, _SIGNED[kind].size))
+            return str(number) if number <= _LARGEST_SIGNED else self._sql_integer("SignedInteger", number)
+        if kind in _UNSIGNED:
+            (number,) = _UNSIGNED[kind].unpack(self._take(at, _UNSIGNED[kind].size))
+            return self._unsigned(number)
+        if kind == _OPAQUE:
+            if not self._typed:
+                raise _SqlMember
+            (sql_type,) = self._take(at, 1)
+            return _sql_value(sql_type, self._take(*self._sized(at + 1)))
+        return self._inlined(kind, self._data[at])  # a literal that is the whole document
+
+    def _inlined(self, kind: int, value: int) -> str:
+        """A value that stands in its container's entry in place of an offset."""
+        if kind == _LITERAL:
+            if value in _LITERALS:
+                return _LITERALS[value]
+        elif kind == _INT16:
+            return str(((value & 0xFFFF) ^ 0x8000) - 0x8000)
+        elif kind == _INT32:
+            return str((value ^ 0x80000000) - 0x80000000)
+        elif kind in (_UINT16, _UINT32):
+            return self._unsigned(value & 0xFFFF if kind == _UINT16 else value)
+        raise ValueError(f"broken JSON document: unknown type {kind} with value {value}")
+
+    def _unsigned(self, number: int) -> str:
+        return str(number) if number > _LARGEST_SIGNED else self._sql_integer("UnsignedInteger", number)
+
+    def _sql_integer(self, tag: str, number: int) -> str:
+        if not self._typed:
+            raise _SqlMember
+        return f'{{"{tag}":{number}}}'
+
+    def _sized(self, at: int) -> tuple[int, int]:
+        """Where the bytes begin whose length stands at ``at``, seven bits a byte, and that length."""
+        length = 0
+        for shift in range(0, 35, 7):
+            byte = self._data[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return at, length
+        raise ValueError("broken JSON document: a length of more than five bytes")
+
+    def _container(self, kind: int, base: int, depth: int) -> str:
+        if depth > _DEEPEST:
+            raise ValueError(f"broken JSON document: nested more than {_DEEPEST} deep")
+        head, key_entry, value_entry, inlined = _LARGE if kind & 1 else _SMALL
+        count, _ = head.unpack(self._take(base, head.size))
+        at = base + head.size
+        keys = []
+        if kind <= _LARGE_OBJECT:
+            for start, length in key_entry.iter_unpack(self._take(at, count * key_entry.size)):
+                keys.append(encode_basestring(self._take(base + start, length).decode()))
+            at += count * key_entry.size
+        values = [
+            self._inlined(type_, value) if type_ in inlined else self._value(type_, base + value, depth)
+            for type_, value in value_entry.iter_unpack(self._take(at, count * value_entry.size))
+        ]
+        if kind <= _LARGE_OBJECT:
+            opening, closing = self._object
+            values = [f"{key}:{value}" for key, value in zip(keys, values, strict=True)]
+        else:
+            opening, closing = self._array
+        return opening + ",".join(values) + closing
+
+
+def _sql_value(kind: int, data: bytes) -> str:
+    """A member of MySQL's field type ``kind``, tagged; temporal values are packed as in Json_datetime."""
+    if kind == _DECIMAL:
+        return f'{{"Decimal":"{_decimal(data)}"}}'
+    if kind in _BYTES:
+        if kind == _BINARY and len(data) > _LONGEST_BINARY:
+            raise ValueError("the JSON document has a member of an ENUM or SET of CHARACTER SET binary")
+        return f'{{"Opaque":{{"type":{kind},"base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
+    if kind not in (_DATE, _TIME, _DATETIME, _TIMESTAMP):
+        raise ValueError(f"the JSON document has a member of the unknown SQL type {kind}")
+    if len(data) != _TEMPORAL_BYTES:
+        raise ValueError(f"broken JSON document: a temporal value of {len(data)} bytes")
+    packed = int.from_bytes(data, "little", signed=True)
+    micros, x = abs(packed) & 0xFFFFFF, abs(packed) >> 24
+    clock = f'"minute":{x >> 6 & 63},"second":{x & 63},"subsecond":{micros}'
+    if kind == _TIME:
+        negative = "true" if packed < 0 else "false"
+        return f'{{"Time":{{"negative":{negative},"hour":{x >> 12 & 1023},{clock}}}}}'
+    month = x >> 22
+    day = f'"year":{month // 13},"month":{month % 13},"day":{x >> 17 & 31}'
+    if kind == _DATE:
+        return f'{{"Date":{{{day}}}}}'
+    # A TIMESTAMP member is what the clock of the leader's session showed; the document does not say in which time zone.
+    tag = "LocalTimestamp" if kind == _TIMESTAMP else "DateTime"
+    return f'{{"{tag}":{{{day},"hour":{x >> 12 & 31},{clock}}}}}'
+
+
+def _decimal(data: bytes) -> str:
+    precision, scale = data[0], data[1]
+    if scale > precision or not precision:
+        raise ValueError(f"broken JSON document: a DECIMAL of {precision} digits, {scale} after the point")
+    width, convert = decimal_reader(precision, scale)
+    if len(data) != 2 + width:
+        raise ValueError(f"broken JSON document: a DECIMAL({precision},{scale}) of {len(data) - 2} bytes")
+    return convert(data[2:])

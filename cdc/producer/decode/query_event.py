@@ -1,0 +1,90 @@
+"""A Query event as a statement: its text, its kind, the objects that it affects and the session it ran in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cdc.errors import PromiseError
+from cdc.producer.binlog import events as ev
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.decode.unsupported import passed_over
+from cdc.sql.accounts import accounts
+from cdc.sql.ddl import Effect, classify
+from cdc.sql.dml import changed_by
+from cdc.sql.redaction import excerpt
+from cdc.sql.text import only_comments_lost, readable, statement_text
+
+__all__ = ["LoggedStatement", "logged_statement"]
+
+_THREAD_SPECIFIC = 0x4  # of the header's flags: the session's temporary tables took part, or its number
+
+Collations = Mapping[int, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedStatement:
+    """A statement of the log. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` has no secret in it.
+
+    ``unreadable`` says why a follower can't be given the ``text``; else it is empty. ``failed``: it did so on the
+    leader, in part. ``changed`` is what it may have changed, as far as its text and the log tell.
+    """
+
+    kind: str
+    text: str
+    database: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+    shown: str
+    unreadable: str
+    failed: PromiseError | None
+    changed: tuple[Effect, ...]
+
+
+def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
+    """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
+    query = ev.query(event)
+    charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
+    known, unreadable = statement_text(query.text, charset)
+    modes = query.variables.get("sql_mode", "").split(",")
+    quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
+    session_bound = bool(ev.header(event.data).event_flags & _THREAD_SPECIFIC)
+    kind, effects = classify(known, database=query.database, session_bound=session_bound, **quoting)
+    if unreadable and only_comments_lost(known, **quoting):
+        unreadable = ""
+    text = readable(known)
+    failed = None
+    if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
+        failed = PromiseError(
+            f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
+            where=str(event.position),
+            hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
+        )
+    changed = passed_over(effects)
+    if kind == "dml":
+        databases = query.variables.get("databases", ())
+        changed = changed_by(known, database=query.database, databases=databases, **quoting)
+    context = _context(query, event, collations) if effects else {}
+    shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
+    return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable, failed, changed)
+
+
+def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[str, Any]:
+    """What the statement's meaning depends on, in the words of the session variables."""
+    context: dict[str, Any] = {"database": query.database}
+    for name in (
+        "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",
+        "auto_increment_increment", "auto_increment_offset",
+    ):  # fmt: skip
+        if name in query.variables:
+            context[name] = query.variables[name]
+    if "charset" in query.variables:
+        context["charset"] = collations[query.variables["charset"]][0]
+    for name in ("collation", "server_collation", "database_collation", "default_collation_for_utf8mb4"):
+        if name in query.variables:
+            context[name] = collations[query.variables[name]][1]
+    for name in ("explicit_defaults_for_timestamp", "sql_require_primary_key", "default_table_encryption"):
+        if name in query.variables:
+            context[name] = bool(query.variables[name])
+    seconds = ev.header(event.data).timestamp
+    context["timestamp_us"] = seconds * 1_000_000 + query.variables.get("microseconds", 0)
+    return context

@@ -1,0 +1,189 @@
+"""The table map event: names, types, charsets and keys of the table whose rows follow, as they were then.
+
+Layout: MySQL source documentation, class Table_map_event, with its optional metadata. Nothing is asked of today's
+information_schema, which may have moved on.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cdc.errors import PromiseError
+from cdc.producer.binlog.events import HEADER_BYTES, RawEvent, packed_integer
+
+__all__ = ["Column", "Table", "table_map", "table_name"]
+
+ENUM, SET, STRING = 247, 248, 254
+# Types whose metadata takes 0, 1 or 2 bytes; any type on none of these lists is refused.
+_NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
+_ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255})
+_TWO_BYTE_META = frozenset({15, 16, 246, 247, 248, 253, 254})
+_NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
+# The server counts VECTOR (242) among the character columns, with the collation binary.
+_CHARACTER = frozenset({15, 242, 252, 253, 254})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: ``type`` is MySQL's field type, ``meta`` its metadata, ``members`` those of an ENUM or SET."""
+
+    name: str
+    type: int
+    meta: int
+    unsigned: bool = False
+    charset: str = "binary"
+    members: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as of one table map event; ``key`` is None where the leader knows no primary or unique key."""
+
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] | None
+
+
+def table_name(event: RawEvent) -> tuple[str, str]:
+    """Database and table, without reading further: filters need no more."""
+    at = HEADER_BYTES + 8
+    length = event.data[at]
+    database = event.data[at + 1 : at + 1 + length].decode("utf-8")
+    at += length + 2
+    length = event.data[at]
+    return database, event.data[at + 1 : at + 1 + length].decode("utf-8")
+
+
+def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
+    """Read a table map; ``charsets`` maps the server's collation ids to character set names.
+
+    Raises PromiseError without full metadata (binlog_row_metadata=MINIMAL) or for an unknown type.
+    """
+    data = event.data
+    database, name = table_name(event)
+    at = HEADER_BYTES + 8 + len(database.encode()) + 2 + len(name.encode()) + 2
+    count, at = packed_integer(data, at)
+    types = list(data[at : at + count])
+    length, at = packed_integer(data, at + count)
+    where = f"{event.position}, table {database}.{name}"
+    metas = _metas(types, data[at : at + length], where)
+    optional = _optional(data[at + length + (count + 7) // 8 :])
+    if 4 not in optional:
+        raise PromiseError(
+            "the table map has no column names: binlog_row_metadata is not FULL",
+            where=where,
+            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; what was logged before stays unreadable, "
+            'so then start from a later position: start = "now" with a new topic and a fresh copy',
+        )
+    columns = tuple(_columns(types, metas, optional, charsets))
+    return Table(database, name, columns, _key(optional, [column.name for column in columns]))
+
+
+def _metas(types: list[int], data: bytes, where: str) -> list[int]:
+    """Each column's metadata; for types that are packed into STRING the true type replaces it in ``types``."""
+    metas, at = [], 0
+    for index, kind in enumerate(types):
+        if kind in _NO_META:
+            metas.append(0)
+        elif kind in _ONE_BYTE_META:
+            metas.append(data[at])
+            at += 1
+        elif kind in _TWO_BYTE_META:
+            first, second = data[at], data[at + 1]
+            at += 2
+            if kind == STRING:
+                types[index], meta = _string_type(first, second)
+                metas.append(meta)
+            else:
+                metas.append(first << 8 | second if kind == 246 else first | second << 8)
+        else:
+            raise PromiseError(f"column {index + 1} has the unknown type {kind}", where=where)
+    return metas
+
+
+def _string_type(first: int, second: int) -> tuple[int, int]:
+    # CHAR longer than 255 bytes keeps the two high bits of its length, inverted, in the type byte.
+    if first & 0x30 != 0x30:
+        return first | 0x30, second | ((first & 0x30) ^ 0x30) << 4
+    return first, second
+
+
+def _optional(data: bytes) -> dict[int, bytes]:
+    fields, at = {}, 0
+    while at < len(data):
+        kind = data[at]
+        length, at = packed_integer(data, at + 1)
+        fields[kind] = data[at : at + length]
+        at += length
+    return fields
+
+
+def _integers(data: bytes) -> Iterator[int]:
+    at = 0
+    while at < len(data):
+        value, at = packed_integer(data, at)
+        yield value
+
+
+def _texts(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        length, at = packed_integer(data, at)
+        yield data[at : at + length]
+        at += length
+
+
+def _member_lists(data: bytes) -> Iterator[tuple[bytes, ...]]:
+    at = 0
+    while at < len(data):
+        count, at = packed_integer(data, at)
+        members = []
+        for _ in range(count):
+            length, at = packed_integer(data, at)
+            members.append(data[at : at + length])
+            at += length
+        yield tuple(members)
+
+
+def _collations(optional: dict[int, bytes], default_field: int, list_field: int) -> Iterator[int]:
+    """The collation of each character column in turn: a list, or a default with its exceptions by index."""
+    if list_field in optional:
+        yield from _integers(optional[list_field])
+        return
+    values = list(_integers(optional.get(default_field, b"\x3f")))
+    exceptions = dict(zip(values[1::2], values[2::2], strict=True))
+    index = 0
+    while True:
+        yield exceptions.get(index, values[0])
+        index += 1
+
+
+def _columns(
+    types: list[int], metas: list[int], optional: dict[int, bytes], charsets: Mapping[int, str]
+) -> Iterator[Column]:
+    signs = optional.get(1, b"")
+    text_collations = _collations(optional, 2, 3)
+    member_collations = _collations(optional, 10, 11)
+    set_members, enum_members = _member_lists(optional.get(5, b"")), _member_lists(optional.get(6, b""))
+    numeric = 0
+    for name, kind, meta in zip(_texts(optional[4]), types, metas, strict=True):
+        unsigned, charset = False, "binary"
+        members: tuple[bytes, ...] = ()
+        if kind in _NUMERIC:
+            unsigned = bool(signs[numeric >> 3] >> (7 - (numeric & 7)) & 1)
+            numeric += 1
+        elif kind in _CHARACTER:
+            charset = charsets[next(text_collations)]
+        elif kind in (ENUM, SET):
+            charset = charsets[next(member_collations)]
+            members = next(enum_members if kind == ENUM else set_members)
+        yield Column(name.decode("utf-8"), kind, meta, unsigned, charset, members)
+
+
+def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:
+    """The primary key; the server logs the first NOT NULL unique key in its place where there is none."""
+    if 8 in optional:
+        return tuple(names[index] for index in _integers(optional[8]))
+    if 9 in optional:  # pairs of column and prefix length; the whole columns identify a row all the more
+        return tuple(names[index] for index in list(_integers(optional[9]))[::2])
+    return None

@@ -1,0 +1,85 @@
+"""What is said of an event that can't be carried, and what it may have changed."""
+
+import re
+from collections.abc import Iterable
+
+from cdc.errors import PromiseError
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog.events import RawEvent
+from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.redaction import excerpt
+
+__all__ = ["Damaged", "nameless", "not_closed", "passed_over", "refused_statement", "unknown_event", "unreadable"]
+
+_VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate)")
+_UNKNOWN_STATEMENT = (
+    "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
+)
+
+
+class Damaged(PromiseError):
+    """The events do not follow one another as they do in a binlog: to leave one out would not mend that."""
+
+
+def nameless(event: RawEvent) -> Damaged:
+    return Damaged(
+        "a transaction has no GTID event", where=str(event.position), hint="the leader must be MySQL 8.0 or newer"
+    )
+
+
+def not_closed(event: RawEvent) -> Damaged:
+    return Damaged(
+        "a transaction begins before the one before it has ended",
+        where=str(event.position),
+        hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
+    )
+
+
+def unreadable(event: RawEvent, error: Exception) -> PromiseError:
+    return PromiseError(
+        f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
+        where=str(event.position),
+        hint="this leader writes what this version of cdc does not know",
+    )
+
+
+def unknown_event(event: RawEvent) -> PromiseError:
+    name = et.NAMES.get(event.type, "unknown")
+    return PromiseError(
+        f"event {event.type} ({name}) is not handled, and passing over it would lose a change",
+        where=str(event.position),
+        hint=et.FATAL.get(event.type, "this leader writes what this version of cdc does not know"),
+    )
+
+
+def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
+    """What is said of a statement of this ``kind``, which can't be replicated."""
+    shown = excerpt(text)
+    if kind == "dml":
+        return PromiseError(
+            f"a change was logged as a statement, not as rows: {shown}",
+            where=str(event.position),
+            hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
+        )
+    if kind in ("rollback", "rollback to"):
+        return PromiseError(
+            "a transaction was rolled back in part after rows of non-transactional tables",
+            where=str(event.position),
+            hint="use InnoDB tables only",
+        )
+    return PromiseError(
+        f"the statement is not known, so what it affects is not known: {shown}",
+        where=str(event.position),
+        hint=_UNKNOWN_STATEMENT,
+    )
+
+
+def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
+    """What a statement with these effects would have changed, as the record of its skip names it."""
+    found: dict[Effect, None] = {}
+    for effect in effects:
+        action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
+        found[Effect(action, effect.database, effect.name)] = None
+        if effect.to is not None:
+            found[Effect(action, *effect.to)] = None
+    return tuple(found) or (ANY_DATABASE,)

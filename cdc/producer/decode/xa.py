@@ -1,0 +1,102 @@
+"""XA transactions: their rows are logged when they are prepared, and count only when they commit, perhaps days later.
+
+XA PREPARE is logged as a transaction of its own: GTID, XA START, the rows, XA END, XA_prepare; and so is XA COMMIT or
+XA ROLLBACK, which has no rows (MySQL manual, "XA Transactions"; MySQL source, class XA_prepare_event). Between the two
+the rows are held in memory, as long as they are few; else, and after a restart, they are read from the leader again.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from cdc.errors import PromiseError
+from cdc.model.commit_entry import PreparedXa
+from cdc.producer.binlog import events as ev
+from cdc.producer.binlog.events import RawEvent
+
+__all__ = ["Xa", "xid_of"]
+
+_MOST_HELD = 16_000_000  # bytes, of all prepared transactions together
+_XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
+
+
+class Xa:
+    """The XA transactions that are prepared, by xid; ``read_again`` gives the events from a place on."""
+
+    def __init__(
+        self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
+    ) -> None:
+        self._prepared = dict(prepared)
+        self._read_again = read_again
+        self._held: dict[str, list[RawEvent]] = {}
+        self._bytes = 0
+        self._open: list[RawEvent] | None = None
+        self._place: PreparedXa | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the events that come now belong to an XA transaction."""
+        return self._place is not None
+
+    def start(self, place: PreparedXa) -> None:
+        """XA START: what follows is held until it is prepared."""
+        self._place, self._open = place, []
+
+    def hold(self, event: RawEvent) -> None:
+        """A table map or rows of the open XA transaction."""
+        if self._open is None:
+            return
+        self._open.append(event)
+        self._bytes += len(event.data)
+        if self._bytes > _MOST_HELD:
+            self._drop(self._open)
+            self._open = None
+
+    def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
+        """XA_prepare: the open transaction's xid and place, and whether it commits in this one phase."""
+        if self._place is None:
+            raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
+        place, held = self._place, self._open
+        self._place = self._open = None
+        data, at = event.data, ev.HEADER_BYTES + 13
+        form, gtrid, bqual = (int.from_bytes(data[at - width : at - width + 4], "little") for width in (12, 8, 4))
+        xid = f"X'{data[at : at + gtrid].hex()}',X'{data[at + gtrid : at + gtrid + bqual].hex()}',{form}"
+        self._prepared[xid] = place
+        if held is not None:
+            self._held[xid] = held
+        return xid, place, bool(data[ev.HEADER_BYTES])
+
+    def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
+        """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError where unknown."""
+        place = self._prepared.pop(xid, None)
+        if place is None:
+            raise PromiseError(
+                f"XA transaction {xid} commits, but it was prepared before the producer's start",
+                where=str(event.position),
+                hint="start where no XA transaction is prepared: a new topic and a fresh copy of the leader",
+            )
+        held = self._held.pop(xid, None)
+        if held is None:
+            return self._read_again(place)
+        self._drop(held)
+        return held
+
+    def sql_mode(self, xid: str) -> str | None:
+        """What the rows of a prepared transaction were made under, whatever the session has that commits it."""
+        place = self._prepared.get(xid)
+        return place and place.sql_mode
+
+    def rolled_back(self, xid: str) -> None:
+        """The transaction never happened; one that is unknown was prepared before the start."""
+        self._prepared.pop(xid, None)
+        self._drop(self._held.pop(xid, []))
+
+    def _drop(self, events: list[RawEvent]) -> None:
+        self._bytes -= sum(len(event.data) for event in events)
+
+
+def xid_of(statement: str) -> str:
+    """The xid that an XA statement of the log names, as ``prepare`` gives it. Raises ValueError where there is none."""
+    found = _XID.match(statement)
+    if found is None:
+        raise ValueError(f"an XA statement without an xid: {statement[:80]}")
+    return found[1].replace("X'", "x'").lower().replace("x'", "X'")

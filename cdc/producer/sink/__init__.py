@@ -1,0 +1,1 @@
+"""Changes to Kafka messages, and these into Kafka, exactly once."""

@@ -1,0 +1,148 @@
+"""The binlog's other events, those that are part of no record, as messages for people and monitors to read. Pure.
+
+    {"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
+
+They have no sequence and are not replicated. Events of rows, their table maps and statements are not shown here: what
+passes the filters of them is in the records. The text of a RowsQuery is not shown either, only its length: it holds the
+values of rows, those of tables that the filters leave out among them. Of events inside of a compressed transaction only
+the whole is shown. Layouts: see ``cdc.producer.binlog.events``.
+"""
+
+import json
+from collections.abc import Callable
+from struct import error as StructError
+from typing import Any
+from urllib.parse import quote
+
+from cdc.errors import PromiseError
+from cdc.model.position import Position
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog import events as ev
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.gtid_event import gtid
+from cdc.producer.sink.router import Message
+
+__all__ = ["BinlogEvents"]
+
+_IN_RECORDS = frozenset({et.QUERY, et.TABLE_MAP, et.WRITE_ROWS, et.UPDATE_ROWS, et.DELETE_ROWS})
+Fields = dict[str, Any]
+
+
+class BinlogEvents:
+    """Messages for the ``topic`` of one leader's events, from those after the position ``shown`` on.
+
+    What the leader makes up for the connection (rotations at its start, heartbeats) has no position: its offset is 0,
+    and it comes anew with each connection.
+    """
+
+    def __init__(self, *, resource: str, topic: str, shown: Position | None) -> None:
+        self._uri = f"flv://{quote(resource, safe='')}"
+        self._topic = topic
+        self._shown = shown
+
+    def message(self, event: RawEvent) -> Message | None:
+        """The event's message; None where it is not shown, or was already."""
+        if event.type in _IN_RECORDS:
+            return None
+        if event.offset:
+            if self._shown is not None and event.position.place <= self._shown.place:
+                return None
+            self._shown = event.position
+        header = ev.header(event.data)
+        body = {
+            "uri": self._uri,
+            "bn_file": {"fileName": event.file, "offset": event.offset},
+            "event": {et.NAMES.get(event.type, f"Type{event.type}"): _fields(event)},
+        }
+        value = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        described = json.dumps(header._asdict(), separators=(",", ":")).encode()
+        return Message(
+            self._topic, self._uri.encode(), value, header.timestamp * 1000, [("mysql_binlog_headers", described)]
+        )
+
+
+def _fields(event: RawEvent) -> Fields:
+    read = _READERS.get(event.type, _length)
+    try:
+        return read(event)
+    except (PromiseError, ValueError, LookupError, StructError):
+        # Whether the stream can go on without it is for the decoder to say, which gets the event next.
+        return _length(event)
+
+
+def _length(event: RawEvent) -> Fields:
+    return {"length": event.size - ev.HEADER_BYTES}
+
+
+def _rotate(event: RawEvent) -> Fields:
+    following = ev.rotate(event)
+    return {"file_name": following.file, "position": following.offset}
+
+
+def _heartbeat(event: RawEvent) -> Fields:
+    reached = ev.heartbeat(event)
+    return {"file_name": reached.file, "position": reached.offset}
+
+
+def _format_description(event: RawEvent) -> Fields:
+    data = event.data
+    return {
+        "binlog_version": int.from_bytes(data[19:21], "little"),
+        "server_version": data[21:71].rstrip(b"\0").decode("ascii"),
+        "created": int.from_bytes(data[71:75], "little"),
+        "checksum": {0: "NONE", 1: "CRC32"}.get(data[-1], "unknown"),
+    }
+
+
+def _gtid(event: RawEvent) -> Fields:
+    named, data = gtid(event), event.data
+    return {
+        "gtid": named.gtid,
+        "last_committed": int.from_bytes(data[45:53], "little"),
+        "sequence_number": int.from_bytes(data[53:61], "little"),
+        "commit_us": named.commit_us,
+    }
+
+
+def _tagged_gtid(event: RawEvent) -> Fields:
+    return gtid(event)._asdict()
+
+
+def _previous_gtids(event: RawEvent) -> Fields:
+    """The set as text; sets with tags have a layout of their own, marked in the count's highest byte."""
+    data, at = event.data, ev.HEADER_BYTES + 8
+    if data[at - 1]:
+        return _length(event)
+    sources = []
+    for _ in range(int.from_bytes(data[at - 8 : at], "little")):
+        sid, count, at = data[at : at + 16].hex(), int.from_bytes(data[at + 16 : at + 24], "little"), at + 24
+        intervals = []
+        for _ in range(count):
+            low, end = (int.from_bytes(data[at + part : at + part + 8], "little") for part in (0, 8))
+            intervals.append(f"{low}-{end - 1}" if end - 1 > low else str(low))
+            at += 16
+        name = f"{sid[:8]}-{sid[8:12]}-{sid[12:16]}-{sid[16:20]}-{sid[20:]}"
+        sources.append(":".join([name, *intervals]))
+    return {"gtid_set": ",".join(sources)}
+
+
+def _xid(event: RawEvent) -> Fields:
+    return {"xid": int.from_bytes(event.data[19:27], "little")}
+
+
+def _nothing(event: RawEvent) -> Fields:
+    return {}
+
+
+_READERS: dict[int, Callable[[RawEvent], Fields]] = {
+    et.ROTATE: _rotate,
+    et.FORMAT_DESCRIPTION: _format_description,
+    et.GTID: _gtid,
+    et.ANONYMOUS_GTID: _gtid,
+    et.GTID_TAGGED: _tagged_gtid,
+    et.PREVIOUS_GTIDS: _previous_gtids,
+    et.HEARTBEAT: _heartbeat,
+    et.HEARTBEAT_V2: _heartbeat,
+    et.XID: _xid,
+    et.STOP: _nothing,
+}

@@ -1,0 +1,211 @@
+"""The Kafka transactions of one producer: begun, filled, committed or dropped, and what their errors mean."""
+
+import math
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from cdc.errors import Disconnected, PromiseError
+from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.router import Headers
+from cdc.producer.sink.topic_admin import translated
+from cdc.service.process import LIBRDKAFKA
+
+__all__ = ["NEVER", "KafkaTransactions"]
+
+NEVER = math.inf
+_ANSWER_SECONDS = 10.0
+_STOP_SECONDS = 3.0
+_TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
+_OF_TIMEOUT = 0.8  # after that part of it there is no use in going on: the brokers are about to end the transaction
+_QUEUE_KB = 65_536
+_HEADERS_KB = 1_024  # a record has little beside its value
+_NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
+
+
+@dataclass(slots=True)
+class _Reports:
+    """What librdkafka tells in its callbacks, which run inside of our calls."""
+
+    refused: PromiseError | None = None
+    lost: str = ""
+
+    def on_delivery(self, error: KafkaError, message: Message) -> None:
+        topic, value = message.topic() or "", message.value() or b""
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self.refused = _size_error(topic, message.key() or b"", value)
+        elif error.code() in _NOT_TAKEN:
+            self.refused = PromiseError(
+                f"Kafka refuses a record: {error.str()}",
+                where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
+                hint="change the topic's settings so that it takes the record, or the leader's clock",
+            )
+
+    def on_error(self, error: KafkaError) -> None:
+        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+            self.lost = error.str()
+
+
+class _Deadline:
+    """Over when the queue has not shrunk for ``patience`` seconds, and at ``end`` in any case; soon after a stop."""
+
+    def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
+        self._queued = queued
+        self._patience = patience
+        self._end = end
+        self._stop = stop
+        self._stop_by = NEVER
+        self._since = time.monotonic()
+
+    def is_over(self, queued: int) -> bool:
+        now = time.monotonic()
+        if queued < self._queued:
+            self._queued, self._since = queued, now
+        if self._stop.is_set():
+            self._stop_by = min(self._stop_by, now + _STOP_SECONDS)
+        return now > min(self._since + self._patience, self._end, self._stop_by)
+
+
+class KafkaTransactions:
+    """One after the other. ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is open.
+
+    A producer that another one has fenced fails in whichever call comes next, those that only ask among them: each is
+    translated here. ``topic`` is the one that errors name. ``batch`` learns how quick the brokers are.
+    """
+
+    def __init__(
+        self, producer: Producer, reports: _Reports, batch: Batch, *, topic: str, limit: float, stop: threading.Event
+    ) -> None:
+        self.producer = producer
+        self.batch = batch
+        self._limit = limit
+        self._reports = reports
+        self._topic = topic
+        self._stop = stop
+        self.begun_at = NEVER
+
+    @classmethod
+    def open(
+        cls, properties: dict[str, Any], batch: Batch, *, topic: str, resource: str, stop: threading.Event
+    ) -> Self:
+        """Fence an older producer of the same names, and end its open transaction. Raises KafkaException."""
+        reports = _Reports()
+        settings = {
+            "transactional.id": f"cdc-producer:{topic}:{resource}",
+            "compression.type": "lz4",
+            "queue.buffering.max.kbytes": _queue_kb(properties.get("message.max.bytes", 0)),
+            "delivery.report.only.error": True,
+            "on_delivery": reports.on_delivery,
+            "error_cb": reports.on_error,
+        }
+        producer = Producer(settings | properties, logger=LIBRDKAFKA)
+        producer.init_transactions(_ANSWER_SECONDS)
+        timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
+        limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _OF_TIMEOUT
+        return cls(producer, reports, batch, topic=topic, limit=limit, stop=stop)
+
+    def forget(self) -> None:
+        """Brokers that were away by now do not matter: what that leaves behind is settled."""
+        self._reports.lost = ""
+
+    def begin(self) -> None:
+        """Raises Disconnected, as all do that follow."""
+        # A transaction begun after a broker was away would take one along that lost its end.
+        self.check()
+        try:
+            self.producer.begin_transaction()
+        except KafkaException as error:
+            raise translated(error, self._topic) from None
+        self.begun_at = time.monotonic()
+
+    def produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
+        """Add a message to the open transaction. Raises PromiseError for one that Kafka does not take."""
+        deadline: _Deadline | None = None
+        alone = False
+        while True:
+            try:
+                self.producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
+                return
+            except BufferError:
+                if alone:
+                    raise _size_error(topic, key, value) from None
+                # The brokers are slower than the leader: wait for room.
+                deadline = deadline or self._deadline()
+                self._poll(0.1)
+                alone = not len(self.producer)
+                if deadline.is_over(len(self.producer)):
+                    self.batch.failed()
+                    raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
+                    raise _size_error(topic, key, value) from None
+                self._raise_refused()
+                raise translated(error, topic) from None
+
+    def commit(self, size: int) -> None:
+        """Commit what was produced, ``size`` bytes. Raises PromiseError where Kafka does not take a message of it."""
+        begun, deadline = time.monotonic(), self._deadline()
+        while True:
+            try:
+                self.producer.commit_transaction(1.0)
+                break
+            except KafkaException as error:
+                self._raise_refused()
+                if not error.args[0].retriable() or deadline.is_over(len(self.producer)):
+                    self.batch.failed()
+                    raise translated(error, self._topic) from None
+        self.begun_at = NEVER
+        self.batch.took(size, time.monotonic() - begun)
+
+    def _deadline(self) -> "_Deadline":
+        return _Deadline(len(self.producer), self.batch.patience, self.begun_at + self._limit, self._stop)
+
+    def drop(self) -> None:
+        """Abort the open transaction, so that readers need not wait for it to time out."""
+        self.begun_at = NEVER
+        try:
+            self.producer.purge()
+            self.producer.abort_transaction(_STOP_SECONDS)
+        except KafkaException:
+            # The next producer's init_transactions aborts it; nothing of it can be read before.
+            return
+
+    def check(self) -> None:
+        """Raise Disconnected where a broker went away, even if it is back.
+
+        It may have left the last transaction without its end (module settlement): a new sink finds and mends that.
+        """
+        self._poll()
+        if self._reports.lost:
+            raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
+
+    def _raise_refused(self) -> None:
+        """Raise what a delivery report said: it is the reason why the transaction fails."""
+        self._poll()
+        if self._reports.refused:
+            raise self._reports.refused
+
+    def _poll(self, seconds: float = 0.0) -> None:
+        """Let the callbacks run. What is fatal to librdkafka's producer, such as being fenced, comes out here too."""
+        try:
+            self.producer.poll(seconds)
+        except KafkaException as error:
+            raise translated(error, self._topic) from None
+
+
+def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
+    return PromiseError(
+        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka takes",
+        where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
+        hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size, and "
+        "queue.buffering.max.kbytes in [kafka.librdkafka] where that is set",
+    )
+
+
+def _queue_kb(largest: object) -> int:
+    """What may wait in librdkafka: a record of ``largest`` bytes, the profile's, must find room in it."""
+    # What is no number librdkafka refuses by the property's name.
+    return max(_QUEUE_KB, int(str(largest)) // 1024 + _HEADERS_KB) if str(largest).isdecimal() else _QUEUE_KB

@@ -1,0 +1,300 @@
+"""The topics of a leader in Kafka: made as they must be, checked before they are written to, and what errors mean."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]
+from confluent_kafka.cimpl import NewTopic
+
+from cdc.config.topic_names import SINGLE, Topics
+from cdc.errors import CdcError, Disconnected, Fenced, UserError
+from cdc.kafka import commit_log
+from cdc.kafka.errors import NO_ANSWER, reason
+from cdc.kafka.partitions import end_offsets, newest
+from cdc.model.commit_entry import Entry
+from cdc.model.partition import Partition
+from cdc.producer.sink.topic_settings import described, note_risks, require_kept
+from cdc.service.process import LIBRDKAFKA
+
+__all__ = ["KafkaTopics", "hanging", "translated", "unanswered"]
+
+_ANSWER_SECONDS = 10.0
+_ASK_AGAIN_SECONDS = 0.05
+_HOUR_MS = 3_600_000
+_AT_ONCE = 200  # topics that are created in one call, which must answer in time
+_FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
+_DENIED = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.TOPIC_EXCEPTION,
+    }
+)
+# A producer's transaction that took too long is ended by the broker in the same way as by a producer that takes over.
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+
+
+class KafkaTopics:
+    """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
+
+    It lives as long as the process: ``suspects`` are topics in which a transaction was found to hang when the first
+    record was to go there, which is settled when the sink is opened the next time.
+    """
+
+    def __init__(
+        self,
+        properties: dict[str, Any],
+        names: Topics,
+        *,
+        partitions: int,
+        replicas: int,
+        retention_hours: int,
+        min_insync_replicas: int = 0,
+    ) -> None:
+        self._properties = properties
+        self._partitions = partitions
+        self._replicas = replicas
+        self._retention_ms = retention_hours * _HOUR_MS or -1
+        self._min_insync_replicas = min_insync_replicas or (2 if replicas >= 3 else 0)
+        self._checked: set[str] = set()
+        self.names = names
+        self.suspects: set[str] = set()
+
+    def require(self) -> None:
+        """Create the commit log, and in layout "single" the topic, where missing.
+
+        Raises UserError for one in which there is no total order, KafkaException.
+        """
+        needed = set(self.names.first)
+        known = self._known()
+        for name in needed & known.keys():
+            if len(known[name].partitions) != 1:
+                raise UserError(
+                    f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
+                    where=f"topic {name}",
+                    hint="name a topic that does not exist in kafka.topic: it is created as it must be",
+                )
+        self._require_kept(needed, known)
+        self._create(dict.fromkeys(needed - known.keys(), 1))
+
+    def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
+        """The numbers of the topics' partitions, before the first records go there; created where they are missing.
+
+        ``ours`` are those of which the commit log counts the records. Raises UserError for a topic that something else
+        has written to, Disconnected where a transaction hangs in it, and what Kafka says.
+        """
+        try:
+            known = self._known()
+            new = {name: self._partitions if name != self.names.events else 1 for name in names - known.keys()}
+            there = {name: len(known[name].partitions) for name in names & known.keys()}
+            self._require_kept(set(there), known)
+            self._require_unused([(name, number) for name in there.keys() - ours for number in range(there[name])])
+            self._create(new)
+        except KafkaException as error:
+            raise translated(error, min(names)) from None
+        return there | new
+
+    def partitions(self, name: str) -> list[Partition]:
+        """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
+        topic = self._known().get(name)
+        return [(name, number) for number in topic.partitions] if topic else []
+
+    def require_matching(self, entry: Entry | None) -> None:
+        """Raise UserError where the records in the topics are not those that the commit log speaks of."""
+        partitions = set(entry.partitions) if entry else set()
+        names = self.names
+        # The events' topic either layout may have.
+        written = {topic for topic, _ in partitions if not names.is_events(topic)}
+        if written and (names.topic in written) != (names.layout == SINGLE):
+            raise UserError(
+                "the commit log is of another layout",
+                where=f"profile key kafka.layout, topic {names.commits}",
+                hint="keep the layout, or name a new topic in kafka.topic and give the follower a fresh copy",
+            )
+        if names.layout == SINGLE:
+            partitions.add((names.topic, 0))
+        self._require_there(partitions)
+        ends = end_offsets(self._properties, partitions, committed=False)
+        if entry is None and any(ends.values()):
+            raise UserError(
+                "the topic has records but no commit log: it was lost, or something else writes here",
+                where=f"topic {names.commits}",
+                hint=_FRESH,
+            )
+        for (topic, number), end in sorted(ends.items()):
+            wanted = entry.counts.get(f"{topic}/{number}", 0) if entry else 0
+            if end < wanted:
+                raise UserError(
+                    f"the commit log counts {wanted} records, the topic ends at offset {end}: "
+                    "it was deleted or emptied",
+                    where=f"topic {topic}, partition {number}",
+                    hint=_FRESH,
+                )
+
+    def unended(self, partitions: list[Partition]) -> list[Partition]:
+        """Those of ``partitions`` in which a transaction still has no end after a while. Raises KafkaException.
+
+        A broker says that a transaction is committed, or rolled back, before it writes that into the partitions.
+        """
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while (left := hanging(self._properties, partitions)) and time.monotonic() < give_up:
+            time.sleep(_ASK_AGAIN_SECONDS)
+        return left
+
+    def newest_entry(self, resource: str) -> Entry | None:
+        """What was committed last; None where nothing ever was. Raises as ``commit_log.entries``, KafkaException."""
+        return next(commit_log.entries(self._properties, topic=self.names.commits, resource=resource), None)
+
+    def require_alone(self, resource: str) -> None:
+        """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
+
+        Whoever writes first and asks then sees the other, or the other sees him: open transactions count as well.
+        Raises UserError, Disconnected.
+        """
+        commits = self.names.commits
+        try:
+            for _ in commit_log.entries(self._properties, topic=commits, resource=resource, committed=False):
+                pass
+        except KafkaException as error:
+            raise translated(error, commits) from None
+
+    def _require_there(self, partitions: set[Partition]) -> None:
+        known = self._known()
+        for topic, number in sorted(partitions):
+            if topic not in known or number not in known[topic].partitions:
+                raise UserError(
+                    "the commit log speaks of it, but it is not there: it was deleted",
+                    where=f"topic {topic}",
+                    hint=_FRESH,
+                )
+        self._require_kept({topic for topic, _ in partitions}, known)
+
+    def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
+        """Once for each of those that are there: whether what is written to them stays. Raises UserError."""
+        asked = (names & known.keys()) - self._checked
+        found = described(AdminClient(self._properties, logger=LIBRDKAFKA), asked)
+        for name, settings in sorted(found.items()):
+            is_log = name == self.names.commits
+            require_kept(name, settings, is_log=is_log, servers=self._properties["bootstrap.servers"])
+            replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
+            note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
+        self._checked |= asked
+
+    def _require_unused(self, partitions: list[Partition]) -> None:
+        """Nobody but us may write to our topics. One that is empty may have been made for us."""
+        left = {topic for topic, _ in hanging(self._properties, partitions)}
+        if left:
+            self.suspects |= left
+            raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
+        written = {topic for topic, _ in newest(self._properties, partitions)} if partitions else set()
+        if written:
+            raise UserError(
+                "the topic has messages that this producer did not write",
+                where=f"topic {min(written)}",
+                hint="set kafka.prefix to tell this leader's topics from others of the same names",
+            )
+
+    def _known(self) -> Mapping[str, TopicMetadata]:
+        # Asked for all: to ask for one creates it on brokers with auto.create.topics.enable.
+        admin = AdminClient(self._properties, logger=LIBRDKAFKA)
+        known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+        return known
+
+    def _create(self, partitions: Mapping[str, int]) -> None:
+        """Create the topics, named with their numbers of partitions, and wait until the brokers know who leads them."""
+        admin, names = AdminClient(self._properties, logger=LIBRDKAFKA), sorted(partitions)
+        for first in range(0, len(names), _AT_ONCE):
+            some = names[first : first + _AT_ONCE]
+            topics = [
+                NewTopic(
+                    name,
+                    num_partitions=partitions[name],
+                    replication_factor=self._replicas,
+                    config=self._settings(name),
+                )
+                for name in some
+            ]
+            # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
+            for name, answer in admin.create_topics(topics, request_timeout=_ANSWER_SECONDS).items():
+                try:
+                    answer.result()
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise translated(error, name) from None
+            self._await_leaders(some)
+            self._checked.update(some)
+
+    def _await_leaders(self, names: list[str]) -> None:
+        give_up, left = time.monotonic() + _ANSWER_SECONDS, names
+        while left:
+            known = self._known()
+            left = [name for name in left if not _is_led(known.get(name))]
+            if left and time.monotonic() > give_up:
+                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
+            if left:
+                time.sleep(_ASK_AGAIN_SECONDS)
+
+    def _settings(self, name: str) -> dict[str, str]:
+        least = {"min.insync.replicas": str(self._min_insync_replicas)} if self._min_insync_replicas else {}
+        if name == self.names.commits:
+            # Only closed segments are compacted, so small ones keep the commit log small.
+            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | least
+        settings = {
+            "retention.ms": str(self._retention_ms),
+            "cleanup.policy": "delete",
+            "retention.bytes": "-1",
+        } | least
+        largest = self._properties.get("message.max.bytes")
+        return settings | ({"max.message.bytes": str(largest)} if largest else {})
+
+
+def _is_led(topic: TopicMetadata | None) -> bool:
+    return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
+
+
+def hanging(properties: dict[str, Any], partitions: list[Partition]) -> list[Partition]:
+    """Those of ``partitions`` in which a transaction has no end yet. Raises KafkaException."""
+    # In this order: a transaction that ends between the two questions must not look open.
+    written = end_offsets(properties, partitions, committed=False)
+    readable = end_offsets(properties, partitions)
+    return [place for place in partitions if readable[place] < written[place]]
+
+
+def unanswered(error: KafkaException, topic: str, properties: dict[str, Any], *, answered: bool) -> CdcError:
+    """``translated``, with why the brokers that ``properties`` name do not answer.
+
+    Where they have ``answered`` before, the profile is right, and what they refuse now may be waited for.
+    """
+    why = reason(properties) if error.args[0].code() in NO_ANSWER else None
+    if why is None:
+        return translated(error, topic)
+    where = f"topic {topic} at {properties['bootstrap.servers']}"
+    if why.refused and not answered:
+        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
+    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+
+
+def translated(error: KafkaException, topic: str) -> CdcError:
+    """What an error of Kafka's means to the user; ``topic`` is where it was met."""
+    code, text = error.args[0].code(), error.args[0].str()
+    if code in _DENIED:
+        return UserError(
+            f"Kafka refuses: {text}", where=f"topic {topic}", hint="check [kafka] and its librdkafka table"
+        )
+    if code == KafkaError._INVALID_ARG:
+        return UserError(f"Kafka's settings are refused: {text}", where="profile key kafka.librdkafka")
+    if code in _FENCED:
+        return Fenced(
+            "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
+            where=f"topic {topic}",
+            hint="run one cdc-producer for each leader and topic",
+        )
+    if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
+        return Disconnected(f"Kafka's client must begin anew: {text}", where=f"topic {topic}")
+    return Disconnected(f"Kafka does not answer: {text}", where=f"topic {topic}", hint="are the brokers running?")

@@ -1,0 +1,1 @@
+"""Downloads: MySQL from Debian's packages, Kafka and Spark's connector from Maven Central."""

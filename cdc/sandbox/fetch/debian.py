@@ -1,0 +1,173 @@
+"""Debian's packages, unpacked into the cache: no root, the system and its apt untouched."""
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.cache import cached, run_fetch
+
+__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql"]
+
+_KEYRINGS = Path("/usr/share/keyrings")
+_APT = Path("/etc/apt")
+
+
+class NoDebian(UserError):
+    """This machine has no apt of Debian's: its packages can't be had here, network or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packages:
+    """What is fetched from the ``suite`` of Debian, with all that it depends on; ``hint``: what else serves.
+
+    ``without`` are packages that are not unpacked, since the machine's own are used.
+    """
+
+    label: str
+    suite: str
+    names: tuple[str, ...]
+    hint: str
+    without: tuple[str, ...] = ()
+
+
+_MYSQL = Packages(
+    label="MySQL server and client",
+    suite="sid",
+    names=("mysql-server-core", "mysql-client-core"),
+    hint="install mysql-server (8.0 or newer), so that mysqld is on PATH",
+)
+
+
+def unpacked_mysql() -> Path:
+    """The root folder of the unpacked packages, with ``usr/sbin/mysqld`` and all libraries it needs.
+
+    Raises UserError where this machine cannot have them.
+    """
+    return unpacked("mysql", _MYSQL)
+
+
+def unpacked(name: str, packages: Packages) -> Path:
+    """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
+
+    Raises UserError where they can't be fetched, NoDebian where this machine can't have them.
+    """
+    return cached(f"{name}-debian-{packages.suite}-{platform.machine()}", partial(_fetch, packages))
+
+
+def _fetch(packages: Packages, folder: Path) -> None:
+    for tool in ("apt-get", "apt-config", "dpkg"):
+        if shutil.which(tool) is None:
+            raise NoDebian(f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH", hint=packages.hint)
+    apt = folder / "apt"
+    config = _private_apt(apt, packages)
+    environment = {"APT_CONFIG": str(config), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+    index = f"Debian {packages.suite}'s package index"
+    run_fetch(["apt-get", "update"], label=index, into=apt / "lists", environment=environment)
+    archives = apt / "archives"
+    run_fetch(
+        ["apt-get", "install", "--yes", "--no-install-recommends", "--download-only", *packages.names],
+        label=packages.label,
+        into=archives,
+        environment=environment,
+    )
+    for package in sorted(archives.glob("*.deb")):
+        if package.name.partition("_")[0] not in packages.without:
+            subprocess.run(["dpkg", "-x", package, folder], check=True)
+    shutil.rmtree(apt)
+
+
+def _private_apt(folder: Path, packages: Packages) -> Path:
+    """An apt configuration of our own, in which nothing is installed and only one suite of Debian is known."""
+    for name in ("lists/partial", "archives/partial"):
+        (folder / name).mkdir(parents=True)
+    (folder / "status").touch()
+    sources = folder / "debian.sources"
+    sources.write_text(
+        f"Types: deb\nURIs: {mirror(_APT, packages.hint)}\nSuites: {packages.suite}\nComponents: main\n"
+        f"Signed-By: {_keyring(_KEYRINGS, packages.hint)}\n"
+    )
+    config = folder / "apt.conf"
+    settings = {
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::parts": "/dev/null",  # the machine's hooks are for its own packages
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::State": folder,
+        "Dir::State::lists": folder / "lists",
+        "Dir::State::status": folder / "status",
+        "Dir::Cache": folder,
+        "Dir::Cache::pkgcache": "",
+        "Dir::Cache::srcpkgcache": "",
+        "Dir::Cache::archives": folder / "archives",
+        "Dir::Log": folder,
+        "APT::Sandbox::User": "",
+        "Acquire::Languages": "none",
+        "Acquire::GzipIndexes": "true",
+    }
+    lines = [f'{key} "{value}";\n' for key, value in settings.items()]
+    config.write_text("".join([*_machines_way_out(), *lines]))
+    return config
+
+
+def _machines_way_out() -> Iterator[str]:
+    """How the machine's apt reaches its mirror (proxy, certificates, timeouts) counts for ours too."""
+    dump = subprocess.run(["apt-config", "dump"], check=True, capture_output=True, text=True).stdout
+    for line in dump.splitlines(keepends=True):
+        if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets"):
+            yield line
+
+
+def _keyring(folder: Path, hint: str) -> Path:
+    for name in ("debian-archive-keyring.gpg", "debian-archive-keyring.pgp"):
+        if (folder / name).exists():
+            return folder / name
+    raise NoDebian("Debian's signatures cannot be checked: no debian-archive-keyring", where=str(folder), hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    uri: str
+    suites: list[str]
+    components: list[str]
+
+
+def mirror(apt: Path, hint: str) -> str:
+    """The Debian mirror that the machine's own apt sources below ``apt`` name. Raises NoDebian, with ``hint``.
+
+    Both forms of sources.list(5) are read: one line, and deb822.
+    """
+    lists = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]
+    for file in lists:
+        if not file.is_file() or file.suffix not in (".list", ".sources"):
+            continue
+        text = file.read_text(errors="replace")
+        for source in _deb822(text) if file.suffix == ".sources" else _one_line(text):
+            # deb.debian.org/debian, or a mirror's …/debian; the security archive has no sid
+            if "main" in source.components and source.uri.rstrip("/").endswith("/debian"):
+                return source.uri
+    raise NoDebian("apt's sources name no Debian mirror", where=str(apt), hint=hint)
+
+
+def _one_line(text: str) -> Iterator[_Source]:
+    for line in text.splitlines():
+        match = re.match(r"deb\s+(?:\[[^\]]*\]\s*)?(\S+)\s+(\S+)\s+([^#]+)", line.strip())
+        if match:
+            yield _Source(uri=match[1], suites=[match[2]], components=match[3].split())
+
+
+def _deb822(text: str) -> Iterator[_Source]:
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    for stanza in re.split(r"\n\s*\n", "\n".join(lines)):
+        fields = {
+            name.lower(): value.split()
+            for name, value in re.findall(r"^([\w-]+):((?:.*)(?:\n[ \t].*)*)", stanza, flags=re.MULTILINE)
+        }
+        if "deb" in fields.get("types", []) and fields.get("enabled", ["yes"])[0] not in ("no", "false"):
+            for uri in fields.get("uris", []):
+                yield _Source(uri=uri, suites=fields.get("suites", []), components=fields.get("components", []))

@@ -1,0 +1,125 @@
+"""Java libraries with all they need, from Maven Central into the cache: by Maven, or by the Ivy inside PySpark."""
+
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.cache import cached, run_fetch
+
+__all__ = ["fetched_jars", "java", "spark_connector_jars"]
+
+_JDK = 17
+# What PySpark's own jars folder holds already.
+_IN_PYSPARK = (
+    "org.apache.hadoop",
+    "org.scala-lang",
+    "org.slf4j",
+    "org.lz4",
+    "org.xerial.snappy",
+    "com.google.code.findbugs",
+)
+
+
+def spark_connector_jars(version: str) -> list[Path]:
+    """Spark's Kafka connector for the PySpark ``version``, with what PySpark itself lacks. Raises UserError."""
+    connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
+    return fetched_jars(
+        f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
+    )
+
+
+def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
+    """The jars of ``group:artifact:version`` and of all they need at run time, but for the groups ``without``.
+
+    They are in the cache under ``name``, fetched at the first call, checksums verified. Raises UserError.
+    """
+    by_maven = shutil.which("mvn") is not None
+    fetch = _by_maven if by_maven else _by_ivy
+
+    def fill(folder: Path) -> None:
+        with tempfile.TemporaryDirectory() as aside:
+            command = fetch(artifacts, into=folder, aside=Path(aside), without=without)
+            run_fetch(command, label=label, into=folder)
+
+    jars = sorted(cached(name, fill).glob("*.jar"))
+    if not jars:
+        raise UserError(f"no jars of {label} in the cache", where=name, hint="remove that folder, then try again")
+    return jars
+
+
+def _by_maven(artifacts: Sequence[str], *, into: Path, aside: Path, without: Sequence[str]) -> list[str | Path]:
+    exclusions = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>*</artifactId></exclusion>" for group in without
+    )
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version>"
+        f"<exclusions>{exclusions}</exclusions></dependency>"
+        for group, artifact, version in (name.split(":") for name in artifacts)
+    )
+    pom = aside / "pom.xml"
+    pom.write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>cdc</groupId><artifactId>jars</artifactId>"
+        f"<version>1</version><dependencies>{dependencies}</dependencies></project>"
+    )
+    strict: list[str | Path] = ["--batch-mode", "--strict-checksums", "-Dstyle.color=never", "--file", pom]
+    return ["mvn", *strict, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={into}"]
+
+
+def _by_ivy(artifacts: Sequence[str], *, into: Path, aside: Path, without: Sequence[str]) -> list[str | Path]:
+    dependencies = "".join(
+        f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} conf='default'/>"
+        for group, artifact, version in (name.split(":") for name in artifacts)
+    )
+    exclusions = "".join(f"<exclude org={quoteattr(group)}/>" for group in without)
+    module = aside / "ivy.xml"
+    module.write_text(
+        "<ivy-module version='2.0'><info organisation='cdc' module='jars'/><configurations><conf name='default'/>"
+        f"</configurations><dependencies>{dependencies}{exclusions}</dependencies></ivy-module>"
+    )
+    # Ivy's own settings name Maven Central and verify every checksum.
+    ivy: list[str | Path] = [
+        java(),
+        "-jar",
+        _ivy_jar(),
+        "-ivy",
+        module,
+        "-cache",
+        aside / "cache",
+        "-types",
+        "jar",
+        "bundle",
+    ]
+    return [*ivy, "-retrieve", f"{into}/[artifact]-[revision](-[classifier]).[ext]"]
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        for jar in Path(spec.origin).parent.glob("jars/ivy-*.jar"):
+            return jar
+    raise UserError(
+        "neither Maven nor PySpark is here to fetch Java libraries", hint="install maven, or cdc-mysql[spark]"
+    )
+
+
+@functools.cache
+def java() -> Path:
+    """The ``java`` of ``$JAVA_HOME`` or of PATH. Raises UserError when there is none or it is too old."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=f"{home}/bin" if home else None)
+    hint = f"install a JDK {_JDK} or newer (Debian: openjdk-17-jre-headless)"
+    if found is None:
+        raise UserError("there is no java", where="JAVA_HOME" if home else "PATH", hint=hint)
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    if version is None or int(version[1]) < _JDK:
+        raise UserError(f"Java is too old: {said.splitlines()[0] if said else 'no version'}", where=found, hint=hint)
+    return Path(found)

@@ -1,0 +1,73 @@
+"""Which mysqld and mysql are run: those on PATH when new enough, else those unpacked from Debian."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.debian import unpacked_mysql
+
+__all__ = ["MySqlPrograms", "mysql_programs"]
+
+_OLDEST = (8, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlPrograms:
+    """Command lines to put options behind; ``client`` is empty where only a server is installed.
+
+    ``options`` are those that this server needs wherever it runs, to be put after ``--no-defaults``.
+    """
+
+    server: tuple[str, ...]
+    client: tuple[str, ...]
+    options: tuple[str, ...]
+    banner: str
+
+    @property
+    def version(self) -> tuple[int, ...]:
+        """(major, minor, patch) of the server."""
+        return _version(self.banner)
+
+
+@functools.cache
+def mysql_programs() -> MySqlPrograms:
+    """Find the programs, fetching them first where needed. Raises UserError when there is no way to have them."""
+    path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
+    found = shutil.which("mysqld", path=path)
+    if found:
+        banner = _banner((found,))
+        if _version(banner) >= _OLDEST and "MariaDB" not in banner:
+            client = shutil.which("mysql", path=path)
+            return MySqlPrograms(server=(found,), client=(client,) if client else (), options=(), banner=banner)
+    return _from_debian(unpacked_mysql())
+
+
+def _from_debian(root: Path) -> MySqlPrograms:
+    # The packages need a newer C library than the machine's, which only that library's own loader can use.
+    loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
+    if not loaders:
+        raise UserError("the unpacked MySQL has no loader", where=str(root), hint="remove that folder, then try again")
+    libraries = ":".join(str(folder) for folder in (loaders[0].parent, *sorted(root.glob("usr/lib/*-linux-gnu"))))
+    loader = (str(loaders[0]), "--library-path", libraries)
+    server = (*loader, str(root / "usr/sbin/mysqld"))
+    client = (*loader, str(root / "usr/bin/mysql"))
+    # Not where it was built to be: it finds its messages and character sets by basedir.
+    options = (f"--basedir={root / 'usr'}",)
+    return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
+
+
+def _banner(server: tuple[str, ...]) -> str:
+    result = subprocess.run([*server, "--no-defaults", "--version"], capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise UserError(f"mysqld does not run: {result.stderr.strip()[:200]}", where=server[-1])
+    return result.stdout.strip()
+
+
+def _version(banner: str) -> tuple[int, ...]:
+    match = re.search(r"Ver (\d+)\.(\d+)\.(\d+)", banner)
+    return tuple(int(part) for part in match.groups()) if match else (0,)

@@ -1,0 +1,138 @@
+"""An Apache Kafka broker of our own in a folder: one KRaft node, started, stopped, killed and started again."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.jars import fetched_jars, java
+from cdc.sandbox.server.ports import free_port, is_free
+from cdc.sandbox.server.process import Process
+
+__all__ = ["VERSION", "Kafka"]
+
+VERSION = "4.3.1"
+_ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
+_CLUSTER = "cdc-sandbox"
+_START_SECONDS = 300  # only against hangs: ten on a machine with nothing else to do
+_ATTEMPTS = 5
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    # cdc creates its topics itself, with the settings they need
+    "auto.create.topics.enable": "false",
+    # one node: every internal topic has one copy, and few partitions, since each costs start time
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # a transaction left open by a killed producer hides what follows from readers until it is aborted
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # a broker that was killed is let in again only when its old session is over, by default after 9 s
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+
+class Kafka:
+    """One broker. Its folder holds data, settings, log and pid file; ``port`` 0 means any free one.
+
+    ``settings`` are broker properties that come over the sandbox's own.
+    """
+
+    def __init__(self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None) -> None:
+        self.folder = folder.absolute()
+        self.port = port
+        self.settings = dict(settings or {})
+        self.process = Process("kafka", folder=self.folder)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self, *, outlive: bool = False) -> Self:
+        """Start on the folder's data, new data at first, and wait until it answers. The broker dies with us unless
+        it may ``outlive`` us. Raises UserError: no JDK, no Kafka to be had, port in use.
+        """
+        jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
+        # What the JVM unpacks (the native parts of compression), a kill leaves behind: then in our own folder.
+        scratch = self.folder / "tmp"
+        scratch.mkdir(parents=True, exist_ok=True)
+        jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
+        # Another process may take a free port before the broker does: then the next ones are tried.
+        for _ in range(_ATTEMPTS):
+            port = self.port or free_port()
+            # Asked first: another broker on the port would answer in place of ours.
+            if self.port and not self.process.running() and not is_free(port):
+                break
+            properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
+            self._format(jvm, properties)
+            self.process.start([*jvm, "kafka.Kafka", properties], outlive=outlive)
+            if self._comes_up(port):
+                self.port = port
+                return self
+            if "Address already in use" not in self.process.said():
+                last = self.process.said().rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
+                raise UserError(f"kafka did not start: {last}", where=str(self.process.log))
+        raise UserError(f"port {port} is in use", where="kafka", hint="give another port")
+
+    def _write_properties(self, *, port: int, controller_port: int) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        addresses = {
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "log.dirs": str(self.folder / "data"),
+        }
+        file = self.folder / "server.properties"
+        settings = _SETTINGS | addresses | self.settings
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return file
+
+    def _format(self, jvm: list[str], properties: Path) -> None:
+        if (self.folder / "data" / "meta.properties").exists():
+            return
+        command = [*jvm, "kafka.tools.StorageTool", "format", "--cluster-id", _CLUSTER, "--config", str(properties)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        if result.returncode:
+            raise UserError(f"Kafka cannot format its data: {result.stderr[-300:]}", where=str(properties))
+
+    def _comes_up(self, port: int) -> bool:
+        # Quiet: that nobody listens yet is what the question is about.
+        quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
+        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
+        return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
+
+    def stop(self) -> None:
+        """Shut it down in order. One that does not run is left at that."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.process.kill()
+
+    def running(self) -> bool:
+        """Whether the broker process runs."""
+        return self.process.running()
+
+    def admin(self) -> AdminClient:
+        """A client for topics and settings."""
+        return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+
+def _answers(admin: AdminClient) -> bool:
+    try:
+        return bool(admin.list_topics(timeout=1).brokers)
+    except KafkaException:
+        return False

@@ -1,0 +1,193 @@
+"""A MySQL server of our own in a folder: started, stopped, killed and started again on the same data."""
+
+import hashlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pymysql
+from pymysql.connections import Connection
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.cache import cached
+from cdc.sandbox.fetch.mysql_programs import MySqlPrograms, mysql_programs
+from cdc.sandbox.server.ports import free_port
+from cdc.sandbox.server.process import Process
+from cdc.service.private_files import write_text
+
+__all__ = ["PASSWORD", "USER", "MySql"]
+
+USER = "fluvio"
+PASSWORD = "fluvio4cdc!"
+_GRANTS = Path(__file__).parents[1] / "grants.sql"
+_START_SECONDS = 300  # only against hangs: ten on a machine with nothing else to do
+_ATTEMPTS = 5
+_LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
+_COMMON = (
+    "--mysqlx=OFF",
+    "--skip-name-resolve",
+    "--bind-address=127.0.0.1",
+    "--innodb-buffer-pool-size=128M",
+    "--performance-schema=OFF",
+    "--max-connections=200",
+    "--character-set-server=utf8mb4",
+)
+# What cdc-producer requires of a leader; docker/my.cnf says the same.
+_REPLICATION = (
+    "--log-bin=binlog",
+    "--log-replica-updates=ON",
+    "--gtid-mode=ON",
+    "--enforce-gtid-consistency=ON",
+    "--binlog-row-metadata=FULL",
+    "--binlog-row-image=FULL",
+    # Functions are replicated as they are created; without, that would take SUPER.
+    "--log-bin-trust-function-creators=ON",
+)
+
+
+class MySql:
+    """One server. Its folder holds data, socket, log and pid file; ``port`` 0 means any free one.
+
+    The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and is let in by the socket only.
+    Later options win, so ``extra_args`` can override every setting.
+    """
+
+    def __init__(
+        self, folder: Path, *, port: int = 0, server_id: int = 1, name: str = "mysqld", extra_args: Sequence[str] = ()
+    ) -> None:
+        self.folder = folder.absolute()
+        self.port = port
+        self.server_id = server_id
+        self.extra_args = tuple(extra_args)
+        self.process = Process(name, folder=self.folder)
+        self.data = self.folder / "data"
+        self.socket = self.folder / "mysqld.sock"
+
+    def start(self, *, outlive: bool = False) -> Self:
+        """Start on the folder's data, new data at first, and wait until it answers. The server dies with us unless
+        it may ``outlive`` us. Raises UserError: no MySQL to be had, port in use, a setting the server refuses.
+        """
+        programs = mysql_programs()
+        if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
+            raise UserError("the path is too long for a MySQL socket", where=str(self.socket), hint="a shorter --dir")
+        _new_data(programs, self.data)
+        if not self.running():
+            # A killed server leaves the lock of its socket behind, with a pid that another program may have by now.
+            self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
+        # Another process may take a free port before the server does: then the next one is tried.
+        for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
+            self.process.start(self._command(programs, port), outlive=outlive)
+            if self.process.comes_up(self._answers, seconds=_START_SECONDS):
+                self.port = port
+                return self
+            if "Bind on TCP/IP port" not in self.process.said():
+                complaint = _complaint(self.process)
+                raise UserError(f"{self.process.name} did not start: {complaint}", where=str(self.process.log))
+        raise UserError(f"port {port} is in use", where=self.process.name, hint="give another port")
+
+    def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
+        return [
+            *_server(programs, self.data),
+            f"--port={port}",
+            f"--socket={self.socket}",
+            f"--pid-file={self.data / 'mysqld.pid'}",
+            f"--server-id={self.server_id}",
+            *_COMMON,
+            *_REPLICATION,
+            *self.extra_args,
+        ]
+
+    def _answers(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            # Asked first since pymysql leaks its socket when the server's is not there yet.
+            if probe.connect_ex(str(self.socket)):
+                return False
+        try:
+            with self.root():
+                return True
+        except pymysql.err.OperationalError:
+            return False
+
+    def stop(self) -> None:
+        """Shut it down in order. One that does not run is left at that."""
+        self.process.stop()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self.process.kill()
+
+    def running(self) -> bool:
+        """Whether the server process runs."""
+        return self.process.running()
+
+    def connect(self, **options: Any) -> "Connection[Any]":
+        """A connection as the user ``fluvio`` over TCP, with autocommit; ``options`` are pymysql's."""
+        settings: dict[str, Any] = {"user": USER, "password": PASSWORD, "autocommit": True} | options
+        return pymysql.connect(host="127.0.0.1", port=self.port, **settings)
+
+    def root(self, **options: Any) -> "Connection[Any]":
+        """A connection as ``root`` over the socket, with autocommit; ``options`` are pymysql's."""
+        settings: dict[str, Any] = {"user": "root", "autocommit": True} | options
+        return pymysql.connect(unix_socket=str(self.socket), **settings)
+
+    def write_client(self, script: Path) -> None:
+        """Write a script that is the ``mysql`` client on this server as ``fluvio``. Raises UserError without client."""
+        client = mysql_programs().client
+        if not client:
+            raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
+        options = self.folder / "client.cnf"
+        # A file, not a command line: other users of the machine can read those.
+        write_text(
+            options,
+            f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
+        )
+        words = " ".join(f"'{word}'" for word in (*client, f"--defaults-file={options}"))
+        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        script.chmod(0o755)
+
+
+def _server(programs: MySqlPrograms, data: Path) -> list[str]:
+    user = ["--user=root"] if os.geteuid() == 0 else []
+    # NULL: the folder for SELECT … INTO OUTFILE that packages name is made by their installation only.
+    options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
+    return [*programs.server, "--no-defaults", *options]
+
+
+def _complaint(process: Process) -> str:
+    said = process.said()
+    errors = re.findall(r"\[ERROR\] (?:\[[^\]]*\] )*(.*)", said)
+    return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
+
+
+def _new_data(programs: MySqlPrograms, data: Path) -> None:
+    """Data of a server that has just been installed, with our user: copied, since making them takes seconds."""
+    if data.exists():
+        return
+    stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
+    template = cached(f"mysql-data-{stamp}", lambda folder: _initialise(programs, folder)) / "data"
+    aside = data.with_name("data.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.copytree(template, aside)
+    aside.rename(data)
+
+
+def _initialise(programs: MySqlPrograms, folder: Path) -> None:
+    data = folder / "data"
+    command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
+    if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
+        raise UserError(f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}")
+    # --initialize knows no accounts yet, so they are made by a first start, which leaves no binlog behind.
+    process = Process("first-start", folder=folder)
+    settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
+    process.start([*_server(programs, data), *settings, f"--init-file={_GRANTS}"])
+    # Said after the init file has run; an orderly end then writes everything to the data files.
+    ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
+    if not (ready and process.stop()):
+        raise UserError(f"the first start of mysqld failed: {_complaint(process)}", where="mysqld --init-file")
+    # Each copy makes an identity of its own at its first start.
+    (data / "auto.cnf").unlink()

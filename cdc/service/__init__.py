@@ -1,0 +1,1 @@
+"""What every program needs around its work: logging, signals, retries, health, metrics over HTTP."""

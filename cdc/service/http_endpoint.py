@@ -1,0 +1,137 @@
+"""``/metrics`` and ``/healthz`` over HTTP, answered by threads that never keep the process from ending."""
+
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any, Self
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from cdc import __version__
+from cdc.errors import UserError
+from cdc.service.health import Check, verdict
+from cdc.service.process import event
+
+__all__ = ["Endpoint"]
+
+_LOG = logging.getLogger("cdc.endpoint")
+_SILENT_SECONDS = 5  # how long a client may take to ask
+
+
+class _Collector:
+    """Gives the registry what a program counts, when it is asked: counting costs the program nothing for its sake."""
+
+    def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        yield InfoMetricFamily("cdc_build", "The version of the program that answers.", value={"version": __version__})
+        yield from self._metrics()
+
+    def describe(self) -> list[Metric]:
+        """None: the registry would ask for all the figures once just to learn their names."""
+        return []
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    # Not http.server's own, which asks the name service who we are before it listens.
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        *,
+        metrics: Callable[[], Iterable[Metric]],
+        checks: Callable[[], Iterable[Check]],
+    ) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        super().__init__(address, _Requests)
+        self.registry = CollectorRegistry()
+        self.registry.register(_Collector(metrics))
+        ProcessCollector(registry=self.registry)
+        self._checks = checks
+        self._asking = threading.Lock()
+
+    def health(self) -> tuple[bool, bytes]:
+        # One at a time: a server that does not answer must not pile up threads that wait for it.
+        with self._asking:
+            return verdict(self._checks())
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away while it was answered, or a defect of ours: the program itself goes on."""
+        event(_LOG, "a request failed", level=logging.WARNING, client=client_address[0], reason=repr(sys.exception()))
+
+
+class _Requests(BaseHTTPRequestHandler):
+    server: _Server
+    timeout = _SILENT_SECONDS
+    server_version = f"cdc/{__version__}"
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            encode, kind = choose_encoder(self.headers.get("Accept", ""))
+            self._answer(HTTPStatus.OK, kind, encode(self.server.registry))
+        elif path == "/healthz":
+            healthy, body = self.server.health()
+            status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
+            self._answer(status, "application/json", body)
+        else:
+            self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"there are /metrics and /healthz\n")
+
+    def _answer(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
+        """Who asks, and how often, is the asker's to know."""
+
+
+class Endpoint:
+    """Answers from ``open`` until ``close``."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+        self._thread = threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="endpoint", daemon=True
+        )
+        self._thread.start()
+
+    @classmethod
+    def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        metrics: Callable[[], Iterable[Metric]],
+        checks: Callable[[], Iterable[Check]],
+    ) -> Self:
+        """Listen on ``host``:``port``. Raises UserError where that cannot be had."""
+        try:
+            return cls(_Server((host, port), metrics=metrics, checks=checks))
+        except OSError as error:
+            raise UserError(
+                f"cannot listen: {error.strerror or error}",
+                where=f"{host}:{port} (profile table metrics)",
+                hint="give metrics.port a free port for each program, and metrics.host an address of this machine",
+            ) from None
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Listen no more; an answer that is under way ends with the process."""
+        self._server.shutdown()
+        self._server.server_close()

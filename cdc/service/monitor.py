@@ -1,0 +1,109 @@
+"""A program seen from outside: ``/metrics`` and ``/healthz``, a line on a terminal, a sign of life in the log."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Protocol
+
+from prometheus_client.core import Metric
+
+from cdc.config.profile import Metrics
+from cdc.service.health import Check
+from cdc.service.http_endpoint import Endpoint
+from cdc.service.process import LastLine
+
+__all__ = ["Activity", "shown"]
+
+_DRAW_SECONDS = 0.5
+_SAY_SECONDS = 60.0
+_RATE_SAMPLES = 5  # at most, so that the rate on the terminal is that of the last two seconds
+
+
+class Activity(Protocol):
+    """What a program does, read by other threads at any moment: plain values, none of them counted for a reader."""
+
+    records: int
+
+    def metrics(self) -> Iterator[Metric]: ...
+
+    def checks(self) -> Iterator[Check]: ...
+
+    def seconds_behind(self) -> float | None:
+        """An upper bound, None where nothing is known yet (``Behind``)."""
+
+    def line(self, *, rate: float) -> str:
+        """For a terminal; ``rate`` is in records a second."""
+
+    def totals(self) -> dict[str, object]:
+        """For the log; empty before there is anything to say."""
+
+
+@contextmanager
+def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
+    """Show ``activity`` while the program is inside, and its totals at the end, whatever ends it.
+
+    Raises UserError where ``metrics`` cannot be answered at that address.
+    """
+    with ExitStack() as open_things:
+        if metrics.port:
+            endpoint = Endpoint.open(metrics.host, metrics.port, metrics=activity.metrics, checks=activity.checks)
+            open_things.callback(endpoint.close)
+            log("listening", host=metrics.host, port=metrics.port)
+        reporter = Reporter(activity, line=line, log=log)
+        open_things.callback(_say_totals, activity, log)
+        open_things.callback(reporter.close)
+        yield
+
+
+def _say_totals(activity: Activity, log: Callable[..., None]) -> None:
+    if totals := activity.totals():
+        log("stopped", **totals)
+
+
+class Reporter:
+    """Draws the terminal's line twice a second, and logs the totals once a minute; a thread of its own does."""
+
+    def __init__(
+        self,
+        activity: Activity,
+        *,
+        line: LastLine | None,
+        log: Callable[..., None],
+        say_seconds: float = _SAY_SECONDS,
+    ) -> None:
+        self._activity = activity
+        self._line = line
+        self._log = log
+        self._say_seconds = say_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Draw and say no more; the line is gone from the terminal when this returns."""
+        self._stop.set()
+        self._thread.join()
+        if self._line:
+            self._line.show("")
+
+    def _run(self) -> None:
+        samples: deque[tuple[float, int]] = deque(maxlen=_RATE_SAMPLES)
+        said_at, said_records = time.monotonic(), self._activity.records
+        while not self._stop.wait(_DRAW_SECONDS if self._line else self._say_seconds):
+            now, records = time.monotonic(), self._activity.records
+            samples.append((now, records))
+            if self._line:
+                self._line.show(self._activity.line(rate=_rate(samples[0], (now, records))))
+            if now - said_at > self._say_seconds - _DRAW_SECONDS and (totals := self._activity.totals()):
+                rate = _rate((said_at, said_records), (now, records))
+                behind = self._activity.seconds_behind()
+                known = {} if behind is None else {"seconds_behind": round(behind, 1)}
+                self._log("at work", **totals, records_per_second=round(rate), **known)
+                said_at, said_records = now, records
+
+
+def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:
+    seconds = end[0] - start[0]
+    return (end[1] - start[1]) / seconds if seconds > 0 else 0.0

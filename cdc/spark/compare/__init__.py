@@ -1,0 +1,1 @@
+"""Both sides folded to rows and compared: drift and its causes."""

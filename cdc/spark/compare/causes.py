@@ -1,0 +1,184 @@
+"""Why a row drifted: one cause each, with the evidence for it in a line.
+
+    foreign write           a follower transaction that did not come through the consumer touched it last, or emptied
+                            its table
+    skipped sequence        an operator let the follower do without the leader's last change of it (--skip)
+    conflict converged      the consumer removed it, since it shared a unique key with a row of the leader's
+    before-image mismatch   a log and what was found do not go together: it was changed with the binlog off
+    schema drift            a statement that one side alone has: its table is another one, or the follower changed it
+                            by itself (a trigger, a foreign key) in a transaction of the consumer
+    missing apply           none of these: the leader's change is not in the follower's log, which is past it
+
+What came last counts, since whatever the consumer applies leaves the leader's image: a foreign write that the leader
+has overwritten since is not why a row drifted. A keyless row is known by its content, so any such change counts there.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc.model.uri import Uri
+from cdc.spark.input.local_frame import literal
+from cdc.spark.lag.transit import matched
+from cdc.spark.schema.definitions import Unmatched
+
+__all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
+
+FOREIGN, SKIPPED, CONFLICT = "foreign write", "skipped sequence", "conflict converged"
+MISMATCH, SCHEMA, MISSING = "before-image mismatch", "schema drift", "missing apply"
+
+_STATEMENTS = (
+    "database STRING, table STRING, statements "
+    "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
+)
+# Where the follower's last change of the row came through the consumer, as far as a row can tell.
+_CHANGED_BY_BOTH = """
+    leader_last IS NOT NULL AND follower_last IS NOT NULL
+    AND coalesce(follower_marked.sequence != follower_last.sequence, true)
+"""
+_LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
+_LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
+_AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
+# What the leader did to the row after the conflict, the consumer had to bring.
+_BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
+_EXPLAINS = """
+    IF(s.alters,
+        (s.side = 'follower' AND kind != 'missing' AND follower_last.sequence > s.sequence)
+        OR (s.side = 'leader' AND kind != 'extra' AND leader_last.sequence > s.sequence)
+        OR (NOT keyed AND (kind = 'missing' AND follower_last IS NULL OR kind = 'extra' AND leader_last IS NULL)),
+        (kind = 'missing' AND follower_last IS NULL) OR (kind = 'extra' AND leader_last IS NULL))
+"""
+
+
+def _case(cause: str, *evidence: str) -> str:
+    return f"named_struct('cause', '{cause}', 'evidence', concat({', '.join(evidence)}))"
+
+
+def _place(change: str) -> str:
+    return f"{change}.file, ':', {change}.position"
+
+
+def _foreign() -> str:
+    time = "date_format(timestamp_micros(follower_marked.ts_us), 'yyyy-MM-dd HH:mm:ss')"
+    did = """
+        CASE kind WHEN 'different' THEN concat('changed ', array_join(columns, ', '))
+            WHEN 'missing' THEN 'removed it' ELSE 'put it' END
+    """
+    transaction = "'follower transaction ', follower_marked.transaction"
+    return _case(FOREIGN, transaction, "' at '", _place("follower_marked"), "', '", time, "' UTC: '", did)
+
+
+def _broken(side: str) -> str:
+    change = f"{side}_broken"
+    return _case(
+        MISMATCH, "'the change at '", _place(change), f"' (sequence ', {change}.sequence, ')'",
+        f"' met other values than the log of the {side} had left: something changed it with the binlog off'",
+    )  # fmt: skip
+
+
+def _cause() -> str:
+    """The CASE that gives cause and evidence of a drifted row, with ``statement``, the one that explains it."""
+    sequence, note = "leader_marked.sequence", "leader_marked.note"
+    skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", note)
+    removed = _case(
+        CONFLICT, "'removed by the consumer at '", _place("follower_marked"), "': '", "follower_marked.note"
+    )
+    unfound = _case(
+        MISMATCH, "'the consumer did not find it (leader sequence '", sequence, "': '", note, "'), '",
+        r"'though the follower\'s log has it: its binlog was off when that changed'",
+    )  # fmt: skip
+    itself = _case(
+        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
+        r"' changed it, and the leader did not: a trigger or foreign key of the follower\'s did'",
+    )  # fmt: skip
+    otherwise = _case(
+        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
+        r"' brought the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
+        r"') and left another row: something on the follower changed it in our transaction (a trigger?)'",
+    )  # fmt: skip
+    missing = _case(
+        MISSING, r"'the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
+        r"') is not in the follower\'s log, which is past it'",
+    )  # fmt: skip
+    return f"""
+        CASE
+            WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
+            WHEN follower_marked.kind = 'foreign' AND {_LAST_ON_FOLLOWER} THEN {_foreign()}
+            WHEN follower_marked.kind = 'conflict' AND follower_image IS NULL AND {_BY_CONFLICT} THEN {removed}
+            WHEN leader_marked.kind = 'conflict' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {unfound}
+            WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
+            WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
+            WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
+            WHEN leader_last IS NULL THEN {itself}
+            WHEN follower_last.sequence >= brought THEN {otherwise}
+            ELSE {missing}
+        END
+    """
+
+
+def with_causes(
+    drifted: DataFrame,
+    statements: Sequence[Unmatched],
+    tables: Collection[tuple[str, str]],
+    transactions: DataFrame | None = None,
+) -> DataFrame:
+    """``drifted`` rows of a comparison with the columns ``cause`` and ``evidence``.
+
+    ``statements`` are those that one side alone has, ``tables`` the (database, table) that rows were logged for.
+    Without ``transactions`` (``streams.watermark``) a change that the follower made otherwise counts as one it lacks.
+    """
+    drifted = _with_brought(drifted, transactions)
+    spark = drifted.sparkSession
+    told = _by_table(spark, statements, tables)
+    joined = drifted.join(F.broadcast(told), ["database", "table"], "left")
+    joined = joined.withColumn("statement", F.expr(f"try_element_at(filter(statements, s -> {_EXPLAINS}), -1)"))
+    return joined.withColumn("found", F.expr(_cause())).select("*", "found.cause", "found.evidence")
+
+
+def _with_brought(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
+    """The rows with ``brought``: from which sequence of the follower's on the consumer's transaction was that brought
+    the leader's last change of them. NULL where there is none, and where nothing on the follower says so.
+    """
+    nothing = F.lit(None).cast("bigint").alias("brought")
+    asked = drifted.where(_CHANGED_BY_BOTH)
+    if transactions is None or asked.isEmpty():
+        return drifted.select("*", nothing)
+    mark = F.struct("since", F.col("ts_us").alias("at_us"), F.col("start.sequence").alias("begins"))
+    applied = transactions.where("kind = 'applied'").select("since", "upto", mark.alias("mark"))
+    asked = asked.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("asked"))
+    found = matched(asked, {"by": applied}).select("asked.*", F.col("by.begins").alias("brought"))
+    return found.unionByName(drifted.where(f"NOT ({_CHANGED_BY_BOTH})").select("*", nothing))
+
+
+def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Collection[tuple[str, str]]) -> DataFrame:
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for each in statements:
+        for action, database, table in _touched(each, tables):
+            alters = action in ("AlterTable", "CreateIndex", "DropIndex")
+            line = {"side": each.side, "sequence": each.sequence, "alters": alters}
+            line |= {"cause": _cause_of(each, action), "evidence": each.evidence}
+            found.setdefault((database, table), []).append(line)
+    rows = [{"database": name[0], "table": name[1], "statements": lines} for name, lines in found.items()]
+    return literal(spark, rows, _STATEMENTS)
+
+
+def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """What the statement did to which tables."""
+    for act in statement.acts:
+        for uri in (act.uri, act.to):
+            if uri:
+                database, table = Uri.parse(uri)[1:]
+                if table is not None:
+                    yield act.action, database, table
+                elif act.action == "DropDatabase":
+                    yield from ((act.action, *name) for name in tables if name[0] == database)
+
+
+def _cause_of(statement: Unmatched, action: str) -> str:
+    if statement.skipped:
+        return SKIPPED
+    if action != "TruncateTable":
+        return SCHEMA
+    return FOREIGN if statement.side == "follower" else MISSING

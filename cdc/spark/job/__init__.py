@@ -1,0 +1,1 @@
+"""The audit as a Spark job: options, session, repeated runs, what Spark prints."""

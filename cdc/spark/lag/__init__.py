@@ -1,0 +1,1 @@
+"""How long transactions took from the leader to Kafka and to the follower."""

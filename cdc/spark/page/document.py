@@ -1,0 +1,69 @@
+"""report.html: one file that needs nothing else, in light or dark, for screen and paper, the verdict first."""
+
+from importlib.resources import files
+
+from cdc.spark.page.lag_section import lag_section
+from cdc.spark.page.markup import Html, element, empty, fragment
+from cdc.spark.page.row_diff import drifted
+from cdc.spark.page.sections import breaks, compared, discontinued, foreign, schema, section, skipped, tables
+from cdc.spark.report.outcome import Audit
+from cdc.spark.report.phrases import audited, none_of, sentence
+
+__all__ = ["page"]
+
+_SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
+# Nothing is loaded and no script runs, whatever a page may hold: the browser sees to it, too.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page(audit: Audit) -> str:
+    """The whole report as HTML. The order of its parts is that of the terminal."""
+    parts = (
+        _verdict(audit),
+        section("What was read" if audit.reasons else "What was compared", compared(audit)),
+        section("Tables", tables(audit.tables)),
+        section(f"Not defined as on the leader: {audit.schema_drift:,}", schema(audit)),
+        section(f"Drifted rows: {audit.drifted_rows:,}", drifted(audit)),
+        section(f"Foreign writes: {audit.foreign_writes:,}", foreign(audit)),
+        section("Skipped on the follower by an operator", skipped(audit)),
+        section("Breaks in the streams", breaks(audit)),
+        section("Before images that do not continue their row", discontinued(audit)),
+        section("How long transactions took", lag_section(audit.lag)) if audit.lag else Html(""),
+    )
+    body = element("body", element("main", *parts), element("footer", _footer(audit)))
+    return f"<!doctype html>\n{element('html', _head(audit), body, lang='en').text}\n"
+
+
+def _head(audit: Audit) -> Html:
+    # The one place where text becomes markup unescaped: a file of this program.
+    style = Html(files("cdc.spark").joinpath("report.css").read_text(encoding="utf-8"))
+    return element(
+        "head",
+        empty("meta", charset="utf-8"),
+        empty("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        empty("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", f"{audit.verdict}: {audit.follower.resource} as a copy of {audit.leader.resource}"),
+        element("style", style),
+    )
+
+
+def _verdict(audit: Audit) -> Html:
+    sign = element("span", _SIGNS[audit.verdict], class_="sign", aria_hidden="true")
+    title = element("h1", sign, " ", audit.verdict)
+    reasons = [element("li", reason) for reason in audit.reasons]
+    listed = element("ul", *reasons) if reasons else Html("")
+    none = element("p", none_of(audit), class_="dim")
+    return element(
+        "header",
+        title,
+        element("p", sentence(audit), class_="lede"),
+        listed,
+        none,
+        class_=audit.verdict.replace(" ", "-"),
+    )
+
+
+def _footer(audit: Audit) -> Html:
+    told = f"Audited at {audited(audit)}. Exit status {audit.exit_status}."
+    more = " Everything above is in report.json too"
+    return fragment(told, f"{more}; drift.parquet has all drifted rows." if audit.drifted_rows else f"{more}.")

@@ -1,0 +1,79 @@
+"""HTML and SVG in which text can't become markup: elements are made here, and everything else is escaped. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from cdc.spark.report.printable import visible
+
+__all__ = ["Content", "Figure", "Html", "element", "empty", "fragment", "table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """Text that is markup."""
+
+    text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure in a table: it stands right, and a notable one stands out."""
+
+    text: str
+    notable: bool = False
+
+
+Content = Html | str | int
+"""What can stand inside an element; all but Html is text."""
+
+
+def fragment(*parts: Content) -> Html:
+    """The parts, one after the other."""
+    return Html("".join(part.text if isinstance(part, Html) else escape(visible(str(part))) for part in parts))
+
+
+def element(tag: str, /, *content: Content, **attributes: str | float | bool) -> Html:
+    """One element. Of the attributes ``class_`` stands for ``class``; one that is True has no value."""
+    return Html(f"<{tag}{_attributes(attributes)}>{fragment(*content).text}</{tag}>")
+
+
+def empty(tag: str, /, **attributes: str | float | bool) -> Html:
+    """An element that can't have content: void in HTML, closed in SVG."""
+    return Html(f"<{tag}{_attributes(attributes)}/>")
+
+
+def _attributes(attributes: dict[str, str | float | bool]) -> str:
+    return "".join(_attribute(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items())
+
+
+def _attribute(name: str, value: str | float | bool) -> str:
+    if value is True:
+        return f" {name}"
+    if isinstance(value, float):
+        value = f"{value:.1f}"
+    return f' {name}="{escape(visible(str(value)))}"'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Content | Figure]]) -> Html:
+    """A table; figures and whole numbers stand right, with their headings. Nothing where there are no rows."""
+    lines = list(rows)
+    if not lines:
+        return Html("")
+    titles = (element("th", name, scope="col", **_right(cell)) for name, cell in zip(head, lines[0], strict=True))
+    body = (element("tr", *(element("td", _inside(cell), **_right(cell)) for cell in line)) for line in lines)
+    whole = element("table", element("thead", element("tr", *titles)), element("tbody", *body))
+    return element("div", whole, class_="scroll")
+
+
+def _right(cell: Content | Figure) -> dict[str, str]:
+    return {"class_": "n"} if isinstance(cell, int | Figure) else {}
+
+
+def _inside(cell: Content | Figure) -> Content:
+    if isinstance(cell, Figure):
+        return element("strong", cell.text) if cell.notable else cell.text
+    return f"{cell:,}" if isinstance(cell, int) else cell

@@ -1,0 +1,135 @@
+"""Plots as SVG: how lags are spread, how they went over time, and when writes came that were not the leader's."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cdc.spark.lag.summary import Quantiles, Stage, Stretch
+from cdc.spark.page.axes import Axis, lengths, round_counts, times
+from cdc.spark.page.markup import Html, element, empty, fragment
+from cdc.spark.report.units import day, duration
+
+__all__ = ["QUANTILES", "histogram", "over_time", "time_line"]
+
+QUANTILES = ("p50", "p95", "p99", "max")
+
+_WIDTH, _HEIGHT = 560, 210
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 34, 40
+_BASE = _HEIGHT - _BOTTOM
+_HALF_MARK = 34  # half of a mark's text, at most
+
+Bar = tuple[int, int, int]
+"""From, to, and how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The axes of a plot and what is written along them."""
+
+    across: Axis
+    up: Axis
+    across_name: str
+    up_name: str
+    width: int = _WIDTH
+
+    def x(self, value: float) -> float:
+        return _LEFT + self.across.at(value) * (self.width - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        return _BASE - self.up.at(value) * (_BASE - _TOP)
+
+
+def histogram(stage: Stage, label: str) -> Html:
+    """How many transactions took how long, with the quantiles marked."""
+    across = lengths(stage.histogram[0][0], stage.histogram[-1][1])
+    up = round_counts(max(count for *_, count in stage.histogram))
+    frame = _Frame(across, up, "time taken (log scale)", "transactions")
+    bars = [_bar(frame, bar, f"{duration(bar[0])} to {duration(bar[1])}: {bar[2]:,}") for bar in stage.histogram]
+    marks = [_upright(frame, _of(stage.total, name), name) for name in QUANTILES]
+    said = ", ".join(f"{name} {duration(_of(stage.total, name))}" for name in QUANTILES)
+    label = f"{label}: histogram of {stage.total.transactions:,} transactions, {said}"
+    return _plot(frame, label, [*bars, *marks, *_legend(frame)])
+
+
+def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Html:
+    """The quantiles of each stretch of time, by when the leader committed."""
+    found = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
+    across = times(first_us, max(last_us, first_us + stretch_us))
+    frame = _Frame(
+        across, lengths(min(found), max(found)), _when(first_us, "leader's commit"), "time taken (log scale)"
+    )
+    # The median is drawn last, on top of the others where they are one.
+    lines = [_line(frame, stage.over_time, name, stretch_us=stretch_us) for name in reversed(QUANTILES)]
+    label = f"{label} over time: p50, p95, p99 and max of each stretch"
+    return _plot(frame, label, [*lines, *_legend(frame)])
+
+
+def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Html:
+    """Counts (from and to in µs since 1970) along the time from ``first_us`` to ``last_us``."""
+    up = round_counts(max(count for *_, count in bars))
+    frame = _Frame(times(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
+    return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
+
+
+def _when(us: int, what: str) -> str:
+    return f"{what}, UTC, from {day(us)}"
+
+
+def _of(quantiles: Quantiles, name: str) -> int:
+    us: int = getattr(quantiles, f"{name}_us")
+    return us
+
+
+def _plot(frame: _Frame, label: str, content: Iterable[Html]) -> Html:
+    names = (
+        element("text", frame.across_name, x=(_LEFT + frame.width - _RIGHT) / 2, y=_HEIGHT - 5, text_anchor="middle"),
+        element("text", frame.up_name, x=4, y=14),
+    )
+    base = empty("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=_BASE, y2=_BASE, class_="axis")
+    drawn = (*_grid(frame), *content, base, *_marks(frame), *names)
+    size = f"0 0 {frame.width} {_HEIGHT}"
+    return element("svg", *drawn, viewBox=size, width=frame.width, height=_HEIGHT, role="img", aria_label=label)
+
+
+def _grid(frame: _Frame) -> Iterable[Html]:
+    for value, text in frame.up.marks:
+        y = frame.y(value)
+        yield empty("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=y, y2=y, class_="grid")
+        yield element("text", text, x=_LEFT - 6, y=y + 4, text_anchor="end")
+
+
+def _marks(frame: _Frame) -> Iterable[Html]:
+    for value, text in frame.across.marks:
+        x = frame.x(value)
+        yield empty("line", x1=x, x2=x, y1=_BASE, y2=_BASE + 4, class_="axis")
+        inside = min(x, frame.width - _HALF_MARK)
+        yield element("text", text, x=inside, y=_BASE + 17, text_anchor="middle")
+
+
+def _bar(frame: _Frame, bar: Bar, title: str) -> Html:
+    start, end, count = bar
+    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # one in a million is to be seen
+    width = max(2.0, frame.x(end) - x - 1)
+    return element("rect", element("title", title), x=x, y=y, width=width, height=_BASE - y, class_="bar")
+
+
+def _upright(frame: _Frame, us: int, name: str) -> Html:
+    x = frame.x(us)
+    return empty("line", x1=x, x2=x, y1=_TOP - 4, y2=_BASE, class_=f"line {name}")
+
+
+def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Html:
+    """A line through the stretches that follow one another; one that stands alone is a point."""
+    path, dots, before = "", [], None
+    for each in stretches:
+        x, y = frame.x(each.from_us + stretch_us / 2), frame.y(_of(each.lag, name))
+        path += f"{'L' if before == each.from_us - stretch_us else 'M'}{x:.1f} {y:.1f}"
+        dots.append(empty("circle", cx=x, cy=y, r=2, class_=f"dot {name}"))
+        before = each.from_us
+    return fragment(empty("path", d=path, class_=f"line {name}"), *dots)
+
+
+def _legend(frame: _Frame) -> Iterable[Html]:
+    for at, name in enumerate(QUANTILES):
+        x = frame.width - _RIGHT - 64 * (len(QUANTILES) - at)
+        yield empty("line", x1=x, x2=x + 22, y1=10, y2=10, class_=f"line {name}")
+        yield element("text", name, x=x + 27, y=14)

@@ -1,0 +1,1 @@
+"""The outcome of an audit as JSON, as sentences and on a terminal."""

@@ -1,0 +1,140 @@
+"""The audit's outcome, and report.json: the fields of ``Audit`` and of the dataclasses in it, its verdict and version.
+
+report.schema.json, beside this module, describes and explains all of it. The version goes up when a field goes away or
+changes its meaning; fields may come without. Each audit removes what an earlier one left in the folder. drift.parquet
+is there only when rows drifted, in a folder that Spark's executors must share with the driver when they run elsewhere.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from cdc.service.private_files import write_text
+from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, Table
+from cdc.spark.lag.summary import Lag
+from cdc.spark.report.files import HTML, JSON
+from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.streams.integrity import Break
+from cdc.spark.streams.skipped import Skip
+from cdc.spark.streams.watermark import ForeignWrite
+
+__all__ = ["VERSION", "Audit", "Topic", "to_json", "write"]
+
+VERSION = 1
+
+_STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One server's records as they were read. ``topic`` is the profile's; ``offsets`` are per topic/partition.
+
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time, in µs since 1970; ``newest_us`` is when
+    the newest entry of its commit log was written.
+    """
+
+    resource: str
+    topic: str
+    records: int
+    first: int | None
+    last: int | None
+    first_us: int | None
+    last_us: int | None
+    offsets: dict[str, tuple[int, int]]
+    newest_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Everything the reports tell; the fields are explained in report.schema.json."""
+
+    audited_at: str
+    leader: Topic
+    follower: Topic
+    reasons: list[str] = field(default_factory=list)
+    sequence: int | None = None
+    tables: list[Table] = field(default_factory=list)
+    drifted_rows: int = 0
+    drifted_by_cause: dict[str, int] = field(default_factory=dict)
+    drifted: list[DriftedRow] = field(default_factory=list)
+    schema_drift: int = 0
+    schema: list[SchemaDrift] = field(default_factory=list)
+    foreign_writes: int = 0
+    foreign: list[ForeignWrite] = field(default_factory=list)
+    foreign_over_time: list[tuple[int, int, int]] = field(default_factory=list)
+    skipped: list[Skip] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
+    discontinuities: dict[str, int] = field(default_factory=dict)
+    discontinued: list[Discontinuity] = field(default_factory=list)
+    lag: Lag | None = None
+    waiting_us: int | None = None
+
+    @property
+    def verdict(self) -> str:
+        """``no drift``, ``drift`` or ``could not judge``."""
+        if self.reasons:
+            return "could not judge"
+        return "drift" if self.drifted_rows or self.schema_drift else "no drift"
+
+    @property
+    def behind_records(self) -> int | None:
+        """How many of the leader's records the follower has not applied; None where that is not known."""
+        if self.sequence is None or self.leader.last is None:
+            return None
+        return self.leader.last - self.sequence
+
+    @property
+    def behind_seconds(self) -> float | None:
+        """How long ago the leader committed the oldest of them; None where that is not known."""
+        return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
+
+    @property
+    def ages(self) -> dict[str, float | None]:
+        """Per side how long before the audit its producer gave the last sign of life: its newest commit log entry."""
+        return {side: self.seconds_since(each.newest_us)
+                for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip
+
+    def seconds_since(self, us: int | None) -> float | None:
+        """How long before the audit that was; clocks differ, and what is of the future is of now."""
+        return None if us is None else max(0.0, datetime.fromisoformat(self.audited_at).timestamp() - us / 1e6)
+
+    def no_older_than(self, seconds: float) -> "Audit":
+        """The same, which could not judge where a commit log is older: what its server did since is not known."""
+        reasons = [
+            f"the commit log of the {side}'s topic {topic.topic} is {_age(age)}, and --max-age is {seconds:g}: "
+            "is its cdc-producer running?"
+            for (side, age), topic in zip(self.ages.items(), (self.leader, self.follower), strict=True)
+            if age is None or age > seconds
+        ]
+        return replace(self, reasons=[*self.reasons, *reasons])
+
+    @property
+    def exit_status(self) -> int:
+        """0, 1 or 2, by the verdict."""
+        return _STATUS[self.verdict]
+
+
+def _age(seconds: float | None) -> str:
+    return "without an entry" if seconds is None else f"{seconds:.0f} s old"
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)
+
+
+def to_json(audit: Audit) -> str:
+    """What report.json holds."""
+    head = {"version": VERSION, "verdict": audit.verdict, "exit_status": audit.exit_status}
+    told = {
+        "behind_records": audit.behind_records,
+        "behind_seconds": _whole(audit.behind_seconds),
+        "ages_seconds": {side: _whole(age) for side, age in audit.ages.items()},
+    }
+    return json.dumps(head | told | asdict(audit), ensure_ascii=False, indent=1) + "\n"
+
+
+def write(audit: Audit, page: str, folder: Path) -> None:
+    """Write report.json and report.html."""
+    write_text(folder / JSON, to_json(audit))
+    write_text(folder / HTML, page)

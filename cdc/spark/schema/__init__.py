@@ -1,0 +1,1 @@
+"""Tables over time: definitions, renames, and what the filters let in."""

@@ -1,0 +1,1 @@
+"""What each topic holds by itself: contents, transactions, the watermark, integrity."""

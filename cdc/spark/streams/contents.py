@@ -1,0 +1,162 @@
+"""What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import xor
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.schema.lineage import TEXT, Act
+from cdc.spark.streams.row_digests import SHAPE, UNFIT
+
+__all__ = ["FINGERPRINT", "Contents", "joined", "offsets", "statements", "survey"]
+
+
+# Of a set of sequences: it is another one where any is missing or there twice, as far as 64 bits can tell.
+FINGERPRINT = "bit_xor(xxhash64(sequence))"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
+
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
+    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
+    has the last sequence of each table's rows with their checks off. ``rows``, of all records, ``fingerprint``, of
+    their sequences, and ``shapes`` (``streams.row_digests``; None for a table that has several or is unfit for digests)
+    are known where they were read at once. ``own``: something is in a database called as the consumer's own.
+    """
+
+    records: int
+    broken: int
+    first: int | None
+    last: int | None
+    first_us: int | None
+    last_us: int | None
+    resources: frozenset[str]
+    tables: frozenset[tuple[str, str]]
+    noted: bool = False
+    conflicts: bool = False
+    silent_keys: bool = False
+    unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    rows: int = 0
+    fingerprint: int | None = None
+    shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    own: bool = False
+
+    @property
+    def end(self) -> int:
+        """The last sequence, -1 in an empty topic."""
+        return -1 if self.last is None else self.last
+
+
+def survey(records: DataFrame) -> Mapping[str, Contents]:
+    """Each side's contents, the consumer's own tables left out; a side whose topic is empty is absent."""
+    groups = (
+        records.groupBy("side", "valid", "resource", "database", "table")
+        .agg(
+            F.count("*").alias("records"),
+            F.sum(F.expr("coalesce(size(rows), 0)")).alias("rows"),
+            F.min("sequence").alias("first"),
+            F.max("sequence").alias("last"),
+            F.min("ts_us").alias("first_us"),
+            F.max("ts_us").alias("last_us"),
+            F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
+            F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
+            F.expr(FINGERPRINT).alias("fingerprint"),
+            F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
+            F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
+            F.expr(f"bool_or({UNFIT})").alias("unfit"),
+        )
+        .collect()
+    )
+    return {
+        side: _contents([group for group in groups if group["side"] == side])
+        for side in sorted({group["side"] for group in groups})
+    }
+
+
+def _contents(rows: Sequence[Row]) -> Contents:
+    """The contents of the side whose groups these are."""
+    valid = [row for row in rows if row["valid"]]
+    of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
+    tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
+    return Contents(
+        records=sum(row["records"] for row in rows),
+        broken=sum(row["records"] for row in rows if not row["valid"]),
+        first=min((row["first"] for row in valid), default=None),
+        last=max((row["last"] for row in valid), default=None),
+        first_us=min((row["first_us"] for row in valid), default=None),
+        last_us=max((row["last_us"] for row in valid), default=None),
+        resources=frozenset(row["resource"] for row in valid),
+        tables=frozenset(tables),
+        noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
+        conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
+        silent_keys=any(of_tables[name]["silent"] for name in tables),
+        unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
+        rows=sum(row["rows"] for row in rows),
+        fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
+        shapes={name: _shape(of_tables[name]) for name in tables},
+        own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
+    )
+
+
+def _shape(group: Row) -> int | None:
+    """The one shape of all records of a table."""
+    one = group["shape"] == group["other_shape"] and not group["unfit"]
+    return group["shape"] if one else None
+
+
+def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
+    """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
+    both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
+    return {**before, **since, **both}
+
+
+def _and_then(one: Contents, two: Contents) -> Contents:
+    def found(values: Iterable[int | None]) -> list[int]:
+        return [value for value in values if value is not None]
+
+    return Contents(
+        records=one.records + two.records,
+        broken=one.broken + two.broken,
+        first=min(found((one.first, two.first)), default=None),
+        last=max(found((one.last, two.last)), default=None),
+        first_us=min(found((one.first_us, two.first_us)), default=None),
+        last_us=max(found((one.last_us, two.last_us)), default=None),
+        resources=one.resources | two.resources,
+        tables=one.tables | two.tables,
+        noted=one.noted or two.noted,
+        conflicts=one.conflicts or two.conflicts,
+        silent_keys=one.silent_keys or two.silent_keys,
+        unchecked={**one.unchecked, **two.unchecked},
+        own=one.own or two.own,
+    )
+
+
+def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
+    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
+    return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
+
+
+def statements(records: DataFrame) -> Mapping[str, list[Act]]:
+    """Per side what its statements did, in no order. Statements are few beside rows: they fit the driver."""
+    acts = (
+        records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
+        .select(
+            "side",
+            "sequence",
+            F.posexplode("affects").alias("place", "affect"),
+            *("transaction", "file", "position", "ts_us"),
+            F.substring("query", 1, TEXT).alias("text"),
+        )
+        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text")
+    )
+    found: dict[str, list[Act]] = {}
+    for side, *fields in acts.collect():
+        found.setdefault(side, []).append(Act(*fields))
+    return found

@@ -1,0 +1,41 @@
+"""Account statements in a few words that hold no secret: what is done, and to which accounts."""
+
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import tokens
+
+__all__ = ["accounts"]
+
+# After which words the accounts stand (manual, "Account Management Statements").
+_FORMS = {
+    ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
+    ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",
+    ("GRANT",): "TO", ("REVOKE",): "FROM",
+    ("SET", "PASSWORD"): "FOR", ("SET", "DEFAULT", "ROLE"): "TO", ("SET", "ROLE"): "",
+}  # fmt: skip
+
+
+def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> str:
+    """``CREATE USER a@b, c``; of another statement nothing."""
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    words = next((words for words in _FORMS if reader.take(*words)), None)
+    if words is None:
+        return ""
+    try:
+        found = _named(reader, _FORMS[words])
+    except ValueError:
+        found = []
+    return f"{' '.join(words)} {', '.join(found)}".rstrip()
+
+
+def _named(reader: SqlReader, after: str) -> list[str]:
+    if after:
+        reader.skip_to(after)
+    if not reader.take("IF", "NOT", "EXISTS"):
+        reader.take("IF", "EXISTS")
+    found = []
+    # Only accounts and roles follow a comma here; what an account is identified by comes behind it.
+    for clause in reader.clauses():
+        found.append(clause.account())
+        if clause.take("TO"):
+            found.append(clause.account())
+    return found

@@ -1,0 +1,115 @@
+"""A change that was logged as a statement: which tables it may have changed, as far as the log tells.
+
+Two sources say it. The server logs with each such statement the databases of all tables that took part, read or
+written, those of its triggers and functions too (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a
+foreign key refers to one. The text names the table it writes, where it is of a form that writes one only. A database
+that takes part and is named nowhere in the text is that of a trigger or function, which may write there.
+
+What neither can show is a trigger of the written table that writes into a database which the text names as well. In the
+table's own database that is likely, so the router stops where any of that may pass (``cdc.producer.border.may_fire``).
+"""
+
+from collections.abc import Sequence
+
+from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.parser import SqlReader
+from cdc.sql.text import is_lost
+from cdc.sql.tokens import Token, tokens
+
+__all__ = ["changed_by"]
+
+_OPEN, _DOT, _COMMA = Token("mark", "("), Token("mark", "."), Token("mark", ",")
+_OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
+_BEFORE_TABLES = {"FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"}
+# What may stand before a bracket and is no function that somebody made. One that is not listed may change any table.
+_KNOWN = frozenset(
+    """
+    ALL AND ANY AS BETWEEN BINARY BY CASE CHAR COLLATE DATETIME DECIMAL DEFAULT DISTINCT DIV DUPLICATE ELSE EXCEPT
+    EXISTS FROM IN INDEX INTERSECT INTERVAL IS JOIN KEY LIKE LIMIT NOT ON OR OVER PARTITION REGEXP RLIKE ROW SELECT
+    SET SIGNED SOME THEN UNION UNSIGNED UPDATE USING VALUE VALUES VARCHAR WHEN WHERE WITHIN XOR ABS AVG BIT_AND
+    BIT_COUNT BIT_LENGTH BIT_OR BIT_XOR CAST CEIL CEILING CHARACTER_LENGTH CHARSET CHAR_LENGTH COALESCE COMPRESS
+    CONCAT CONCAT_WS CONNECTION_ID CONV CONVERT CONVERT_TZ COUNT CRC32 CURDATE CURRENT_DATE CURRENT_TIME
+    CURRENT_TIMESTAMP CURRENT_USER CURTIME DATABASE DATE DATEDIFF DATE_ADD DATE_FORMAT DATE_SUB DAY DAYNAME
+    DAYOFMONTH DAYOFWEEK DAYOFYEAR ELT EXP EXTRACT FIELD FIND_IN_SET FLOOR FORMAT FOUND_ROWS FROM_BASE64 FROM_DAYS
+    FROM_UNIXTIME GREATEST GROUP_CONCAT HEX HOUR IF IFNULL INET_ATON INET_NTOA INSERT INSTR ISNULL JSON_ARRAY
+    JSON_EXTRACT JSON_OBJECT JSON_SET JSON_UNQUOTE LAST_DAY LAST_INSERT_ID LCASE LEAST LEFT LENGTH LN LOCATE LOG
+    LOG10 LOG2 LOWER LPAD LTRIM MAKEDATE MAKETIME MAX MD5 MICROSECOND MID MIN MINUTE MOD MONTH MONTHNAME NOW NULLIF
+    OCT OCTET_LENGTH ORD PI POSITION POW POWER QUARTER QUOTE RAND REPEAT REPLACE REVERSE RIGHT ROUND ROW_COUNT RPAD
+    RTRIM SCHEMA SECOND SEC_TO_TIME SESSION_USER SHA SHA1 SHA2 SIGN SPACE SQRT STD STDDEV STRCMP STR_TO_DATE SUBDATE
+    SUBSTR SUBSTRING SUBSTRING_INDEX SUM SYSDATE SYSTEM_USER TIME TIMEDIFF TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF
+    TIME_FORMAT TIME_TO_SEC TO_BASE64 TO_DAYS TRIM TRUNCATE UCASE UNCOMPRESS UNHEX UNIX_TIMESTAMP UPPER USER
+    UTC_DATE UTC_TIME UTC_TIMESTAMP UUID UUID_SHORT VARIANCE VERSION WEEK WEEKDAY YEAR
+    """.split()  # noqa: SIM905
+)
+
+
+def changed_by(
+    text: str, *, database: str, databases: Sequence[str], ansi_quotes: bool, backslash_escapes: bool
+) -> tuple[Effect, ...]:
+    """What the statement may have changed: tables or whole databases (``SkipTable``, ``SkipDatabase``).
+
+    ``databases`` are those that the leader logged with it, empty where it named none.
+    """
+    if not databases or "" in databases:
+        return (ANY_DATABASE,)
+    whole = tuple(Effect("SkipDatabase", name) for name in databases)
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
+    try:
+        table = _one_table(reader)
+    except ValueError:
+        return whole
+    rest = reader.items[reader.at :]
+    if table is None or any(map(is_lost, table)) or _calls(rest):
+        return whole
+    named = {table[0], *_named(rest, database)}
+    return (Effect("SkipTable", *table), *(each for each in whole if each.database not in named))
+
+
+def _one_table(reader: SqlReader) -> tuple[str, str] | None:
+    """The one table that a statement of this form writes, read up to behind its name; None where it may be several."""
+    verb = reader.identifier().upper()
+    while reader.peek() in _OPTIONS:
+        reader.identifier()
+    if verb in ("INSERT", "REPLACE"):
+        reader.take("INTO")
+        return reader.name()
+    if verb == "LOAD":
+        reader.skip_to("INTO")
+        reader.require("TABLE")
+        return reader.name()
+    if verb == "UPDATE":
+        return _alone(reader, ends=("SET",))
+    if verb == "DELETE" and reader.take("FROM"):
+        return _alone(reader, ends=("WHERE", "ORDER", "LIMIT", ""))
+    return None
+
+
+def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
+    """The name that comes, unless anything but an alias stands between it and the ``ends``."""
+    name = reader.name()
+    if reader.at < len(reader.items) and reader.peek() not in ends:
+        reader.take("AS")
+        reader.identifier()
+    at_end = reader.at >= len(reader.items)
+    return name if (at_end and "" in ends) or (not at_end and reader.peek() in ends and reader.peek()) else None
+
+
+def _calls(items: list[Token]) -> bool:
+    """Whether a function may be called that somebody made: what it changes is not in the text."""
+    # The columns of an INSERT stand in the first brackets, right behind the table's name.
+    return any(
+        after == _OPEN
+        # One that is named with its database is none of the server's own, whatever its name is.
+        and (item.kind == "quoted" or (item.kind == "word" and (before == _DOT or item.word() not in _KNOWN)))
+        for before, item, after in zip([Token("mark", ""), *items], items, items[1:], strict=False)
+    )
+
+
+def _named(items: list[Token], database: str) -> set[str]:
+    """The databases that the text names, ``database`` where a table is named without one."""
+    # Only where a table may be named: elsewhere what stands before a dot may be the alias of one.
+    found: set[str] = set()
+    for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
+        if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):
+            found.add(item.text if after == _DOT else database)
+    return found

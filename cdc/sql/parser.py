@@ -1,0 +1,104 @@
+"""Reading a statement's tokens in order: keywords, marks, names and accounts where the grammar has them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cdc.sql.tokens import Token
+
+__all__ = ["SqlReader"]
+
+
+@dataclass(slots=True)
+class SqlReader:
+    """The tokens of one statement, the database its unqualified names are in, and how far it is read.
+
+    What the grammar wants and the statement has not raises ValueError.
+    """
+
+    items: list[Token]
+    database: str
+    at: int = 0
+
+    def peek(self) -> str:
+        """The next keyword, in capitals; empty where something else comes, or nothing."""
+        return self.items[self.at].word() if self.at < len(self.items) else ""
+
+    def comes(self, *words: str) -> bool:
+        """Whether these keywords come next."""
+        return [item.word() for item in self.items[self.at : self.at + len(words)]] == list(words)
+
+    def take(self, *words: str) -> bool:
+        """Step over these keywords where they come next."""
+        found = self.comes(*words)
+        if found:
+            self.at += len(words)
+        return found
+
+    def require(self, word: str) -> None:
+        """Step over a keyword that must come next."""
+        if not self.take(word):
+            raise ValueError(f"{word} is missing")
+
+    def mark(self, text: str) -> bool:
+        """Step over this mark where it comes next."""
+        found = self.items[self.at : self.at + 1] == [Token("mark", text)]
+        self.at += found
+        return found
+
+    def require_mark(self, text: str) -> None:
+        """Step over a mark that must come next."""
+        if not self.mark(text):
+            raise ValueError(f"{text} is missing")
+
+    def identifier(self) -> str:
+        """The identifier that must come next."""
+        if self.at >= len(self.items) or self.items[self.at].kind not in ("word", "quoted"):
+            raise ValueError("a name is missing")
+        self.at += 1
+        return self.items[self.at - 1].text
+
+    def name(self) -> tuple[str, str]:
+        """``[database.]name``, with the session's database where none is written."""
+        first = self.identifier()
+        return (first, self.identifier()) if self.mark(".") else (self.database, first)
+
+    def names(self) -> list[tuple[str, str]]:
+        """One name or several with commas between them."""
+        found = [self.name()]
+        while self.mark(","):
+            found.append(self.name())
+        return found
+
+    def account(self) -> str:
+        """``user[@host]`` or ``CURRENT_USER[()]``: user and host may be identifiers or strings."""
+        user = self._account_part()
+        if self.mark("("):
+            self.require_mark(")")
+        if self.at < len(self.items) and self.items[self.at].kind == "host":
+            self.at += 1
+            return f"{user}@{self.items[self.at - 1].text or self._account_part()}"
+        return user
+
+    def _account_part(self) -> str:
+        if self.at < len(self.items) and self.items[self.at].kind == "string":
+            self.at += 1
+            return self.items[self.at - 1].text
+        return self.identifier()
+
+    def skip_to(self, word: str) -> None:
+        """Step over everything up to and with this keyword."""
+        while self.at < len(self.items) and self.peek() != word:
+            self.at += 1
+        self.require(word)
+
+    def clauses(self) -> Iterator["SqlReader"]:
+        """The rest, in the parts between commas outside of brackets."""
+        depth, start = 0, self.at
+        for at in range(self.at, len(self.items)):
+            mark = self.items[at].text if self.items[at].kind == "mark" else ""
+            depth += (mark == "(") - (mark == ")")
+            if mark == "," and depth == 0:
+                yield SqlReader(self.items[start:at], self.database)
+                start = at + 1
+        yield SqlReader(self.items[start:], self.database)
+        self.at = len(self.items)

@@ -1,0 +1,42 @@
+"""The import contracts in pyproject.toml leave no module out: every one has a layer, and the pure ones are checked."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+CONTRACTS: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+    "importlinter"
+]["contracts"]
+DRIVERS = {"pymysql", "pymysqlreplication", "confluent_kafka", "pyspark"}
+
+
+def name_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def test_every_package_has_layers_that_name_all_its_modules() -> None:
+    packages = {name_of(init.parent) for init in (ROOT / "cdc").rglob("__init__.py")}
+    layered = {name for each in CONTRACTS if each["type"] == "layers" for name in each["containers"]}
+    assert layered == packages
+    assert all(each["exhaustive"] for each in CONTRACTS if each["type"] == "layers")
+
+
+def test_every_module_that_calls_itself_pure_must_touch_no_driver() -> None:
+    [pure] = [each for each in CONTRACTS if set(each.get("forbidden_modules", ())) == DRIVERS]
+    says_so = [
+        name_of(path)
+        for path in (ROOT / "cdc").rglob("*.py")
+        if "Pure." in path.read_text(encoding="utf-8").partition('"""\n')[0]
+    ]
+    assert says_so
+    assert [name for name in says_so if not any(_within(name, each) for each in pure["source_modules"])] == []
+
+
+def test_no_folder_has_more_than_14_modules() -> None:
+    folders = {path.parent for path in (ROOT / "cdc").rglob("*.py")}
+    assert [str(each) for each in folders if len(list(each.glob("*.py"))) > 14] == []
+
+
+def _within(name: str, package: str) -> bool:
+    return name == package or name.startswith(f"{package}.") or name.removesuffix(".__init__") == package
