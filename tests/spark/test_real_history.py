@@ -23,7 +23,7 @@ from cdc.spark.streams.contents import statements, survey
 from tests.exact import Shown, from_record
 from tests.fix_sandbox import MySqlFactory
 from tests.folded import Rows, shown
-from tests.integration.test_random_history import run_deeds
+from tests.integration.pair.test_random_history import run_deeds
 from tests.programs import json_lines
 from tests.random_tables import LAX
 from tests.spark.pair import Pair

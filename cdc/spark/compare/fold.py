@@ -80,8 +80,8 @@ def changes(
 
     An UPDATE does both to one row, or takes one and puts another if they have different keys. The images are
     ``before`` and ``after``, as they were logged for ``columns``. ``marks`` says which changes are out of the ordinary,
-    and why (``streams.consumer_notes``). ``among`` has the only identities that are asked for (database, table, and their
-    ``identity`` as ``streams.row_digests`` has it).
+    and why (``streams.consumer_notes``). ``among`` has the only identities that are asked for (database, table, and
+    their ``identity`` as ``streams.row_digests`` has it).
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     rows = _owned(rows, lives).select(
@@ -156,9 +156,9 @@ def fold(changes: DataFrame) -> DataFrame:
     """One row an identity (the columns of ``IDENTITY``), with ``net``, ``image`` and ``last`` as told above.
 
     Further columns: ``era``, that of its last change; ``marked``, the last of its changes that is out of the ordinary
-    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image put last, or a row was put
-    where one was; and ``broken``, the place of the last such break. Across an ALTER images differ rightly and are not
-    held against it.
+    (``streams.consumer_notes``); ``breaks``, how often a keyed row's before image was not the image put last, or a row
+    was put where one was; and ``broken``, the place of the last such break. Across an ALTER images differ rightly and
+    are not held against it.
     """
     along = Window.partitionBy(*IDENTITY).orderBy("sequence", "row", "puts")
     upto = along.rowsBetween(Window.unboundedPreceding, Window.currentRow)

@@ -27,7 +27,7 @@ from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import Xa
 from cdc.producer.sink.router import Router
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from tests.integration.test_types import load
+from tests.integration.pair.test_types import load
 
 pytestmark = pytest.mark.integration
 

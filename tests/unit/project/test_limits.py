@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 ROWS = re.findall(r"^\| ([AB]\d+) \| .+ \| (.+) \|$", (TESTS / "LIMITS.md").read_text(encoding="utf-8"), re.M)
 
 

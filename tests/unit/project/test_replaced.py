@@ -9,7 +9,7 @@ import pytest
 from cdc.consumer.follower import locks
 from tests.replaced import replace
 
-FOLDER = Path(__file__).parents[1]
+FOLDER = Path(__file__).parents[2]
 
 
 def set_directly(path: Path) -> Iterator[str]:

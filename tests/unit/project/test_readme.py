@@ -8,7 +8,7 @@ from typing import Any
 
 from cdc.config.profile import Profile, Tls
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
 
 
 def default_of(key: Field[Any]) -> Any:

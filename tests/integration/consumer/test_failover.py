@@ -6,7 +6,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from tests.fix_sandbox import MySqlFactory
-from tests.integration.test_failover import catch_up, execute, promote, replicate
+from tests.integration.producer.test_failover import catch_up, execute, promote, replicate
 from tests.programs import running
 from tests.relay import Relay
 from tests.topic import Stage, number

@@ -17,7 +17,7 @@ from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
-SQL = Path(__file__).parents[1] / "data" / "all_types.sql"
+SQL = Path(__file__).parents[2] / "data" / "all_types.sql"
 # The checkpoint can't commit together with rows of an engine without transactions: the consumer wants another engine.
 NOT_TRANSACTIONAL = ["cdc_types.t_myisam", "cdc_types.t_memory"]
 LARGE = {"message.max.bytes": 90_000_000}

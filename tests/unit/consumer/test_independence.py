@@ -9,7 +9,7 @@ from cdc.consumer.plan.independence import doing, independent
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, plan
 from cdc.consumer.plan.table_schema import KeyPart, Shape
 from cdc.model.record import Record, Uri
-from tests.unit.test_planner import record
+from tests.unit.consumer.test_planner import record
 
 KEYED = Shape(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})
 RELATED = Shape(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=True)

@@ -60,5 +60,5 @@ def test_a_machine_without_debian_sources_is_told_what_to_install(tmp_path: Path
 def test_the_repositorys_profiles_fit_a_sandbox_on_the_default_ports(tmp_path: Path, name: str) -> None:
     written = ProfileFiles.below(tmp_path)
     written.write(leader_port=3080, follower_port=3090, kafka_port=9092)
-    repository = ProfileFiles.below(Path(__file__).parents[2])
+    repository = ProfileFiles.below(Path(__file__).parents[3])
     assert load(getattr(written, name)) == load(getattr(repository, name))
