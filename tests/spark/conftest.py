@@ -20,8 +20,8 @@ from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit
-from tests.spark.pair import Pair
-from tests.spark.streams import Stream, messages
+from tests.generators.streams import Stream, messages
+from tests.harness.pair import Pair
 
 Judge = Callable[..., Audit]
 

@@ -10,10 +10,10 @@ from cdc.spark.compare.digest_agreement import Agreement, agreement, tellable
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.schema.lineage import lifelines
 from cdc.spark.streams.contents import statements, survey
+from tests.checks.told import told
+from tests.generators.random_streams import RandomStreams
+from tests.generators.streams import Stream, Table, both, messages, query
 from tests.spark.conftest import Judge
-from tests.spark.random_streams import RandomStreams
-from tests.spark.streams import Stream, Table, both, messages, query
-from tests.spark.told import told
 
 pytestmark = pytest.mark.spark
 

@@ -6,9 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
-from tests.spark.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
+from tests.checks.told import told
+from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 from tests.spark.test_state import Pair, kept
-from tests.spark.told import told
 
 pytestmark = pytest.mark.spark
 

@@ -14,10 +14,10 @@ from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.__main__ import command
-from tests.json_schema import SCHEMA, faults
-from tests.programs import BIN, refused, run
-from tests.spark.streams import Stream, Table, publish, publish_per_table, tutorial
-from tests.wait import LIMIT_SECONDS
+from tests.checks.json_schema import SCHEMA, faults
+from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
+from tests.harness.programs import BIN, refused, run
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import audit
-from tests.programs import BIN
-from tests.spark.streams import Stream, Table, both, checkpoint, tutorial
+from tests.generators.streams import Stream, Table, both, checkpoint, tutorial
+from tests.harness.programs import BIN
+from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.test_cdc_audit import PET, QUICK, environment, published
 from tests.spark.test_watch import open_to_others
-from tests.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 

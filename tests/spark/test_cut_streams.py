@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import run, run_well
-from tests.spark.pair import Pair
+from tests.harness.pair import Pair
+from tests.harness.programs import run, run_well
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.test_cdc_audit import environment
-from tests.wait import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -44,7 +44,7 @@ def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path) 
     )  # fmt: skip
     for profile in (pair.source, pair.capture):
         # What was sent by then is in the topics, in a Kafka transaction that nobody commits.
-        command = [sys.executable, "-m", "tests.killed_producer", profile, "after a flush", "30"]
+        command = [sys.executable, "-m", "tests.altered.killed_producer", profile, "after a flush", "30"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
         run_well("cdc-producer", profile, "--until-current")

@@ -24,7 +24,7 @@ from cdc.spark.schema.lineage import lifelines
 from cdc.spark.streams.contents import Contents, statements, survey
 from cdc.spark.streams.integrity import Break, integrity
 from cdc.spark.streams.watermark import transactions
-from tests.spark.streams import Stream, Table, query
+from tests.generators.streams import Stream, Table, query
 
 pytestmark = pytest.mark.spark
 

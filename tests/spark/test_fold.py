@@ -11,7 +11,7 @@ from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.schema.lineage import lifelines
 from cdc.spark.streams.contents import statements, survey
-from tests.spark.streams import Stream, Table, messages, query
+from tests.generators.streams import Stream, Table, messages, query
 
 pytestmark = pytest.mark.spark
 

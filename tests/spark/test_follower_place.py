@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.compare import causes
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import run_well, write_profile
-from tests.spark.pair import Pair
-from tests.wait import LIMIT_SECONDS
+from tests.harness.pair import Pair
+from tests.harness.programs import run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 

@@ -13,11 +13,11 @@ from cdc.spark.compare import causes
 from cdc.spark.lag.summary import STAGES
 from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit, to_json
-from tests import json_schema
-from tests.fix_sandbox import MySqlFactory
-from tests.html_page import Page
-from tests.programs import refused, run_well
-from tests.spark.pair import Pair
+from tests.checks import json_schema
+from tests.checks.html_page import Page
+from tests.harness.pair import Pair
+from tests.harness.programs import refused, run_well
+from tests.harness.server_fixtures import MySqlFactory
 
 EVIDENCE = {
     ("written", "different", 1): ("follower transaction ", " at binlog.", " UTC: changed name"),

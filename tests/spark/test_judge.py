@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from cdc.config.filters import Filters
 from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
+from tests.generators.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, tutorial
 from tests.spark.conftest import Judge
-from tests.spark.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, tutorial
 
 pytestmark = pytest.mark.spark
 

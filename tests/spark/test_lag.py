@@ -10,8 +10,8 @@ from cdc.model.position import ddl_gtid
 from cdc.spark.lag.arrivals import SCHEMA, intervals
 from cdc.spark.lag.summary import WHOLE, lag
 from cdc.spark.lag.transit import Transit, transit
+from tests.generators.streams import Stream, Table, checkpoint, follower_stream, query
 from tests.spark.conftest import Judge
-from tests.spark.streams import Stream, Table, checkpoint, follower_stream, query
 
 pytestmark = pytest.mark.spark
 

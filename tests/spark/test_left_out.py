@@ -11,8 +11,8 @@ from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
 from cdc.spark.schema.lineage import Act
 from cdc.spark.streams.left_out import CAUSE, left_out
-from tests.programs import refused, run_well
-from tests.spark.pair import Pair
+from tests.harness.pair import Pair
+from tests.harness.programs import refused, run_well
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 

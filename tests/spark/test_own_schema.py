@@ -4,8 +4,8 @@ import pytest
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Consumer, Profile
+from tests.generators.streams import Stream, Table, tutorial
 from tests.spark.conftest import Judge
-from tests.spark.streams import Stream, Table, tutorial
 
 pytestmark = pytest.mark.spark
 

@@ -20,14 +20,14 @@ from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.schema.lineage import Segment, lifelines
 from cdc.spark.streams.contents import statements, survey
-from tests.exact import Shown, from_record
-from tests.fix_sandbox import MySqlFactory
-from tests.folded import Rows, shown
+from tests.checks.exact import Shown, from_record
+from tests.checks.folded import Rows, shown
+from tests.generators.random_tables import LAX
+from tests.generators.streams import Stream, messages
+from tests.harness.pair import Pair
+from tests.harness.programs import json_lines
+from tests.harness.server_fixtures import MySqlFactory
 from tests.integration.pair.test_random_history import run_deeds
-from tests.programs import json_lines
-from tests.random_tables import LAX
-from tests.spark.pair import Pair
-from tests.spark.streams import Stream, messages
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 

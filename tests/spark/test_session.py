@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.spark.job.session import set_for
-from tests.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
 

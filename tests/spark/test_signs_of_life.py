@@ -9,9 +9,9 @@ from cdc.config.profile import load
 from cdc.spark.audit import audit_topics
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import newest_entry_us
-from tests.programs import running
-from tests.spark.pair import Pair
-from tests.wait import until
+from tests.harness.pair import Pair
+from tests.harness.programs import running
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.spark
 

@@ -29,13 +29,13 @@ from cdc.spark.state.layers import newest
 from cdc.spark.state.state import State, identity
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
-from tests.programs import run
-from tests.spark.random_streams import RandomStreams
-from tests.spark.streams import GrowingTopic, Stream, Table, both, query, replicate
+from tests.checks.told import told
+from tests.generators.random_streams import RandomStreams
+from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
+from tests.harness.programs import run
 from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
 from tests.spark.test_watch import open_to_others
-from tests.spark.told import told
 
 pytestmark = pytest.mark.spark
 

@@ -18,11 +18,11 @@ from cdc.sandbox.server.ports import free_port
 from cdc.spark.job.watch import Verdicts, watch, watched
 from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic
-from tests.outside import health, scrape
-from tests.programs import BIN, run
-from tests.spark.streams import CommitLog, GrowingTopic, Stream, Table, tutorial
+from tests.generators.streams import CommitLog, GrowingTopic, Stream, Table, tutorial
+from tests.harness.outside import health, scrape
+from tests.harness.programs import BIN, run
+from tests.harness.wait import LIMIT_SECONDS, until
 from tests.spark.test_cdc_audit import QUICK, environment, profiles
-from tests.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.spark
 

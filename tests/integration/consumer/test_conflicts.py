@@ -10,9 +10,9 @@ import pytest
 from cdc.consumer.source.assembler import MOST_BYTES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import refused, write_profile
-from tests.topic import Stage, number, text
+from tests.harness.programs import refused, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.topic import Stage, number, text
 
 pytestmark = pytest.mark.integration
 

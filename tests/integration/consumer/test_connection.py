@@ -19,11 +19,11 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.retry import Retry
-from tests.impatient_consumer import SILENT_SECONDS, impatient
-from tests.programs import refused, running, write_profile
-from tests.relay import Relay
-from tests.topic import Stage, number
-from tests.wait import LIMIT_SECONDS, until
+from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
+from tests.harness.programs import refused, running, write_profile
+from tests.harness.relay import Relay
+from tests.harness.topic import Stage, number
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

@@ -10,11 +10,11 @@ import pytest
 from cdc.consumer.source.assembler import MOST_BYTES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.impatient_consumer import impatient
-from tests.programs import BIN, refused, running, write_profile
-from tests.topic import LeaderTopic, Stage, number, text
-from tests.wait import LIMIT_SECONDS, until
+from tests.altered.impatient_consumer import impatient
+from tests.harness.programs import BIN, refused, running, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.topic import LeaderTopic, Stage, number, text
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from tests.fix_sandbox import MySqlFactory
+from tests.harness.programs import running
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.topic import Stage, number
+from tests.harness.wait import until
 from tests.integration.producer.test_failover import catch_up, execute, promote, replicate
-from tests.programs import running
-from tests.relay import Relay
-from tests.topic import Stage, number
-from tests.wait import until
 
 pytestmark = pytest.mark.integration
 

@@ -11,10 +11,10 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.killed_consumer import POINTS
-from tests.programs import records, run_well, write_profile
-from tests.wait import LIMIT_SECONDS
+from tests.altered.killed_consumer import POINTS
+from tests.checks.compare import content
+from tests.harness.programs import records, run_well, write_profile
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -72,7 +72,14 @@ def test_kills_at_named_points(tmp_path: Path, leader: MySql, follower: MySql, k
     for number, record in enumerate(statements):
         turn = number // (len(statements) // ROUNDS)
         point = POINTS[(number + turn) % len(POINTS)]
-        command = [sys.executable, "-m", "tests.killed_consumer", consumer, point, str(record.sequence)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.altered.killed_consumer",
+            consumer,
+            point,
+            str(record.sequence),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
         assert done.returncode == -signal.SIGKILL, f"{point} of {record.query}: {done.stderr}"
         killed[point] += 1

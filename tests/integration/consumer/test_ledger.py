@@ -9,9 +9,9 @@ from cdc.consumer.follower.locks import lock_name
 from cdc.model.position import ddl_gtid
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import refused, run_well, running
-from tests.topic import Body, Stage, number, text
-from tests.wait import until
+from tests.harness.programs import refused, run_well, running
+from tests.harness.topic import Body, Stage, number, text
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

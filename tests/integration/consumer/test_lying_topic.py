@@ -6,8 +6,8 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import refused, run_well
-from tests.topic import Body, Stage, number, text
+from tests.harness.programs import refused, run_well
+from tests.harness.topic import Body, Stage, number, text
 
 pytestmark = pytest.mark.integration
 

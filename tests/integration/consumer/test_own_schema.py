@@ -7,8 +7,8 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import refused, run, run_well, write_profile
-from tests.topic import Stage, number
+from tests.harness.programs import refused, run, run_well, write_profile
+from tests.harness.topic import Stage, number
 
 pytestmark = pytest.mark.integration
 

@@ -14,11 +14,11 @@ import pytest
 from cdc.consumer.follower.locks import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.memory import peak_to_the_end
-from tests.programs import BIN, run_well, write_profile
-from tests.topic import Stage, number, text
-from tests.wait import LIMIT_SECONDS, until
+from tests.checks.memory import peak_to_the_end
+from tests.harness.programs import BIN, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.topic import Stage, number, text
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

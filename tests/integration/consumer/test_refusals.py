@@ -21,10 +21,10 @@ from cdc.sandbox.server import mysql
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import BIN, refused, run, run_well, running, write_profile
-from tests.topic import LeaderTopic, Stage, number, text
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.programs import BIN, refused, run, run_well, running, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.topic import LeaderTopic, Stage, number, text
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

@@ -6,9 +6,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.programs import refused, run_well, write_profile
-from tests.topic import Stage, number
+from tests.checks.compare import content
+from tests.harness.programs import refused, run_well, write_profile
+from tests.harness.topic import Stage, number
 
 pytestmark = pytest.mark.integration
 

@@ -8,9 +8,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import BIN, refused, run_well, running, write_profile
-from tests.topic import Stage, number, text
-from tests.wait import until
+from tests.harness.programs import BIN, refused, run_well, running, write_profile
+from tests.harness.topic import Stage, number, text
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

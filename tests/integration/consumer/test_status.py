@@ -8,10 +8,10 @@ import pytest
 from cdc.consumer.state.conflicts import KEPT
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import refused, run, run_well, running, write_profile
-from tests.topic import Stage, number
-from tests.wait import until
+from tests.harness.programs import refused, run, run_well, running, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.topic import Stage, number
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

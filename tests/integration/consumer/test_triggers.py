@@ -8,9 +8,9 @@ import pytest
 from cdc.consumer.follower.locks import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import refused, run_well, running, write_profile
-from tests.topic import Stage, number
-from tests.wait import until
+from tests.harness.programs import refused, run_well, running, write_profile
+from tests.harness.topic import Stage, number
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 HISTORY = "CREATE TRIGGER `tr``1` AFTER INSERT ON t FOR EACH ROW INSERT INTO history VALUES (NEW.i)"

@@ -14,7 +14,7 @@ from cdc.consumer.literals.values import literal
 from cdc.model.charset import latin1_decode
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.topic import Stage, number
+from tests.harness.topic import Stage, number
 
 pytestmark = pytest.mark.integration
 

@@ -16,12 +16,12 @@ from cdc.consumer.follower.session import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import KafkaFactory
-from tests.impatient_consumer import SILENT_SECONDS, impatient
-from tests.outside import scrape
-from tests.programs import running, write_profile
-from tests.topic import Body, LeaderTopic, Stage, number, text
-from tests.wait import until
+from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
+from tests.harness.outside import scrape
+from tests.harness.programs import running, write_profile
+from tests.harness.server_fixtures import KafkaFactory
+from tests.harness.topic import Body, LeaderTopic, Stage, number, text
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 COLUMNS = ["id", "name"]

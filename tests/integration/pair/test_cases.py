@@ -6,9 +6,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.case import as_far_as, cases, load
-from tests.compare import content, databases, numbers_given_twice
-from tests.programs import as_json, records, run_well, write_profile
+from tests.checks.case import as_far_as, cases, load
+from tests.checks.compare import content, databases, numbers_given_twice
+from tests.harness.programs import as_json, records, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

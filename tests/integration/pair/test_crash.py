@@ -16,11 +16,11 @@ import pytest
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.load import DATABASE, Load
-from tests.programs import BIN, records, run_well, write_profile
-from tests.wait import until
+from tests.checks.compare import content
+from tests.generators.load import DATABASE, Load
+from tests.harness.programs import BIN, records, run_well, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 

@@ -10,9 +10,9 @@ import toml
 from cdc.consumer.literals.values import quoted
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import refused, run, run_well, write_profile
-from tests.relay import Relay
+from tests.harness.programs import refused, run, run_well, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 

@@ -16,11 +16,11 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.outside import get, health, on_terminal, scrape
-from tests.programs import BIN, refused, run_well, running, write_profile
-from tests.relay import Relay
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.outside import get, health, on_terminal, scrape
+from tests.harness.programs import BIN, refused, run_well, running, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

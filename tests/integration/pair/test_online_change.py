@@ -9,9 +9,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.programs import run_well, running, write_profile
-from tests.wait import until
+from tests.checks.compare import content
+from tests.harness.programs import run_well, running, write_profile
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

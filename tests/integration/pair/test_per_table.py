@@ -25,11 +25,11 @@ from cdc.errors import PromiseError
 from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import end_offset, records, refused, run_well, running, write_profile
-from tests.readable import until_readable
-from tests.wait import LIMIT_SECONDS, until
+from tests.checks.compare import content
+from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.readable import until_readable
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

@@ -15,12 +15,12 @@ from cdc.model.record import Record
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.binlog import position
-from tests.compare import content, numbers_given_twice
-from tests.folded import Fold, Rows, shown
-from tests.programs import records, run_well, write_profile
-from tests.random_history import Deed, RandomHistory
-from tests.random_tables import LAX
+from tests.checks.binlog import position
+from tests.checks.compare import content, numbers_given_twice
+from tests.checks.folded import Fold, Rows, shown
+from tests.generators.random_history import Deed, RandomHistory
+from tests.generators.random_tables import LAX
+from tests.harness.programs import records, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

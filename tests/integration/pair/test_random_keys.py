@@ -9,9 +9,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.programs import run_well, write_profile
-from tests.random_keys import RandomHistory, random_history
+from tests.checks.compare import content
+from tests.generators.random_keys import RandomHistory, random_history
+from tests.harness.programs import run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

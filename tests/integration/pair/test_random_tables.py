@@ -9,10 +9,10 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.folded import Fold, Rows, shown
-from tests.programs import records, run_well, write_profile
-from tests.random_tables import LAX, random_table
+from tests.checks.compare import content
+from tests.checks.folded import Fold, Rows, shown
+from tests.generators.random_tables import LAX, random_table
+from tests.harness.programs import records, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

@@ -8,12 +8,12 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sql.ddl import Effect, classify
-from tests.binlog import position, queries
-from tests.compare import content, databases
-from tests.fix_sandbox import MySqlFactory
-from tests.objects import objects, unnamed, unseen
-from tests.programs import json_lines, refused, run_well, write_profile
-from tests.statements import Form, forms, said_of
+from tests.checks.binlog import position, queries
+from tests.checks.compare import content, databases
+from tests.checks.objects import objects, unnamed, unseen
+from tests.checks.statements import Form, forms, said_of
+from tests.harness.programs import json_lines, refused, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 

@@ -10,10 +10,10 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content, databases
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import json_lines, refused, run_well, write_profile
-from tests.wait import LIMIT_SECONDS
+from tests.checks.compare import content, databases
+from tests.harness.programs import json_lines, refused, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 

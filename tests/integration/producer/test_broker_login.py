@@ -9,8 +9,8 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import KafkaFactory
-from tests.programs import refused, write_profile
+from tests.harness.programs import refused, write_profile
+from tests.harness.server_fixtures import KafkaFactory
 
 pytestmark = pytest.mark.integration
 

@@ -25,10 +25,10 @@ from cdc.producer.sink.topic_admin import KafkaTopics, hanging
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import KafkaFactory
-from tests.programs import records, run_well, write_profile
-from tests.relay import Relay
-from tests.wait import LIMIT_SECONDS
+from tests.harness.programs import records, run_well, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import KafkaFactory
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 

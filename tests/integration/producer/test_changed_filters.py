@@ -9,8 +9,8 @@ from confluent_kafka import Producer
 from cdc.kafka import commit_log
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import records, refused, run_well, write_profile
-from tests.wait import LIMIT_SECONDS
+from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 

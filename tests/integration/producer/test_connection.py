@@ -13,11 +13,11 @@ from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.binlog import events, position
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import json_lines, records, refused, run_well, running, write_profile
-from tests.relay import Relay
-from tests.wait import LIMIT_SECONDS, until
+from tests.checks.binlog import events, position
+from tests.harness.programs import json_lines, records, refused, run_well, running, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

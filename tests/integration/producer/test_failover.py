@@ -10,10 +10,10 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import end_offset, records, refused, run_well, running, write_profile
-from tests.relay import Relay
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

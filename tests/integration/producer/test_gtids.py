@@ -7,8 +7,8 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import records, refused, run_well, write_profile
+from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 

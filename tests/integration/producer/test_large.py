@@ -15,11 +15,11 @@ import pytest
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests import wait
-from tests.fix_sandbox import MySqlFactory
-from tests.memory import peak_of, peak_of_run, peak_to_the_end
-from tests.programs import BIN, end_offset, run_well, running, write_profile
-from tests.wait import until
+from tests.checks.memory import peak_of, peak_of_run, peak_to_the_end
+from tests.harness import wait
+from tests.harness.programs import BIN, end_offset, run_well, running, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -104,7 +104,7 @@ def count(follower: MySql) -> int:
 
 def killed_later(path: Path) -> float:
     """Run the producer until it dies before one more of its Kafka commits; its peak of memory in MB."""
-    command = [sys.executable, "-m", "tests.killed_producer", path, "before commit", str(COMMITS)]
+    command = [sys.executable, "-m", "tests.altered.killed_producer", path, "before commit", str(COMMITS)]
     status, peak = peak_of_run(command, seconds=LIMIT_SECONDS)
     assert status == -signal.SIGKILL, "the transaction was through before"
     return peak

@@ -9,11 +9,11 @@ from confluent_kafka import Producer
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
-from tests.relay import Relay
-from tests.wait import LIMIT_SECONDS, until
+from tests.checks.compare import content
+from tests.harness.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
+from tests.harness.relay import Relay
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

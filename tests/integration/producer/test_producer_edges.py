@@ -19,9 +19,9 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import end_offset, records, refused, run_well, running, write_profile
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.programs import end_offset, records, refused, run_well, running, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

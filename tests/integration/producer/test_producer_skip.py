@@ -10,9 +10,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.compare import content
-from tests.programs import as_json, refused, run, run_well, write_profile
-from tests.wait import LIMIT_SECONDS
+from tests.checks.compare import content
+from tests.harness.programs import as_json, refused, run, run_well, write_profile
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -211,7 +211,16 @@ def test_a_skip_is_out_with_its_position_or_not_at_all(tmp_path: Path, leader: M
             cursor.execute(statement)
     _, place = stops(profile)
     for count in (1, 2, 3, 4, 5, 6):
-        command = [sys.executable, "-m", "tests.killed_producer", profile, point, str(count), "--skip", place]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.altered.killed_producer",
+            profile,
+            point,
+            str(count),
+            "--skip",
+            place,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
         # Where the skip is out with the end of its transaction, its place is passed.
         assert done.returncode in (-signal.SIGKILL, 0, 2), done.stderr

@@ -20,9 +20,9 @@ from cdc.producer.sink.topic_admin import KafkaTopics
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import BIN, records, refused, run_well, write_profile
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.programs import BIN, records, refused, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

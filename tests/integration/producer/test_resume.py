@@ -7,9 +7,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import MySqlFactory
-from tests.programs import records, refused, run_well, running, write_profile
-from tests.wait import until
+from tests.harness.programs import records, refused, run_well, running, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

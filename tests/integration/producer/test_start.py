@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.mysql import MySql
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.programs import records, running, write_profile
-from tests.wait import until
+from tests.harness.programs import records, running, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 

@@ -6,9 +6,9 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.binlog import position
-from tests.compare import content
-from tests.programs import refused, run_well, write_profile
+from tests.checks.binlog import position
+from tests.checks.compare import content
+from tests.harness.programs import refused, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import records, refused, run_well, write_profile
+from tests.harness.programs import records, refused, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 

@@ -15,8 +15,8 @@ from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import Process, wait_until
-from tests.fix_sandbox import KafkaFactory, MySqlFactory
-from tests.wait import LIMIT_SECONDS
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 

@@ -17,8 +17,8 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.tail.merged_topics import TailedTopics
-from tests.programs import BIN
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.programs import BIN
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 

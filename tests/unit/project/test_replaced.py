@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdc.consumer.follower import locks
-from tests.replaced import replace
+from tests.altered.replaced import replace
 
 FOLDER = Path(__file__).parents[2]
 

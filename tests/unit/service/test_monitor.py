@@ -8,7 +8,7 @@ from prometheus_client.core import Metric
 
 from cdc.service.health import Check, verdict
 from cdc.service.monitor import Reporter
-from tests.wait import until
+from tests.harness.wait import until
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from cdc.spark.page.markup import element
 from cdc.spark.report.outcome import Audit, to_json
 from cdc.spark.report.printable import Cut, cut, differing, visible
 from cdc.spark.report.terminal import terminal
-from tests import audits
-from tests.html_page import Page
-from tests.json_schema import SCHEMA, faults
+from tests.checks.html_page import Page
+from tests.checks.json_schema import SCHEMA, faults
+from tests.generators import audits
 
 MADE: dict[str, Callable[[], Audit]] = {
     "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big

@@ -10,7 +10,7 @@ from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import Token, tokens
-from tests.statements import Form, forms, said_of
+from tests.checks.statements import Form, forms, said_of
 
 FORMS = [form for form in forms() if form.expected]
 

@@ -4,7 +4,7 @@ import pytest
 
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, Effect
-from tests.statements import in_words
+from tests.checks.statements import in_words
 
 QUOTING = {"ansi_quotes": False, "backslash_escapes": True}
 

@@ -15,7 +15,7 @@ from cdc.kafka import partitions
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from tests.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS
 
 BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested

@@ -13,7 +13,7 @@ from typing import Any
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.debian import NoDebian, Packages, unpacked
-from tests.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS
 
 __all__ = ["Shown", "asked_by_a_page", "browser", "shown"]
 

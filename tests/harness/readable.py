@@ -3,7 +3,7 @@
 from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from tests.wait import LIMIT_SECONDS, until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 __all__ = ["until_readable"]
 

@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.programs import BIN
-from tests.wait import until
+from tests.harness.programs import BIN
+from tests.harness.wait import until
 
 __all__ = ["peak_of", "peak_of_run", "peak_to_the_end"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from tests.random_columns import RandomColumn, random_column
-from tests.random_tables import RandomTable
+from tests.generators.random_columns import RandomColumn, random_column
+from tests.generators.random_tables import RandomTable
 
 __all__ = ["INDEXES", "random_alter", "some_index"]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).with_name("cases")
+FOLDER = Path(__file__).parents[1] / "cases"
 _RECORD = "-- -> "
 
 

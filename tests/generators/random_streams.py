@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from tests.spark.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
+from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 
 _NAMES = ("a", "b", "c")
 

@@ -1,4 +1,4 @@
-"""cdc-consumer on a follower that soon ends silent connections: ``python -m tests.impatient_consumer PROFILE``."""
+"""cdc-consumer on a follower that soon ends silent connections: ``python -m …impatient_consumer PROFILE``."""
 
 import signal
 import subprocess
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cdc.consumer import __main__ as program
 from cdc.consumer.follower import locks, session
-from tests.replaced import replace
-from tests.wait import LIMIT_SECONDS
+from tests.altered.replaced import replace
+from tests.harness.wait import LIMIT_SECONDS
 
 SILENT_SECONDS = 6  # it speaks four times as often, so it may be held up for some seconds
 
@@ -20,7 +20,7 @@ def impatient(profile: Path) -> Iterator[Path]:
     """A consumer whose server soon ends what is silent, and lets it wait long for locks; its log."""
     path = profile.with_suffix(".log")
     with path.open("w") as log:
-        process = subprocess.Popen([sys.executable, "-m", "tests.impatient_consumer", profile], stderr=log)
+        process = subprocess.Popen([sys.executable, "-m", "tests.altered.impatient_consumer", profile], stderr=log)
         try:
             yield path
         finally:

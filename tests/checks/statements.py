@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cdc.sql.ddl import Effect, classify
 
-_FILE = Path(__file__).with_name("data") / "statements.sql"
+_FILE = Path(__file__).parents[1] / "data" / "statements.sql"
 _EXPECTED, _NOT_RUN = "-- -> ", "-- not run: "
 
 

@@ -12,7 +12,7 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.spark.audit import audit_topics
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.report.outcome import Audit
-from tests.programs import run_well, write_profile
+from tests.harness.programs import run_well, write_profile
 
 __all__ = ["Pair"]
 

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from cdc.model.record import Record, Uri
-from tests.exact import Shown, cell, from_record, from_server
+from tests.checks.exact import Shown, cell, from_record, from_server
 
 __all__ = ["Fold", "Rows", "shown"]
 

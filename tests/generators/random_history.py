@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from tests.random_alters import INDEXES, random_alter, some_index
-from tests.random_tables import LAX, RandomTable, random_table
+from tests.generators.random_alters import INDEXES, random_alter, some_index
+from tests.generators.random_tables import LAX, RandomTable, random_table
 
 __all__ = ["Deed", "RandomHistory"]
 

@@ -1,4 +1,4 @@
-"""cdc-producer, killed by itself at a named point: ``python -m tests.killed_producer PROFILE POINT COUNT [eager]``.
+"""cdc-producer, killed by itself at a named point: ``python -m …killed_producer PROFILE POINT COUNT [eager]``.
 
 The points are those of its Kafka transactions, each passed many times; it dies at the COUNTth. An eager one commits
 after every change, wherever in a leader transaction that is.
@@ -14,7 +14,7 @@ import confluent_kafka
 from cdc.producer import __main__ as program
 from cdc.producer import commit_policy
 from cdc.producer.sink import kafka_transactions
-from tests.replaced import replace
+from tests.altered.replaced import replace
 
 POINTS = (
     "before begin", "after begin", "before a record", "after a record", "after a flush", "before commit",

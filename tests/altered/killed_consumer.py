@@ -1,4 +1,4 @@
-"""cdc-consumer, killed by itself at a named point: ``python -m tests.killed_consumer PROFILE POINT SEQUENCE``.
+"""cdc-consumer, killed by itself at a named point: ``python -m …killed_consumer PROFILE POINT SEQUENCE``.
 
 The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
 from cdc.consumer.follower.session import Session
-from tests.replaced import replace
+from tests.altered.replaced import replace
 
 POINTS = (
     "before the intent", "after the intent", "before the statement", "in the statement", "after the statement",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from tests.random_columns import RandomColumn, random_column
+from tests.generators.random_columns import RandomColumn, random_column
 
 __all__ = ["LAX", "RandomTable", "random_table"]
 

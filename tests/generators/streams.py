@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.config.topic_names import Topics
 from cdc.model.position import ddl_gtid
 from cdc.model.record import Uri
-from tests.readable import until_readable
+from tests.harness.readable import until_readable
 
 Part = dict[str, Any]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.programs import BIN
-from tests.wait import LIMIT_SECONDS
+from tests.harness.programs import BIN
+from tests.harness.wait import LIMIT_SECONDS
 
 
 def get(port: int, path: str) -> tuple[int, str]:

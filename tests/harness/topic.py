@@ -11,8 +11,8 @@ from confluent_kafka.admin import NewTopic
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.programs import run_well, write_profile
-from tests.readable import until_readable
+from tests.harness.programs import run_well, write_profile
+from tests.harness.readable import until_readable
 
 Body = dict[str, Any]
 
