@@ -7,8 +7,8 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from cdc.errors import CdcError
+from cdc.kafka.broker_log import BrokerLog
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.errors import Heard
 from cdc.service.health import Check
 
 __all__ = ["Brokers"]
@@ -23,7 +23,7 @@ class Brokers:
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
-        self._heard = Heard()
+        self._heard = BrokerLog()
         self._admin: AdminClient | None = None
 
     def check(self, topics: Collection[str]) -> Check:

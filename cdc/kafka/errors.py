@@ -1,75 +1,139 @@
-"""Why the brokers do not answer: librdkafka says it beside its errors, to who listens, and not in them."""
+"""Translates Kafka's errors: takes a KafkaError and gives the error of this project (module errors) that it means.
 
-import logging
-import re
-import time
+Each kind of program has one function: ``read_error`` and ``unreachable`` for a consumer that follows topics,
+``write_error`` and ``open_error`` for a transactional producer, ``question_error`` for a program that asks once.
+"""
+
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import KafkaError, KafkaException
 
-__all__ = ["NO_ANSWER", "Heard", "Reason", "reason"]
+from cdc.errors import CdcError, Disconnected, Fenced, PromiseError, Unreachable, UserError
+from cdc.kafka.broker_log import Reason, reason
 
-NO_ANSWER = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE})
-_RUNNING = "are the brokers running, at that address?"
-_SECURITY = "check security.protocol, sasl.* and ssl.* in [kafka.librdkafka] against the brokers' listener"
-_ASK_SECONDS = 2.0
-_LOG_INFO = 6
-_STATE = re.compile(r" \(after \d+ms in state \w+.*?\)")
-# A broker ends a connection that does not begin as its listener wants; librdkafka logs that, and takes it for no error.
-_CLOSED = re.compile(r"[^ ]+: Disconnected.*")
+__all__ = [
+    "DISCONNECTED", "NOT_AUTHORIZED", "NO_TOPIC", "RECORD_REFUSED", "brokers_gone", "is_transient", "open_error",
+    "question_error", "read_error", "settings_refused", "unreachable", "write_error",
+]  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """What librdkafka said last, and what to do; ``refused``: waiting alone does not mend it."""
-
-    text: str
-    hint: str = _RUNNING
-    refused: bool = False
-
-
-class Heard(logging.Handler):
-    """Listens to one client: ``settings`` are its properties for that, ``logger`` is its logger."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.settings: dict[str, Any] = {"error_cb": self._on_error, "log_level": _LOG_INFO}
-        self.logger = logging.Logger("librdkafka")
-        self.logger.addHandler(self)
-        self.reason: Reason | None = None
-        self.all_down = False
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Not for an operator: what a broker did that is no error of a connection yet."""
-        closed = _CLOSED.search(record.getMessage())
-        if closed and self.reason is None:
-            text = f"{_STATE.sub('', closed[0])}; it may want another security.protocol"
-            self.reason = Reason(text, f"{_RUNNING} If they are, {_SECURITY}")
-
-    def _on_error(self, error: KafkaError) -> None:
-        code, text = error.code(), _STATE.sub("", error.str())
-        if code == KafkaError._ALL_BROKERS_DOWN:
-            self.all_down = True
-        elif code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED):
-            self.reason = Reason(text, _SECURITY, refused=True)
-        elif code == KafkaError._SSL or "SSL handshake" in text:
-            # A broker that is just ending, or what stands before it, breaks a handshake off, too; that may mend itself.
-            self.reason = Reason(text, _SECURITY, refused="verif" in text)
-        elif self.reason is None or not self.reason.refused:
-            self.reason = Reason(text)
+NO_TOPIC = frozenset({
+    KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID, KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+})  # fmt: skip
+NOT_AUTHORIZED = frozenset({
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+})  # fmt: skip
+# The broker does not take the record as it is; MSG_SIZE_TOO_LARGE is not among them, it has a way out of its own.
+RECORD_REFUSED = frozenset({
+    KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE,
+})  # fmt: skip
+DISCONNECTED = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
+_NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
+# A failed TLS handshake (_SSL) is not among them: a broker that shuts down breaks handshakes off too.
+_DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
+_CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
+_OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
+# A broker ends a transaction that took too long in the same way as a new producer with the same id does.
+_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+_CHECK_ACCESS = "check kafka.librdkafka and the ACLs"
 
 
-def reason(properties: Mapping[str, Any]) -> Reason | None:
-    """Ask the brokers that ``properties`` (librdkafka's) name once more, just to hear why they do not answer.
+def settings_refused(error: KafkaError) -> UserError:
+    """The error for a client that librdkafka does not create with these properties (_INVALID_ARG)."""
+    return UserError(
+        f"Kafka's settings are refused: {error.str()}",
+        where="profile key kafka.librdkafka",
+        hint="the names and values are librdkafka's, see its CONFIGURATION.md",
+    )
 
-    None where there is nothing to hear: they answer now, or what was sent to them is lost on the way.
+
+def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str) -> UserError:
+    """The error for a program that asks the brokers once. ``properties`` (librdkafka's) name them."""
+    code = error.code()
+    if code in NO_TOPIC:
+        return UserError("no such topic", where=where, hint="cdc-producer creates it when it starts")
+    if code == KafkaError._INVALID_ARG:
+        return settings_refused(error)
+    if code in _DENIED:
+        return UserError(f"Kafka refuses: {error.str()}", where=where, hint=_CHECK_ACCESS)
+    why = _why(error, properties) or Reason(error.str())
+    return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+
+
+def read_error(error: KafkaError, where: str) -> CdcError | None:
+    """The error for a consumer that cannot go on by waiting; None where waiting may help."""
+    code = error.code()
+    if code in _OFFSET_GONE or code in NO_TOPIC:
+        return PromiseError(
+            f"the offset to read next is gone from the topic: {error.str()}",
+            where=where,
+            hint="retention has removed it or the topic was deleted; start again for a check against the checkpoint",
+        )
+    if code in _DENIED or code == KafkaError._SSL:
+        return UserError(f"Kafka refuses: {error.str()}", where=where, hint=_CHECK_ACCESS)
+    return None
+
+
+def unreachable(error: KafkaError, servers: str, *, properties: Mapping[str, Any], answered: bool) -> CdcError:
+    """The error for a consumer whose brokers do not answer, with the reason.
+
+    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for (Unreachable).
+    Otherwise a refusal is a UserError.
     """
-    heard = Heard()
-    client = AdminClient(dict(properties) | heard.settings, logger=heard.logger)
-    give_up = time.monotonic() + _ASK_SECONDS
-    while time.monotonic() < give_up and not (heard.reason and (heard.reason.refused or heard.all_down)):
-        client.poll(0.1)
-    return heard.reason
+    why = _why(error, properties)
+    if why and why.refused and not answered:
+        return UserError(f"Kafka refuses the connection: {why.text}", where=servers, hint=why.hint)
+    return brokers_gone(why.text if why else error.str(), servers, hint=why.hint if why else "")
+
+
+def brokers_gone(text: str, servers: str, *, hint: str = "") -> Unreachable:
+    """The error for brokers that may come back."""
+    return Unreachable(
+        f"Kafka cannot be reached: {text}",
+        where=f"{servers} (profile key kafka.bootstrap_servers)",
+        hint=hint or "start the broker, or correct the address",
+    )
+
+
+def is_transient(error: KafkaError) -> bool:
+    """Whether librdkafka recovers from it without our help."""
+    return bool(error.retriable()) or error.code() in DISCONNECTED
+
+
+def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any], *, answered: bool) -> CdcError:
+    """``write_error`` for a producer that is starting, with the reason why the brokers do not answer.
+
+    Where they have ``answered`` before, the profile is right, and a refused connection may be waited for
+    (Disconnected). Otherwise a refusal is a UserError.
+    """
+    why = _why(error.args[0], properties)
+    if why is None:
+        return write_error(error, topic)
+    where = f"topic {topic} at {properties['bootstrap.servers']}"
+    if why.refused and not answered:
+        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
+    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+
+
+def write_error(error: KafkaException, topic: str) -> CdcError:
+    """The error for a producer that writes to ``topic``: a UserError, Fenced, or Disconnected for all others."""
+    code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
+    if code in _DENIED or code in _CANNOT_CREATE:
+        return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
+    if code == KafkaError._INVALID_ARG:
+        return settings_refused(error.args[0])
+    if code in _FENCED:
+        return Fenced(
+            "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
+            where=where,
+            hint="run one cdc-producer for each leader and topic",
+        )
+    if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
+        return Disconnected(f"Kafka's client must start again: {text}", where=where)
+    return Disconnected(f"Kafka does not answer: {text}", where=where, hint="are the brokers running?")
+
+
+def _why(error: KafkaError, properties: Mapping[str, Any]) -> Reason | None:
+    return reason(properties) if error.code() in _NO_ANSWER else None

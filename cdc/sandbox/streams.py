@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pymysql
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
 from cdc.errors import PromiseError, ServerGone
+from cdc.kafka.errors import NO_TOPIC
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.process import wait_until
 
@@ -53,7 +54,7 @@ class Topic:
                 record: dict[str, Any] = json.loads(value)
                 return record
             # The topic is made by its producer, perhaps after we ask for it.
-            if error is not None and error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
         raise PromiseError(f"no further record within {_SECONDS} s", where=f"topic {self.name}")
 

@@ -14,7 +14,7 @@ from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
 from cdc.errors import Disconnected, UserError
-from cdc.kafka.errors import NO_ANSWER, Reason, reason
+from cdc.kafka.errors import question_error
 from cdc.model.printable import visible
 from cdc.model.record import SKIPPED, Record, Row
 from cdc.model.values import Value, display
@@ -132,13 +132,8 @@ def _consumer(kafka: Kafka) -> Consumer:
 
 
 def _translated(error: KafkaError, kafka: Kafka) -> UserError:
-    if error.code() in (KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_OR_PART):
-        return UserError("no such topic", where=f"topic {kafka.topic}", hint="cdc-producer creates it when it starts")
-    if error.code() == KafkaError._INVALID_ARG:
-        return UserError(f"Kafka's settings are refused: {error.str()}", where="profile key kafka.librdkafka")
-    why = (reason(kafka.properties()) if error.code() in NO_ANSWER else None) or Reason(error.str())
     where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-    return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
+    return question_error(error, kafka.properties(), where=where)
 
 
 if __name__ == "__main__":

@@ -192,7 +192,7 @@ def test_java_that_is_too_old(tmp_path: Path) -> None:
 
 def test_brokers_that_do_not_answer(tmp_path: Path) -> None:
     options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
-    assert "cannot ask the brokers" in refused("cdc-audit", *options, "--report", tmp_path)
+    assert "Kafka does not answer" in refused("cdc-audit", *options, "--report", tmp_path)
 
 
 def test_topic_that_is_not_there(kafka: Kafka, tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from cdc.consumer.state.checkpoint import Partition
-from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone, UserError
+from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
-from cdc.kafka.stream_errors import NO_TOPIC, fault, gone, passes, unreachable
 from cdc.model.commit_entry import Commits
 from cdc.model.record import Record
 from cdc.service.process import event
@@ -78,11 +78,7 @@ class KafkaReader:
         try:
             self._consumer = Consumer(settings, logger=logging.getLogger("cdc.consumer.kafka"))
         except KafkaException as error:
-            raise UserError(
-                f"Kafka settings are refused: {error.args[0].str()}",
-                where="profile key kafka.librdkafka",
-                hint="the names and values are librdkafka's, see its CONFIGURATION.md",
-            ) from None
+            raise settings_refused(error.args[0]) from None
 
     def __enter__(self) -> Self:
         return self
@@ -144,7 +140,7 @@ class KafkaReader:
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
-            raise gone(str(error), self._servers) from None
+            raise brokers_gone(str(error), self._servers) from None
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
         """The sequence of the oldest record in the one partition of ``topic``; without any, of the next that comes.
@@ -157,7 +153,7 @@ class KafkaReader:
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:
-            raise gone(str(error), self._servers) from None
+            raise brokers_gone(str(error), self._servers) from None
         if message is not None:
             return Record.parse(message.value() or b"", where=f"{topic}/0/{message.offset()}").sequence
         newest = self.commits(commits) if self.topic(commits) else None
@@ -286,13 +282,13 @@ class KafkaReader:
             )
 
     def _check(self, error: KafkaError, where: str) -> None:
-        found = fault(error, where)
+        found = read_error(error, where)
         if found is not None:
             raise found
-        if not passes(error):
+        if not is_transient(error):
             raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
 
     def _unreachable(self, error: KafkaError) -> CdcError:
-        return fault(error, self._servers) or unreachable(
+        return read_error(error, self._servers) or unreachable(
             error, self._servers, properties=self._connection, answered=self._answered
         )

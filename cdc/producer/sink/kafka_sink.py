@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
+from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import Batch
@@ -20,7 +21,7 @@ from cdc.producer.sink.partitioner import Spread
 from cdc.producer.sink.recovery import AFTER, SHOWN, Settled, settle
 from cdc.producer.sink.router import Headers
 from cdc.producer.sink.router import Message as RecordMessage
-from cdc.producer.sink.topic_admin import KafkaTopics, unanswered
+from cdc.producer.sink.topic_admin import KafkaTopics
 
 __all__ = ["KafkaSink", "await_successor"]
 
@@ -90,7 +91,7 @@ class KafkaSink:
             topics.require_matching(topics.newest_entry(resource))
             settled = settle(properties, transactions.producer, topics, resource=resource)
         except KafkaException as error:
-            raise unanswered(error, topic, properties, answered=reopening) from None
+            raise open_error(error, topic, properties, answered=reopening) from None
         transactions.forget()
         return cls(transactions, topics, settled, resource=resource)
 

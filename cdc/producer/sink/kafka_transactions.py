@@ -9,9 +9,9 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.errors import Disconnected, PromiseError
+from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.producer.sink.batch_size import Batch
 from cdc.producer.sink.router import Headers
-from cdc.producer.sink.topic_admin import translated
 from cdc.service.process import LIBRDKAFKA
 
 __all__ = ["NEVER", "KafkaTransactions"]
@@ -23,7 +23,6 @@ _TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
 _OF_TIMEOUT = 0.8  # after that part of it there is no use in going on: the brokers are about to end the transaction
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # a record has little beside its value
-_NOT_TAKEN = frozenset({KafkaError.INVALID_TIMESTAMP, KafkaError.INVALID_RECORD, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
 @dataclass(slots=True)
@@ -37,7 +36,7 @@ class _Reports:
         topic, value = message.topic() or "", message.value() or b""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             self.refused = _size_error(topic, message.key() or b"", value)
-        elif error.code() in _NOT_TAKEN:
+        elif error.code() in RECORD_REFUSED:
             self.refused = PromiseError(
                 f"Kafka refuses a record: {error.str()}",
                 where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
@@ -45,7 +44,7 @@ class _Reports:
             )
 
     def on_error(self, error: KafkaError) -> None:
-        if error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
+        if error.code() in DISCONNECTED:
             self.lost = error.str()
 
 
@@ -118,7 +117,7 @@ class KafkaTransactions:
         try:
             self.producer.begin_transaction()
         except KafkaException as error:
-            raise translated(error, self._topic) from None
+            raise write_error(error, self._topic) from None
         self.begun_at = time.monotonic()
 
     def produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
@@ -143,7 +142,7 @@ class KafkaTransactions:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
                     raise _size_error(topic, key, value) from None
                 self._raise_refused()
-                raise translated(error, topic) from None
+                raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
         """Commit what was produced, ``size`` bytes. Raises PromiseError where Kafka does not take a message of it."""
@@ -156,7 +155,7 @@ class KafkaTransactions:
                 self._raise_refused()
                 if not error.args[0].retriable() or deadline.is_over(len(self.producer)):
                     self.batch.failed()
-                    raise translated(error, self._topic) from None
+                    raise write_error(error, self._topic) from None
         self.begun_at = NEVER
         self.batch.took(size, time.monotonic() - begun)
 
@@ -193,7 +192,7 @@ class KafkaTransactions:
         try:
             self.producer.poll(seconds)
         except KafkaException as error:
-            raise translated(error, self._topic) from None
+            raise write_error(error, self._topic) from None
 
 
 def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:

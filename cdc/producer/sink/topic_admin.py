@@ -9,35 +9,22 @@ from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[att
 from confluent_kafka.cimpl import NewTopic
 
 from cdc.config.topic_names import SINGLE, Topics
-from cdc.errors import CdcError, Disconnected, Fenced, UserError
+from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
-from cdc.kafka.errors import NO_ANSWER, reason
+from cdc.kafka.errors import write_error
 from cdc.kafka.partitions import end_offsets, newest
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
 from cdc.service.process import LIBRDKAFKA
 
-__all__ = ["KafkaTopics", "hanging", "translated", "unanswered"]
+__all__ = ["KafkaTopics", "hanging"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
 _HOUR_MS = 3_600_000
 _AT_ONCE = 200  # topics that are created in one call, which must answer in time
 _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
-_DENIED = frozenset(
-    {
-        KafkaError._AUTHENTICATION,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.TOPIC_EXCEPTION,
-    }
-)
-# A producer's transaction that took too long is ended by the broker in the same way as by a producer that takes over.
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
 
 class KafkaTopics:
@@ -97,7 +84,7 @@ class KafkaTopics:
             self._require_unused([(name, number) for name in there.keys() - ours for number in range(there[name])])
             self._create(new)
         except KafkaException as error:
-            raise translated(error, min(names)) from None
+            raise write_error(error, min(names)) from None
         return there | new
 
     def partitions(self, name: str) -> list[Partition]:
@@ -162,7 +149,7 @@ class KafkaTopics:
             for _ in commit_log.entries(self._properties, topic=commits, resource=resource, committed=False):
                 pass
         except KafkaException as error:
-            raise translated(error, commits) from None
+            raise write_error(error, commits) from None
 
     def _require_there(self, partitions: set[Partition]) -> None:
         known = self._known()
@@ -226,7 +213,7 @@ class KafkaTopics:
                     answer.result()
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                        raise translated(error, name) from None
+                        raise write_error(error, name) from None
             self._await_leaders(some)
             self._checked.update(some)
 
@@ -264,37 +251,3 @@ def hanging(properties: dict[str, Any], partitions: list[Partition]) -> list[Par
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
     return [place for place in partitions if readable[place] < written[place]]
-
-
-def unanswered(error: KafkaException, topic: str, properties: dict[str, Any], *, answered: bool) -> CdcError:
-    """``translated``, with why the brokers that ``properties`` name do not answer.
-
-    Where they have ``answered`` before, the profile is right, and what they refuse now may be waited for.
-    """
-    why = reason(properties) if error.args[0].code() in NO_ANSWER else None
-    if why is None:
-        return translated(error, topic)
-    where = f"topic {topic} at {properties['bootstrap.servers']}"
-    if why.refused and not answered:
-        return UserError(f"Kafka refuses the connection: {why.text}", where=where, hint=why.hint)
-    return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
-
-
-def translated(error: KafkaException, topic: str) -> CdcError:
-    """What an error of Kafka's means to the user; ``topic`` is where it was met."""
-    code, text = error.args[0].code(), error.args[0].str()
-    if code in _DENIED:
-        return UserError(
-            f"Kafka refuses: {text}", where=f"topic {topic}", hint="check [kafka] and its librdkafka table"
-        )
-    if code == KafkaError._INVALID_ARG:
-        return UserError(f"Kafka's settings are refused: {text}", where="profile key kafka.librdkafka")
-    if code in _FENCED:
-        return Fenced(
-            "Kafka has fenced this producer: another one has taken over, or a transaction took too long",
-            where=f"topic {topic}",
-            hint="run one cdc-producer for each leader and topic",
-        )
-    if error.args[0].fatal() or code in (KafkaError._FATAL, KafkaError._STATE):
-        return Disconnected(f"Kafka's client must begin anew: {text}", where=f"topic {topic}")
-    return Disconnected(f"Kafka does not answer: {text}", where=f"topic {topic}", hint="are the brokers running?")

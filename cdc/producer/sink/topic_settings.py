@@ -4,17 +4,17 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
 
 from cdc.errors import UserError
+from cdc.kafka.errors import NOT_AUTHORIZED
 from cdc.service.process import event
 
 __all__ = ["described", "note_risks", "require_kept"]
 
 _LOG = logging.getLogger("cdc.producer")
 _ANSWER_SECONDS = 10.0
-_DENIED = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
 _ENDLESS = "-1"
 _HOUR_MS = 3_600_000
 _MANY_REPLICAS = 3
@@ -35,7 +35,7 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
         try:
             found[resource.name] = {key: str(entry.value) for key, entry in answer.result().items()}
         except KafkaException as error:
-            if error.args[0].code() not in _DENIED:
+            if error.args[0].code() not in NOT_AUTHORIZED:
                 raise
             _warn("the settings of a topic can't be checked", topic=resource.name, reason=error.args[0].str())
     return found

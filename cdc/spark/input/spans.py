@@ -12,7 +12,7 @@ from cdc.config.profile import Kafka
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import Disconnected, UserError
 from cdc.kafka.commit_log import newest_commits
-from cdc.kafka.errors import NO_ANSWER, Reason, reason
+from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
 from cdc.model.partition import Partition, partition_name
 
@@ -102,10 +102,8 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
 
 
 def _unanswered(error: KafkaException, kafka: Kafka) -> UserError:
-    met = error.args[0]
-    why = (reason(kafka.properties()) if met.code() in NO_ANSWER else None) or Reason(met.str())
     where = f"Kafka at {kafka.bootstrap_servers} (profile key kafka.bootstrap_servers)"
-    return UserError(f"cannot ask the brokers: {why.text}", where=where, hint=why.hint)
+    return question_error(error.args[0], kafka.properties(), where=where)
 
 
 def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
@@ -122,9 +120,7 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
                     return int(message.timestamp()[1]) * 1_000
         return None
     except KafkaException as error:
-        raise UserError(
-            f"cannot ask the brokers: {error.args[0].str()}", where=where, hint="check kafka.bootstrap_servers"
-        ) from None
+        raise _unanswered(error, kafka) from None
     except Disconnected as error:
         raise UserError(error.what, where=where, hint="check kafka.bootstrap_servers") from None
 

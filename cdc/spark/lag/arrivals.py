@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka
-from cdc.errors import UserError
+from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.commit_entry import VERSION
 from cdc.spark.input.local_frame import literal
@@ -77,8 +77,5 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
         first = max(begin_offsets(properties, [place])[place], begin if begin < end else 0)
         return Span({place: (first, end)})
     except KafkaException as error:
-        raise UserError(
-            f"cannot ask the brokers: {error.args[0].str()}",
-            where=f"topic {place[0]}, Kafka at {kafka.bootstrap_servers}",
-            hint="check kafka.bootstrap_servers",
-        ) from None
+        where = f"topic {place[0]}, Kafka at {kafka.bootstrap_servers}"
+        raise question_error(error.args[0], properties, where=where) from None
