@@ -13,13 +13,13 @@ computes itself.
 
 import base64
 import hashlib
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from cdc.consumer.literals.scalars import SCALARS
+from cdc.consumer.literals.timestamps import timestamp_text
 from cdc.consumer.literals.values import identifier, literal
 from cdc.model.record import Record
 from cdc.model.values import NULL, Value
@@ -133,9 +133,7 @@ def _of_bytes(text: str) -> str:
 
 
 def _timestamp(content: dict[str, int]) -> str:
-    seconds = content["unix_time"]
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds)) if seconds else "0000-00-00 00:00:00"
-    return f"{clock}.{content['subsecond']:06d}"
+    return f"{timestamp_text(content['unix_time'])}.{content['subsecond']:06d}"
 
 
 def _time(content: dict[str, int]) -> str:

@@ -10,14 +10,13 @@ what ``int.__repr__``, ``join`` and the tables of numbers do, and no text gets i
 """
 
 import re
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from itertools import compress, count, repeat
 from operator import itemgetter, ne
 from typing import Any
 
+from cdc.consumer.literals.timestamps import timestamp_text
 from cdc.consumer.literals.values import literal, quoted
 from cdc.model.values import NULL, Value
 
@@ -27,7 +26,6 @@ __all__ = ["row_texts"]
 _TWO = {number: f"{number:02d}" for number in range(100)}
 _THREE = {number: f"{number:03d}" for number in range(1000)}
 _FOUR = {number: f"{number:04d}" for number in range(10_000)}
-_DAY_SECONDS = 86_400
 _BLOCK = 500  # rows at a time, which stay in the processor's cache
 
 _Image = Sequence[Value]
@@ -100,6 +98,7 @@ def _decimals(contents: list[str]) -> list[str]:
 
 _DATE_PARTS = itemgetter("year", "month", "day")
 _PARTS = itemgetter("year", "month", "day", "hour", "minute", "second", "subsecond")
+_INSTANT_PARTS = itemgetter("unix_time", "subsecond")
 
 
 def _dates(contents: list[dict[str, int]]) -> list[str]:
@@ -119,20 +118,10 @@ def _datetimes(contents: list[dict[str, int]]) -> list[str]:
 
 def _timestamps(contents: list[dict[str, int]]) -> list[str]:
     texts = []
-    for content in contents:
-        unix_time, micros = content["unix_time"], content["subsecond"]
-        day, seconds = divmod(unix_time, _DAY_SECONDS)
-        minutes = seconds // 60
-        text = f"{_date(day)} {_TWO[minutes // 60]}:{_TWO[minutes % 60]}:{_TWO[seconds % 60]}"
-        fraction = f".{_THREE[micros // 1000]}{_THREE[micros % 1000]}" if micros else ""
-        # 0 is the zero timestamp, whatever its fraction.
-        texts.append(f"'{text}{fraction}'" if unix_time else "'0000-00-00 00:00:00'")
+    for unix_time, micros in map(_INSTANT_PARTS, contents):
+        fraction = f".{_THREE[micros // 1000]}{_THREE[micros % 1000]}" if micros and unix_time else ""
+        texts.append(f"'{timestamp_text(unix_time)}{fraction}'")
     return texts
-
-
-@lru_cache(maxsize=30_000)  # TIMESTAMPs end in 2038, after fewer days
-def _date(day: int) -> str:
-    return time.strftime("%Y-%m-%d", time.gmtime(day * _DAY_SECONDS))
 
 
 _COLUMNS: dict[str, Callable[[list[Any]], list[str]]] = {

@@ -6,9 +6,10 @@ quotes and backslashes are the only characters that need escaping. Syntax: MySQL
 
 import base64
 import re
-import time
 from collections.abc import Callable
 from typing import Any
+
+from cdc.consumer.literals.timestamps import timestamp_text
 
 __all__ = ["SCALARS", "from_base64", "hexadecimal", "quoted"]
 
@@ -87,11 +88,8 @@ def _time(content: dict[str, int]) -> str:
 
 def _timestamp(content: dict[str, int]) -> str:
     seconds, fraction = content["unix_time"], content["subsecond"]
-    # unix_time 0 is the zero timestamp: the type begins at one second past the epoch.
-    if seconds == 0:
-        return "'0000-00-00 00:00:00'"
-    text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
-    return f"'{text}.{fraction:06d}'" if fraction else f"'{text}'"
+    text = timestamp_text(seconds)
+    return f"'{text}.{fraction:06d}'" if fraction and seconds else f"'{text}'"
 
 
 SCALARS: dict[str, Callable[[Any], str]] = {
