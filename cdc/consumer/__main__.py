@@ -12,9 +12,8 @@ from cdc.config.profile import Profile, load
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import run
 from cdc.consumer.state.skips import Skips
-from cdc.consumer.state.status import look
-from cdc.consumer.state.status_json import as_json
-from cdc.consumer.state.status_text import as_text
+from cdc.consumer.state.status import read_status
+from cdc.consumer.state.status_output import as_json, as_text
 from cdc.kafka.broker_checks import Brokers
 from cdc.service.monitor import shown
 from cdc.service.process import event, exit_status, setup_logging, stop_on_signals
@@ -74,7 +73,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     setup_logging(level=profile.log.level, form=profile.log.format)
     following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
     resource = profile.mysql_resource_name
-    status = look(profile.database, resource=resource, schema=profile.consumer.schema)
+    status = read_status(profile.database, resource=resource, schema=profile.consumer.schema)
     print(show(status, follower=str(profile.database), resource=resource, following=following))
     return 0
 

@@ -1,6 +1,7 @@
-"""The checkpoint: the row in the follower that says what has been applied. SQL text only.
+"""The checkpoint, a row in the follower that says which records have been applied, and the SQL that keeps it.
 
-With a topic a table, where to read on in each is kept in rows of a table of its own: only those that moved are written.
+In the layout ``per_table`` the offsets of the tables' topics are rows of a second table, so that a batch writes only
+those that changed.
 """
 
 import json
@@ -26,12 +27,12 @@ def _offsets(schema: str) -> str:
 
 
 def create(schema: str) -> tuple[str, ...]:
-    """Makes the consumer's own database, called ``schema``, and the table of checkpoints."""
+    """The statements that create the consumer's own database, called ``schema``, and its checkpoint table."""
     return f"CREATE DATABASE IF NOT EXISTS `{schema}`", f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CHECKPOINT}"
 
 
 def create_offsets(schema: str) -> str:
-    """Makes the table of the offsets in other topics than the checkpoint's own."""
+    """The statement that creates the table of the offsets in other topics than the checkpoint's own."""
     return f"CREATE TABLE IF NOT EXISTS {_offsets(schema)} ({_NEXT_OFFSETS}"
 
 
@@ -70,10 +71,10 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What has been applied of one leader's topics: ``sequence`` is the last record, ``offsets`` where to read on.
+    """How far one leader's records have been applied: up to ``sequence``; ``offsets`` are the next ones to read.
 
-    ``topic`` is the one with the records or, with a topic a table, the commit log. ``schema`` is the consumer's own
-    database, in which this is kept.
+    ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
+    own database, which has the checkpoint.
     """
 
     resource: str
@@ -85,7 +86,7 @@ class Checkpoint:
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
-        """Reads the row that ``from_rows`` takes."""
+        """The query for the row that ``from_rows`` parses."""
         return (
             f"SELECT resource, topic, topic_id, sequence, offsets FROM {_table(schema)} "
             f"WHERE resource={quoted(resource)} AND worker={WORKER}"
@@ -93,19 +94,19 @@ class Checkpoint:
 
     @staticmethod
     def select_offsets(resource: str, *, schema: str) -> str:
-        """Reads the rows that ``from_rows`` takes besides the checkpoint's own."""
+        """The query for the rows of offsets that ``from_rows`` parses."""
         return f"SELECT topic, number, topic_id, next_offset FROM {_offsets(schema)} WHERE resource={quoted(resource)}"
 
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
-        """The checkpoint in a selected row, and in the rows of the other topics' offsets."""
+        """The checkpoint from its selected row and from the rows of the other topics' offsets."""
         resource, topic, topic_id, sequence, text = row
         offsets = {Partition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {Partition(name, int(number), id_): int(at) for name, number, id_, at in others}
         return cls(resource, topic, topic_id, int(sequence), offsets, schema)
 
     def insert(self) -> str:
-        """Writes the first row of a leader, before anything is applied."""
+        """The statement that writes a leader's first row, before anything is applied."""
         return (
             f"INSERT INTO {_table(self.schema)} "
             "(resource, worker, sequence, topic, topic_id, offsets, applied_at) VALUES "
@@ -114,11 +115,14 @@ class Checkpoint:
         )
 
     def advanced(self, *, last: Record, offsets: Mapping[Partition, int]) -> "Checkpoint":
-        """The checkpoint once everything up to ``last`` is applied."""
+        """The checkpoint after everything up to ``last`` has been applied."""
         return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets})
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
-        """Moves the row from this checkpoint to ``target``; matches no row where it has been moved by another."""
+        """The statement that moves the row from this checkpoint to ``target``.
+
+        It matches no row if another consumer has moved the row.
+        """
         return (
             f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
             f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
@@ -127,11 +131,11 @@ class Checkpoint:
         )
 
     def move(self, offsets: Mapping[Partition, int]) -> str | None:
-        """Writes those of ``offsets`` that are of other topics than the checkpoint's own; None where none is."""
+        """The statement that writes the offsets in topics other than the checkpoint's own; None if there are none."""
         rows = ", ".join(
-            f"({quoted(self.resource)}, {quoted(place.topic)}, {place.number}, {quoted(place.topic_id)}, {offset})"
-            for place, offset in offsets.items()
-            if place.topic != self.topic
+            f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"
+            for (topic, number, topic_id), offset in offsets.items()
+            if topic != self.topic
         )
         if not rows:
             return None
@@ -143,16 +147,16 @@ class Checkpoint:
     @property
     def others(self) -> bool:
         """Whether there are offsets of other topics than the checkpoint's own."""
-        return any(place.topic != self.topic for place in self.offsets)
+        return any(partition.topic != self.topic for partition in self.offsets)
 
     def _own(self) -> str:
         """The offsets in the checkpoint's own topic, as JSON."""
-        own = {place.number: offset for place, offset in self.offsets.items() if place.topic == self.topic}
+        own = {partition.number: offset for partition, offset in self.offsets.items() if partition.topic == self.topic}
         return json.dumps({str(number): offset for number, offset in sorted(own.items())})
 
 
 def others(schema: str) -> str:
-    """Asks which databases beside ``schema`` have a table of checkpoints."""
+    """The query for the databases other than ``schema`` that have a checkpoint table."""
     return (
         "SELECT TABLE_SCHEMA FROM information_schema.COLUMNS WHERE TABLE_NAME='checkpoint' "
         f"AND COLUMN_NAME='leader_gtid' AND TABLE_SCHEMA<>{quoted(schema)} AND TABLE_SCHEMA RLIKE '^[0-9A-Za-z_$-]+$'"
@@ -160,7 +164,7 @@ def others(schema: str) -> str:
 
 
 def select_leader(resource: str, *, schema: str) -> str:
-    """Reads what people want to know beside: the last record's file, offset, GTID and commit time, and when it came."""
+    """The query for the last record's binlog file, offset, GTID and commit time, and when it was applied."""
     return (
         f"SELECT leader_file, leader_offset, leader_gtid, leader_ts_us, applied_at FROM {_table(schema)} "
         f"WHERE resource={quoted(resource)} AND worker={WORKER}"

@@ -1,6 +1,6 @@
-"""The conflicts that were settled in the leader's favour: rows of the follower, committed with the rows they are about.
+"""Writes each conflict that was resolved in the leader's favour as a row, committed with the rows that it is about.
 
-Each leader's are numbered from 1, so the newest number is how many there ever were. The newest ``KEPT`` are kept.
+Each leader's conflicts are numbered from 1, so the newest number is their count; only the newest ``KEPT`` rows remain.
 """
 
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ _CONFLICTS = """
   PRIMARY KEY (resource, number)
 ) ENGINE=InnoDB"""
 _COLUMNS = "resource, number, sequence, uri, operation, row_key, reason, removed, at"
-_LONGEST = 10_000  # characters: a TEXT holds them whatever they are
+_LONGEST = 10_000  # characters: a TEXT holds that many, however long in UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A record's row that did not meet what it met on the leader; ``removed`` names other rows that had to go."""
+    """A row of ``record`` that found other rows than on the leader; ``removed`` names rows that were deleted for it."""
 
     record: Record
     key: str
@@ -43,12 +43,12 @@ def _table(schema: str) -> str:
 
 
 def create(schema: str) -> str:
-    """Makes the table in the consumer's own database."""
+    """The statement that creates the table in the consumer's own database."""
     return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_CONFLICTS}"
 
 
 def note(session: Session, conflict: Conflict) -> None:
-    """Write it in the session's open transaction. Raises Interrupted or Refused."""
+    """Insert the conflict in the session's open transaction. Raises Interrupted or Refused."""
     record, table = conflict.record, _table(session.schema)
     resource = quoted(record.uri.resource)
     ((number,),) = session.rows(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table} WHERE resource={resource}")
@@ -58,12 +58,12 @@ def note(session: Session, conflict: Conflict) -> None:
         f"INSERT INTO {table} ({_COLUMNS}) VALUES "
         f"({resource}, {number}, {record.sequence}, {quoted(str(record.uri))}, {values}, NOW(6))"
     )
-    # Bounded: a follower that somebody else writes to may have a conflict for each row.
+    # Bounded: if other clients write to the follower, each row may be a conflict.
     delete = f"DELETE FROM {table} WHERE resource={resource} AND number<={number - KEPT}"
     session.run([insert.encode(), delete.encode()])
 
 
 def newest(schema: str, where: str, *, limit: int) -> str:
-    """Reads conflicts, the newest first, in the order of the table's columns after the resource."""
+    """The query for conflicts, newest first: all columns but the resource, in the table's order."""
     columns = _COLUMNS.partition(", ")[2]
     return f"SELECT {columns} FROM {_table(schema)} WHERE {where} ORDER BY number DESC LIMIT {limit}"

@@ -1,9 +1,9 @@
-"""The ledger's table in the follower: its rows' states and the SQL text that writes them.
+"""The SQL for the ledger, the follower's table with a row for each statement that the leader ran, and its state.
 
-intent       the statement is about to run, or ran and the consumer ended before it could say so
-done         it ran
-not applied  it is not for this follower; ``note`` says why
-skipped      the operator let the follower do without the record (``--skip``); ``note`` says what it refused
+intent       the statement is about to run, or the consumer ended before it recorded that it ran
+done         the statement ran
+not applied  the statement is not for this follower; ``note`` says why
+skipped      the operator left the record out (``--skip``); ``note`` says what the follower refused
 """
 
 import json
@@ -14,7 +14,7 @@ from cdc.model.record import Record
 
 __all__ = ["ACTS_ON_LEADER", "create", "finish", "has_context", "insert", "settle", "table", "upgrade"]
 
-# The note of what a promotion of the follower to a leader has to create.
+# The note of statements that must run when the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
@@ -35,24 +35,24 @@ _NOTE = 255
 
 
 def table(schema: str) -> str:
-    """The table's name in the consumer's own database."""
+    """The table's full name in the consumer's own database."""
     return f"`{schema}`.`ledger`"
 
 
 def create(schema: str) -> str:
-    """Makes the table."""
+    """The statement that creates the table."""
     return f"CREATE TABLE IF NOT EXISTS {table(schema)} ({_LEDGER}"
 
 
 def upgrade(schema: str) -> str:
-    """Makes one of before one of today."""
-    # One statement, so that a crash leaves a ledger of either kind; an older consumer can use the new kind, too.
+    """The statement that changes a table of an older version to the current one."""
+    # One statement, so that a crash leaves either version; an older consumer can use the current one, too.
     columns = f"MODIFY state {_STATES}, ADD COLUMN context {_CONTEXT}, ADD COLUMN affects {_CONTEXT}"
     return f"ALTER TABLE {table(schema)} {columns}"
 
 
 def has_context(schema: str) -> str:
-    """Asks whether the table is of today's kind: one row, or none where ``upgrade`` is needed."""
+    """The query that returns one row if the table is of the current version, none if it needs ``upgrade``."""
     return (
         f"SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA={quoted(schema)} "
         "AND TABLE_NAME='ledger' AND COLUMN_NAME='affects'"
@@ -60,7 +60,7 @@ def has_context(schema: str) -> str:
 
 
 def insert(schema: str, record: Record, *, state: str, note: str = "", statement: str | None = None) -> str:
-    """Writes a row; ``statement`` is shown in it where the record has none."""
+    """The statement that inserts a row; ``statement`` replaces the record's text, for records without one."""
     resource = record.uri.resource
     texts = [
         resource, ddl_gtid(resource, record.sequence), state, record.query if statement is None else statement,
@@ -74,7 +74,10 @@ def insert(schema: str, record: Record, *, state: str, note: str = "", statement
 
 
 def settle(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
-    """Writes a row for what does not run. An intent may be there already, of a run that the follower refused."""
+    """The statement that records a statement that does not run.
+
+    An intent may exist already, if the follower refused the statement.
+    """
     return (
         f"{insert(schema, record, state=state, note=note, statement=statement)} "
         "ON DUPLICATE KEY UPDATE state=VALUES(state), note=VALUES(note), finished_at=NOW(6)"
@@ -82,7 +85,7 @@ def settle(schema: str, record: Record, *, state: str, note: str, statement: str
 
 
 def finish(schema: str, record: Record) -> str:
-    """Writes that the intended statement ran."""
+    """The statement that records that the intended statement ran."""
     return (
         f"UPDATE {table(schema)} SET state='done', finished_at=NOW(6) WHERE resource={quoted(record.uri.resource)} "
         f"AND sequence={record.sequence} AND state='intent'"

@@ -1,6 +1,6 @@
-"""What a follower says of itself (``cdc-consumer PROFILE --status``).
+"""Reads a follower's status (``cdc-consumer PROFILE --status``) from the consumer's own tables, in one snapshot.
 
-One look, as of one moment, that changes and locks nothing.
+Nothing is changed or locked.
 """
 
 import json
@@ -17,20 +17,20 @@ from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, Partition
 from cdc.errors import UserError
 
-__all__ = ["Applied", "Entry", "Settled", "Status", "lag", "look"]
+__all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status"]
 
 _NEWEST = 10
-# A database that is dropped takes its triggers and events along.
-_OF_OBJECTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
-_ENTRY = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
-_ON_ITS_OWN = ("Trigger", "Event")
+# Dropping a database drops its triggers and events.
+_ON_TRIGGERS_AND_EVENTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
+_ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
+_LEADER_ONLY = ("Trigger", "Event")
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The checkpoint: the last record applied (-1: none yet), the leader's transaction of it, and where to read on.
+    """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
 
-    ``ts_us`` is its commit on the leader in µs since 1970, ``at`` the follower's in UTC.
+    ``ts_us`` is when it was committed on the leader, in µs since 1970, ``at`` when on the follower, in UTC.
     """
 
     sequence: int
@@ -45,7 +45,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A row of the ledger; ``at`` (UTC) is when it was finished or, where it is open, intended."""
+    """A row of the ledger; ``at`` (UTC) is when the statement finished or, for an intent, when it was about to run."""
 
     sequence: int
     state: str
@@ -56,8 +56,8 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """A row of the conflicts; ``number`` counts them all."""
+class ResolvedConflict:
+    """A row of the conflicts table; ``number`` counts all conflicts there ever were, from 1."""
 
     number: int
     sequence: int
@@ -71,10 +71,11 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``applied`` is None where no consumer has been here yet; ``consumer`` is the connection of one that is at work.
+    """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one.
 
-    ``states`` counts the ledger's rows, ``newest`` are its last ones, ``missing`` the statements of triggers and
-    events that the leader has and the follower has not, in order. ``conflicts`` are the last ones, newest first.
+    ``states`` counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that
+    create the triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
+    first. The fields' names are those of ``--status --json``.
     """
 
     consumer: int | None
@@ -84,40 +85,40 @@ class Status:
     open: tuple[Entry, ...] = ()
     skipped: tuple[Entry, ...] = ()
     missing: tuple[Entry, ...] = ()
-    conflicts: tuple[Settled, ...] = ()
+    conflicts: tuple[ResolvedConflict, ...] = ()
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
-    """How many records behind, and at most how many seconds; None what is not known.
+    """How many records the follower is behind, and at most how many seconds; None for what is not known.
 
-    ``following`` is the sequence after the last record in the topic, None where it is not known.
+    ``following`` is the sequence after the last record in the topic, None if it is not known.
     """
     if following is None:
         return None, None
     records = max(0, following - 1 - applied.sequence)
     if not records:
         return 0, 0.0
-    # What waits was committed after the last that was applied.
+    # All records that wait were committed after the last one that was applied.
     return records, None if applied.ts_us is None else max(0.0, time.time() - applied.ts_us / 1e6)
 
 
-def look(follower: Database, *, resource: str, schema: str) -> Status:
-    """The status of what is applied of the leader ``resource``. Raises UserError where the follower can't be asked."""
+def read_status(follower: Database, *, resource: str, schema: str) -> Status:
+    """The status of the replication from the leader ``resource``. Raises UserError if the follower can't be queried."""
     try:
         with Session(follower, schema=schema) as session:
             session.connect()
-            return _look(session, resource)
+            return _read(session, resource)
     except (Interrupted, Refused) as error:
         raise UserError(
-            f"the follower cannot be asked: {error}",
+            f"the follower cannot be queried: {error}",
             where=f"{follower} (profile table database)",
-            hint="start the server, or mend address, user or password",
+            hint="start the server, or correct the address, user or password",
         ) from None
 
 
-def _look(session: Session, resource: str) -> Status:
+def _read(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
-    # All rows as of one moment, beside a consumer that goes on.
+    # One snapshot for all queries, while a consumer may go on writing.
     session.run([
         b"COMMIT",
         b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
@@ -166,19 +167,21 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
 
 def _entries(session: Session, where: str) -> tuple[Entry, ...]:
     return tuple(
-        Entry(*row) for row in session.rows(f"SELECT {_ENTRY} FROM {ledger_table.table(session.schema)} WHERE {where}")
+        Entry(*row)
+        for row in session.rows(f"SELECT {_ENTRY_COLUMNS} FROM {ledger_table.table(session.schema)} WHERE {where}")
     )
 
 
 def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
     if not session.rows(ledger_table.has_context(session.schema)):
-        # A ledger of before: what has become of an object is not told, so all statements are.
+        # An older ledger does not say which object a statement is about, so all statements are shown.
         return _entries(session, f"{ours} AND state='not applied' AND note={quoted(ledger_table.ACTS_ON_LEADER)}")
     standing: dict[str, list[Entry]] = {}
     query = (
-        f"SELECT {_ENTRY}, COALESCE(context, 'null'), COALESCE(affects, '[]') "
+        f"SELECT {_ENTRY_COLUMNS}, COALESCE(context, 'null'), COALESCE(affects, '[]') "
         f"FROM {ledger_table.table(session.schema)} WHERE {ours} "
-        f"AND (state='done' OR note={quoted(ledger_table.ACTS_ON_LEADER)}) AND ({_OF_OBJECTS}) ORDER BY sequence"
+        f"AND (state='done' OR note={quoted(ledger_table.ACTS_ON_LEADER)}) AND ({_ON_TRIGGERS_AND_EVENTS}) "
+        "ORDER BY sequence"
     )
     for sequence, state, statement, note, at, context, affects in session.rows(query):
         entry = Entry(sequence, state, statement, note, at, json.loads(context) or {})
@@ -187,22 +190,22 @@ def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
 
 
 def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[str, str]]) -> None:
-    """What the leader's triggers and events, by kind and URI, are made of after one more statement."""
+    """Add a statement to ``standing``: by kind and URI, the statements that make each existing trigger and event."""
     for affect in affects:
         action, uri = affect["action"], affect["uri"]
         if action == "DropDatabase":
             for name in [name for name in standing if name.partition(" ")[2].startswith(f"{uri}/")]:
                 del standing[name]
-        for kind in _ON_ITS_OWN:
+        for kind in _LEADER_ONLY:
             if not action.endswith(kind):
                 continue
             before = standing.pop(f"{kind} {uri}", [])
             if action.startswith("Create"):
-                # CREATE … IF NOT EXISTS leaves the one that is there.
+                # CREATE … IF NOT EXISTS changes nothing if the object exists.
                 standing[f"{kind} {uri}"] = before or [entry]
             elif not action.startswith("Drop"):
                 standing[f"{kind} {affect.get('to', uri)}"] = [*before, entry]
 
 
-def _conflicts(session: Session, ours: str) -> tuple[Settled, ...]:
-    return tuple(Settled(*row) for row in session.rows(conflicts.newest(session.schema, ours, limit=_NEWEST)))
+def _conflicts(session: Session, ours: str) -> tuple[ResolvedConflict, ...]:
+    return tuple(ResolvedConflict(*row) for row in session.rows(conflicts.newest(session.schema, ours, limit=_NEWEST)))

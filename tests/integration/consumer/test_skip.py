@@ -74,7 +74,7 @@ def test_several_records_of_one_batch(stage: Stage) -> None:
 def test_what_the_follower_takes_is_not_skipped(stage: Stage) -> None:
     stage.topic.send([add(stage, (1, "a"))])
     line = refused("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
-    assert "the follower has taken record 2, so it is not skipped" in line
+    assert "the follower has applied record 2, so it is not skipped" in line
     assert rows(stage) == [(1, "a")]
     assert skipped(stage) == []
 

@@ -41,7 +41,7 @@ def test_a_fresh_follower(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kaf
 
 def test_a_follower_that_is_away(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
     profile = write_profile(tmp_path, follower, kafka, name="status_away", database={"port": 1})
-    assert "the follower cannot be asked: Can't connect" in refused("cdc-consumer", profile, "--status")
+    assert "the follower cannot be queried: Can't connect" in refused("cdc-consumer", profile, "--status")
 
 
 def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
@@ -49,7 +49,7 @@ def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
     with running("cdc-consumer", stage.profile):
         until(lambda: any("sequence 2," in each for each in status(stage.profile)), what="all is applied")
-        assert line(status(stage.profile), "consumer").startswith("at work, connection ")
+        assert line(status(stage.profile), "consumer").startswith("running, connection ")
     lines = status(stage.profile)
     assert line(lines, "consumer") == "not running"
     assert line(lines, "leader").startswith("binlog.000003:1002, transaction 3e11fa47-71ca-11e1-9e33-c80aa9429562:3")

@@ -12,7 +12,7 @@ def test_what_has_been_applied_is_refused() -> None:
 
 
 def test_what_is_not_out_is_refused() -> None:
-    with pytest.raises(UserError, match="there is no record 20 in the topic: the next to come is 20"):
+    with pytest.raises(UserError, match="there is no record 20 in the topic: the next one will be 20"):
         Skips([20]).check_start(7, following=20)
     Skips([20]).check_start(7, following=None)
 
@@ -21,7 +21,7 @@ def test_what_was_taken_is_told_once_it_is_applied() -> None:
     skips = Skips([9, 12])
     skips.used.add(9)
     skips.check_applied(11)
-    with pytest.raises(UserError, match="the follower has taken record 12"):
+    with pytest.raises(UserError, match="the follower has applied record 12"):
         skips.check_applied(12)
 
 

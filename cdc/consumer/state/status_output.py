@@ -1,25 +1,52 @@
-"""A follower's status as text for people."""
+"""Renders a follower's status as lines of text for an operator or as one JSON object for programs."""
 
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from typing import Any
 
 from cdc.consumer.literals.values import identifier, quoted, seconds
-from cdc.consumer.state.status import Applied, Entry, Settled, Status, lag
+from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status, lag
 from cdc.model.printable import visible
 from cdc.sql.redaction import excerpt
 
-__all__ = ["as_text"]
+__all__ = ["as_json", "as_text"]
 
 _ACCOUNTS = (
     "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
 )
-_OF_SESSION = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
+_SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
+
+
+def as_json(status: Status, *, follower: str, resource: str, following: int | None) -> str:
+    """One JSON object: the fields of ``Status`` with ``follower``, ``resource`` and ``lag``; times in ISO 8601, UTC.
+
+    ``following`` is as for ``lag``, whose figures are null where they are not known.
+    """
+    body = {"follower": follower, "resource": resource} | asdict(status)
+    records, seconds = lag(status.applied, following) if status.applied else (None, None)
+    body["lag"] = {"records": records, "seconds": seconds}
+    if status.applied:
+        body["applied"]["offsets"] = [
+            {"topic": partition.topic, "partition": partition.number, "next": offset}
+            for partition, offset in sorted(status.applied.offsets.items())
+        ]
+    return json.dumps(body, default=_iso_time, ensure_ascii=False)
+
+
+def _iso_time(value: Any) -> str:
+    """MySQL's DATETIME columns hold UTC, but their values carry no time zone."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=UTC).isoformat()
+    raise TypeError(f"not a value of a status: {value!r}")
 
 
 def as_text(status: Status, *, follower: str, resource: str, following: int | None, terminal: bool = False) -> str:
-    """A few lines; ``following`` is as for ``lag``.
+    """A few lines, and the statements that a promotion runs; ``following`` is as for ``lag``.
 
-    The statements of a promotion are exact, for a client to run, but on a ``terminal``, which they must not steer.
+    The statements are exact, so that a client can run them, except on a ``terminal``: there, characters that could
+    control it are escaped.
     """
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, following=following)]
     if status.applied is not None:
@@ -33,7 +60,7 @@ def as_text(status: Status, *, follower: str, resource: str, following: int | No
 
 def _lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
     yield _line("follower", f"{follower}, of leader {resource}")
-    yield _line("consumer", "not running" if status.consumer is None else f"at work, connection {status.consumer}")
+    yield _line("consumer", "not running" if status.consumer is None else f"running, connection {status.consumer}")
     if status.applied is None:
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return
@@ -43,9 +70,9 @@ def _lines(status: Status, *, follower: str, resource: str, following: int | Non
     yield _line("ledger", counts or "empty")
     yield from (f"  {_entry(entry)}" for entry in reversed(status.newest))
     yield from _section(
-        "open intents", status.open, "A statement runs now, or was refused: the consumer's log says why."
+        "open intents", status.open, "A statement is running, or the follower refused it: see the consumer's log."
     )
-    yield from _section("skipped", status.skipped, "Records that the follower does without, by an operator's --skip:")
+    yield from _section("skipped", status.skipped, "Records that were not applied, by an operator's --skip:")
     yield from _conflicts(status.conflicts)
     yield from _missing(status.missing)
 
@@ -63,8 +90,8 @@ def _checkpoint(applied: Applied) -> Iterator[str]:
         committed = f"{datetime.fromtimestamp(applied.ts_us / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f} UTC"
         yield _line("leader", f"{applied.position}, transaction {applied.transaction}, committed {committed}")
     yield _line("topic", f"{applied.topic} (id {applied.topic_id})")
-    for place, offset in sorted(applied.offsets.items()):
-        yield _line("offset", f"{place.topic}/{place.number}: {offset} is next")
+    for partition, offset in sorted(applied.offsets.items()):
+        yield _line("offset", f"{partition.topic}/{partition.number}: {offset} is next")
 
 
 def _lag(applied: Applied, following: int | None) -> str:
@@ -85,7 +112,7 @@ def _section(name: str, entries: Sequence[Entry], what: str) -> Iterator[str]:
         yield from (f"  {_entry(entry)}" for entry in entries)
 
 
-def _conflicts(conflicts: Sequence[Settled]) -> Iterator[str]:
+def _conflicts(conflicts: Sequence[ResolvedConflict]) -> Iterator[str]:
     yield _line("conflicts", str(conflicts[0].number if conflicts else 0))
     for each in reversed(conflicts):
         removed = f"; removed {each.removed}" if each.removed else ""
@@ -96,20 +123,25 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
     if not entries:
         yield _line("not here", "no triggers or events of the leader")
         return
-    yield _line("not here", "The leader has these triggers and events, whose effects come as rows. A promotion creates")
-    yield "  them in this order, once the consumer has stopped (with the mysql client), with event_scheduler OFF: an"
-    yield "  event AT one time that has run and was kept (PRESERVE) would run again. Disable such, then turn it ON."
+    yield _line("not here", "These triggers and events run on the leader only; the rows they write are replicated.")
+    yield "  To promote this follower, stop the consumer and run these statements in this order with the mysql client,"
+    yield "  with event_scheduler OFF: a one-time event that has run and was kept (ON COMPLETION PRESERVE) would run"
+    yield "  again. Disable such events, then set event_scheduler ON."
 
 
 def _creation(entry: Entry) -> Iterator[str]:
-    """The statement as in the leader's session: an event's schedule has the hours of its time zone and its time."""
+    """The entry's statement after those that give it the leader's session variables.
+
+    An event's schedule depends on the session's time zone and time.
+    """
     database = entry.context.get("database")
-    yield "SET NAMES utf8mb4"  # what is printed here
+    yield "SET NAMES utf8mb4"  # the encoding of this output
     yield from ([f"USE {identifier(database)}"] if database else [])
-    # What is not known must not be that of the statement before.
+    # A variable that the record does not give gets its default, not the value of the statement before.
     wanted = {"sql_mode": quoted(entry.context.get("sql_mode", "")), "time_zone": "DEFAULT", "timestamp": "DEFAULT"}
-    for name, variable in _OF_SESSION.items():
-        # The client's character set tells how the text is to be read; where that matters, this one's is right.
+    for name, variable in _SESSION_VARIABLES.items():
+        # The client's character set says how the server decodes the text. This output is UTF-8, so for text that is
+        # not ASCII the character set of SET NAMES stays.
         if name in entry.context and (name != "charset" or entry.statement.isascii()):
             wanted[variable] = quoted(str(entry.context[name]))
     if "timestamp_us" in entry.context:

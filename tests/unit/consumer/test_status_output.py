@@ -1,10 +1,10 @@
-"""A follower's status in words."""
+"""A follower's status as text."""
 
 from datetime import UTC, datetime
 
 from cdc.consumer.state.checkpoint import Partition
-from cdc.consumer.state.status import Applied, Entry, Settled, Status
-from cdc.consumer.state.status_text import as_text
+from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status
+from cdc.consumer.state.status_output import as_text
 from cdc.model.printable import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
@@ -33,7 +33,7 @@ def test_what_would_steer_a_terminal() -> None:
 def test_a_follower_in_trouble() -> None:
     refused = Entry(8, "intent", "ALTER TABLE t ADD b INT DEFAULT 'secret'", "", AT)
     skipped = Entry(5, "skipped", "Add, 2 rows of flv://leader/d/t", "Data too long", AT)
-    conflict = Settled(12, 6, "flv://leader/d/t", "Add", "id=1", "Duplicate entry", "id=2", AT)
+    conflict = ResolvedConflict(12, 6, "flv://leader/d/t", "Add", "id=1", "Duplicate entry", "id=2", AT)
     found = shown(
         Status(
             4711, APPLIED, states={"skipped": 1, "done": 6, "intent": 1}, newest=(refused, skipped), open=(refused,),
@@ -41,7 +41,7 @@ def test_a_follower_in_trouble() -> None:
         ),
         following=20,
     )  # fmt: skip
-    assert "consumer     at work, connection 4711" in found
+    assert "consumer     running, connection 4711" in found
     assert "checkpoint   sequence 7, applied 2026-01-02 03:04:05 UTC" in found
     assert any(line.startswith("lag          12 records, at most ") for line in found)
     assert "ledger       6 done, 1 intent, 1 skipped" in found
