@@ -44,8 +44,9 @@ from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.spark.audit import audit_topics
+from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
-from cdc.spark.input.spans import kafka_options, span
+from cdc.spark.input.spans import span
 from cdc.spark.job.session import KEPT_CODE, NOTHING_HELD, set_for
 from cdc.spark.state.state import State, identity
 

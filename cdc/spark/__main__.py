@@ -16,7 +16,8 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, setup_logging
-from cdc.spark.input.spans import kafka_options, span
+from cdc.spark.input.kafka_options import kafka_options
+from cdc.spark.input.spans import span
 from cdc.spark.job.options import SMALL, consumer_of, parsed, profiles_of
 from cdc.spark.job.stderr_filter import after_ivy, without_noise
 from cdc.spark.report.files import JSON, clear

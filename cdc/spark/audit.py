@@ -23,9 +23,10 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE
 from cdc.service.process import complain, exit_status, setup_logging
+from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
-from cdc.spark.input.spans import kafka_options, newest_entry_us, span, topic_ids
+from cdc.spark.input.spans import newest_entry_us, span, topic_ids
 from cdc.spark.job.options import consumer_of, parsed, profiles_of
 from cdc.spark.job.session import SparkGone, cut_short, ended, gone, session, set_for
 from cdc.spark.job.watch import watched

@@ -4,7 +4,8 @@ import pytest
 
 from cdc.config.profile import Kafka
 from cdc.errors import UserError
-from cdc.spark.input.spans import Span, kafka_options
+from cdc.spark.input.kafka_options import kafka_options
+from cdc.spark.input.spans import Span
 
 
 def options(**properties: object) -> dict[str, str]:

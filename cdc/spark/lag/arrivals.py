@@ -17,9 +17,10 @@ from cdc.config.profile import Kafka
 from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.commit_entry import VERSION
+from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import literal
 from cdc.spark.input.records import messages
-from cdc.spark.input.spans import Span, kafka_options
+from cdc.spark.input.spans import Span
 
 __all__ = ["SCHEMA", "intervals", "read_arrivals"]
 
