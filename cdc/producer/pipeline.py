@@ -11,10 +11,11 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer import filter_changes
 from cdc.producer.binlog.dump import Dumps
-from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.leader import Leader, inspect, objects
 from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.xa import Xa
+from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.metrics import Activity
 from cdc.producer.progress import Progress
 from cdc.producer.resume import starting_entry
@@ -30,7 +31,7 @@ from cdc.service.retry import Retry
 __all__ = ["Started", "run"]
 
 Log = Callable[..., None]
-Chunk = list[RawEvent | Single]
+Chunk = list[RawEvent | SimpleTransaction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,9 @@ def _session(
         progress = Progress(entry, alive_seconds=profile.producer.alive_seconds)
         router, dumps = _router(profile, entry), _dumps(profile, leader)
         router.skips = started.skips
-        xa = Xa(entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop))
+        xa = XaTransactions(
+            entry.prepared, read_again=lambda p: dumps.read_again(p, progress.read_without(p.gtid), stop)
+        )
         decoder = Decoder(wants_table=profile.filters.wants_table, collations=leader.collations, xa=xa, log=log)
         stream = Stream(decoder, router, sink, progress, activity, profile.producer)
         with dumps.follow(entry) as source:

@@ -9,7 +9,8 @@ from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
 from cdc.model.position import Position
 from cdc.producer import commit_policy
-from cdc.producer.binlog.events import RawEvent, Single
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.metrics import Activity
@@ -18,6 +19,8 @@ from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Router
 
 __all__ = ["Stream"]
+
+Chunk = Sequence[RawEvent | SimpleTransaction]
 
 
 class Stream:
@@ -35,7 +38,11 @@ class Stream:
         self._one_topic = sink.has_one_topic
 
     def replicate(
-        self, chunks: Iterable[Sequence[RawEvent | Single]], *, target: Position | None, stop: threading.Event
+        self,
+        chunks: Iterable[Sequence[RawEvent | SimpleTransaction]],
+        *,
+        target: Position | None,
+        stop: threading.Event,
     ) -> None:
         """Until ``chunks`` end, or everything before ``target`` is through.
 

@@ -14,14 +14,15 @@ import zstandard
 from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
-from cdc.producer.binlog.events import Inner, RawEvent, Single
+from cdc.producer.binlog.events import Inner, RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.binlog.layout import HEADER_BYTES, LENGTH_AT, TYPE_AT
 
 __all__ = ["is_small", "payload", "unpacked"]
 
 _END, _COMPRESSION, _UNCOMPRESSED_SIZE = 0, 2, 3
 _SMALL = 1_000_000  # bytes, uncompressed
 _ZSTD, _NONE = 0, 255
-_LENGTH_AT = 9  # of the event's length in its header
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
@@ -53,14 +54,14 @@ def is_small(event: RawEvent) -> bool:
 
 
 def unpacked(
-    events: Sequence[RawEvent | Single], *, broken: tuple[type[Exception], ...]
-) -> Iterator[RawEvent | Single]:
+    events: Sequence[RawEvent | SimpleTransaction], *, broken: tuple[type[Exception], ...]
+) -> Iterator[RawEvent | SimpleTransaction]:
     """Small compressed transactions become their events, so that they too can be taken in one go.
 
     ``broken`` are the errors that stand for bytes which can't be read.
     """
     for event in events:
-        inner: Iterable[RawEvent | Single] = (event,)
+        inner: Iterable[RawEvent | SimpleTransaction] = (event,)
         if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
             # What can't be read stays as it is: when its turn comes, it fails at its own position.
             with suppress(PromiseError, *broken):
@@ -70,7 +71,7 @@ def unpacked(
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
     """Where the compressed events begin, and the numbers that stand before them."""
-    data, at = event.data, ev.HEADER_BYTES
+    data, at = event.data, HEADER_BYTES
     fields: dict[int, int] = {}
     while True:
         field, at = ev.packed_integer(data, at)
@@ -84,12 +85,12 @@ def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
 def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
     number = 0
     try:
-        while head := _read(stream, ev.HEADER_BYTES):
-            length = int.from_bytes(head[_LENGTH_AT : _LENGTH_AT + 4], "little")
-            rest = _read(stream, length - ev.HEADER_BYTES)
+        while head := _read(stream, HEADER_BYTES):
+            length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "little")
+            rest = _read(stream, length - HEADER_BYTES)
             if len(head) + len(rest) != length:
                 raise ValueError("it ends within an event")
-            event = Inner(head[4], head + rest, whole.file, whole.offset, whole.end)
+            event = Inner(head[TYPE_AT], head + rest, whole.file, whole.offset, whole.end)
             event.number = number = number + 1
             yield event
     except (zstandard.ZstdError, ValueError) as error:

@@ -12,7 +12,8 @@ from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import GtidSet, Position, ddl_uuid
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.compressed import payload
-from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.gtid_event import gtid
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.binlog.source import BinlogSource
@@ -20,7 +21,7 @@ from cdc.producer.binlog.source import BinlogSource
 __all__ = ["Dumps"]
 
 _FIND_SECONDS = 60.0
-_NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, et.HEARTBEAT, et.HEARTBEAT_V2, *et.HARMLESS})
+_NO_CHANGE = frozenset({et.ROTATE, et.FORMAT_DESCRIPTION, *et.HEARTBEATS, *et.HARMLESS})
 _XA = re.compile(rb"XA (?:START|END) X'[0-9A-Fa-f]*',X'[0-9A-Fa-f]*',\d+\Z")
 
 
@@ -81,7 +82,7 @@ def _rows_of(place: PreparedXa, source: BinlogSource, *, stop: threading.Event) 
     inside = False
     for events in source.chunks(stop):
         for event in _flat(events):
-            if event.type in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
+            if event.type in et.GTIDS:
                 give_up = time.monotonic() + _FIND_SECONDS
                 here = (event.file, event.offset) == (place.file, place.offset)
                 inside = here if place.gtid is None else gtid(event).gtid == place.gtid
@@ -104,7 +105,7 @@ def _is_xa(event: RawEvent) -> bool:
     return event.type == et.QUERY and _XA.search(event.data) is not None
 
 
-def _flat(events: Iterable[RawEvent | Single]) -> Iterator[RawEvent]:
+def _flat(events: Iterable[RawEvent | SimpleTransaction]) -> Iterator[RawEvent]:
     for event in flat(events):
         if event.type == et.TRANSACTION_PAYLOAD:
             yield from payload(event)

@@ -1,9 +1,8 @@
-"""How the events without rows read.
+"""Raw binlog events, and readers of those without rows: header, Query, Rotate and Heartbeat.
 
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event). Integers are little-endian.
 """
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.event_types import HEARTBEAT
+from cdc.producer.binlog.layout import HEADER_BYTES, ROTATE_FILE_AT, ROTATE_POSITION
 from cdc.producer.binlog.spool import Spool
 
 __all__ = [
@@ -18,8 +18,6 @@ __all__ = [
     "Inner",
     "Query",
     "RawEvent",
-    "Single",
-    "flat",
     "header",
     "header_fields",
     "heartbeat",
@@ -28,11 +26,10 @@ __all__ = [
     "rotate_name",
 ]
 
-HEADER_BYTES = 19
-CHECKSUM_BYTES = 4
-SINGLE = 0  # the type that no event has
 header_fields = Struct("<IBIIIH").unpack_from  # those of class Header
 _QUERY = Struct("<IIBHH")
+_LOAD_FIELDS_BYTES = 13  # of an Execute_load_query event: file id (4), offsets (4 + 4), duplicates handling (1)
+_HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of a Heartbeat_v2 event
 
 
 class RawEvent(NamedTuple):
@@ -74,38 +71,6 @@ class Inner(RawEvent):
         return f"{self.position}/{self.number}"
 
 
-class Single(NamedTuple):
-    """A transaction of one rows event, as most are: the bytes of its five events, each as in RawEvent; ``end`` is the
-    position after it. What ``type`` is no event's type has."""
-
-    type: int
-    gtid: bytes
-    begin: bytes
-    table_map: bytes
-    rows: bytes
-    xid: bytes
-    file: str
-    end: int
-
-    def events(self) -> list[RawEvent]:
-        """The same one by one: in the file they follow one another."""
-        found, end = [], self.end
-        for data in (self.xid, self.rows, self.table_map, self.begin, self.gtid):
-            start = end - len(data) - CHECKSUM_BYTES
-            found.append(RawEvent(data[4], data, self.file, start, end))
-            end = start
-        return found[::-1]
-
-
-def flat(events: Iterable[RawEvent | Single]) -> Iterator[RawEvent]:
-    """The events, all of them one by one."""
-    for event in events:
-        if isinstance(event, Single):
-            yield from event.events()
-        else:
-            yield event
-
-
 class Header(NamedTuple):
     """The common header of every event."""
 
@@ -133,12 +98,12 @@ def header(data: bytes) -> Header:
 
 def rotate(event: RawEvent) -> Position:
     """The file that follows and the offset at which its events start."""
-    return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[19:27], "little"))
+    return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[ROTATE_POSITION], "little"))
 
 
 def rotate_name(data: bytes) -> bytes:
     """The name of the file that follows."""
-    return data[27:]
+    return data[ROTATE_FILE_AT:]
 
 
 def heartbeat(event: RawEvent) -> Position:
@@ -149,12 +114,12 @@ def heartbeat(event: RawEvent) -> Position:
     while at < len(event.data):
         kind = event.data[at]
         length, at = packed_integer(event.data, at + 1)
-        if kind == 0:
+        if kind == _HEARTBEAT_END:
             break
         content = event.data[at : at + length]
-        if kind == 1:
+        if kind == _HEARTBEAT_FILE:
             file = content.decode("utf-8")
-        elif kind == 2:
+        elif kind == _HEARTBEAT_POSITION:
             offset, _ = packed_integer(content, 0)
         at += length
     return Position(file, offset)
@@ -202,7 +167,7 @@ def query(event: RawEvent) -> Query:
 def load_query(event: RawEvent) -> RawEvent:
     """The Query event that an Execute_load_query event is, but for the fields about its data."""
     fields_at = HEADER_BYTES + _QUERY.size
-    return event._replace(data=event.data[:fields_at] + event.data[fields_at + 13 :])
+    return event._replace(data=event.data[:fields_at] + event.data[fields_at + _LOAD_FIELDS_BYTES :])
 
 
 def _variables(data: bytes, where: str) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.producer.binlog.event_types import GTID, GTID_TAGGED
-from cdc.producer.binlog.events import HEADER_BYTES, RawEvent
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.layout import GTID_UUID_AT, HEADER_BYTES, TYPE_AT
 
 __all__ = ["Gtid", "gtid", "named"]
 
 _FIELDS = Struct("<16sq17xQ").unpack_from  # UUID and number, and behind the logical clock the time of 7 bytes
-_FIELDS_AT = HEADER_BYTES + 1
 _COMMIT_US = (1 << 55) - 1
 _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
@@ -43,10 +43,10 @@ def gtid(event: RawEvent) -> Gtid:
 
 def named(data: bytes) -> Gtid:
     """What a GTID event of any kind says. Raises struct.error where it has no commit time."""
-    kind = data[4]
+    kind = data[TYPE_AT]
     if kind == GTID_TAGGED:
         return _tagged(data)
-    source, number, commit_us = _FIELDS(data, _FIELDS_AT)
+    source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
     # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's.
     return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
 

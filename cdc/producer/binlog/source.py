@@ -18,7 +18,8 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, UserError
 from cdc.model.position import GtidSet, Position
-from cdc.producer.binlog.events import RawEvent, Single
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.binlog.packets import Packets
 from cdc.service.mysql_connection import connected
 
@@ -115,7 +116,7 @@ class BinlogSource:
         since = self._busy_since  # read once, since it is another thread that asks
         return 0.0 if since is None else time.monotonic() - since
 
-    def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | Single]]:
+    def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | SimpleTransaction]]:
         """Events without their checksums, as many as have arrived; none whenever the leader has nothing more for now.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
@@ -123,7 +124,7 @@ class BinlogSource:
         """
         self._socket.setblocking(False)
         while not stop.is_set():
-            events: list[RawEvent | Single] = []
+            events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
             # A compressed transaction takes minutes to decode, in which nobody reads: the leader is not silent then.

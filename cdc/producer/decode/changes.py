@@ -8,6 +8,7 @@ from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
 from cdc.producer.binlog.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.layout import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES
 from cdc.sql.ddl import Effect
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Commit",
     "Idle",
     "Moved",
+    "OtherEvent",
     "Prepared",
     "Refused",
     "RowDecoder",
@@ -35,11 +37,11 @@ class RowDecoder(Protocol):
 class TableShape:
     """A table as of one table map: its names, the JSON text that all its records share, and its ``width`` in columns.
 
-    ``rows_at`` says for each type of rows event where its rows start when nothing unusual stands before them, and
-    ``whole_images`` holds the bytes before that place which are known to say that the images have all columns.
+    ``rows_at``: for each type of rows event, the offset of its rows where it has no extra data. ``complete_images``:
+    the bytes before that offset that are known to mean that the images have all columns.
     """
 
-    __slots__ = ("columns_json", "database", "insert", "name", "rows_at", "update", "whole_images", "width")
+    __slots__ = ("columns_json", "complete_images", "database", "insert", "name", "rows_at", "update", "width")
 
     def __init__(
         self, database: str, name: str, columns_json: str, insert: RowDecoder, update: RowDecoder, width: int
@@ -51,9 +53,11 @@ class TableShape:
         self.update = update
         self.width = width
         bitmap = (width + 7) // 8
-        start = 27 + 2 + (1 if width < 251 else 3)
+        # Behind the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each
+        # image of a row.
+        start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
         self.rows_at = {WRITE_ROWS: start + bitmap, UPDATE_ROWS: start + 2 * bitmap, DELETE_ROWS: start + bitmap}
-        self.whole_images: set[bytes] = set()
+        self.complete_images: set[bytes] = set()
 
 
 class Begin(NamedTuple):
@@ -143,6 +147,12 @@ class Moved:
     end: Position
 
 
+class OtherEvent(NamedTuple):
+    """An event that is part of no record, for the topic of the binlog's other events."""
+
+    event: RawEvent
+
+
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Nothing more is here right now; ``inside`` a transaction the leader is about to send the rest of it."""
@@ -150,4 +160,4 @@ class Idle:
     inside: bool
 
 
-Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle
+Change = Begin | Rows | Whole | Statement | Refused | Commit | Prepared | Moved | Idle | OtherEvent

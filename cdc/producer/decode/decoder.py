@@ -1,8 +1,6 @@
-"""Binlog events to changes: follows transactions and table maps, and stops at whatever it does not know."""
+"""Decodes binlog events into changes; stops with an error at whatever it does not know."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from struct import error as StructError
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
@@ -10,35 +8,36 @@ from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.compressed import payload, unpacked
-from cdc.producer.binlog.events import RawEvent, Single, flat
-from cdc.producer.binlog.gtid_event import Gtid, gtid, named
-from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, Prepared, Refused, Statement, Whole
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, flat
+from cdc.producer.binlog.gtid_event import Gtid, gtid
+from cdc.producer.binlog.row_sql_mode import row_mode
+from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, OtherEvent, Prepared, Refused, Statement
 from cdc.producer.decode.query_event import LoggedStatement, logged_statement
-from cdc.producer.decode.row_sql_mode import row_mode
-from cdc.producer.decode.table_cache import Tables
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.unsupported import Damaged, nameless, not_closed, refused_statement, unknown_event, unreadable
-from cdc.producer.decode.xa import Xa, xid_of
+from cdc.producer.decode.whole_transactions import (
+    BEGIN,
+    UNREADABLE,
+    WholeTransactions,
+    end_of_rows_only,
+    start_of_incomplete,
+)
+from cdc.producer.decode.xa import XaTransactions, xid_of
 from cdc.sql.effects import needing_more
 
 __all__ = ["Decoder"]
 
-_BROKEN = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
-# The types of the events of a transaction: its GTID, a Query, table maps and rows, Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
-# The beginning of one, at the end of a chunk: it waits for its end, since it could not be committed before anyway.
-_BEGUN = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
-_BEGIN = b"\0BEGIN"  # the end of a Query that begins a transaction
-_MOST_BEGUN = 1_000_000  # bytes
-_HELD = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # of an XA transaction, until it commits
-_new = tuple.__new__  # Whole(…) itself takes twice as long
+_HELD = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # events of an XA transaction, kept until it commits
 
 
 class Decoder:
-    """Turns one leader's events into changes.
+    """Decodes one leader's events.
 
-    ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
+    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``collations`` maps the server's collation ids to (character set, collation); ``xa`` holds prepared transactions;
-    ``log(event, **fields)`` is told of each statement that is passed over by design.
+    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``other_events``: events
+    that are part of no record are changes too.
     """
 
     def __init__(
@@ -46,15 +45,18 @@ class Decoder:
         *,
         wants_table: Callable[[str, str], bool],
         collations: Mapping[int, tuple[str, str]],
-        xa: Xa,
+        xa: XaTransactions,
         log: Callable[..., None],
+        other_events: bool = False,
     ) -> None:
         charsets = {number: charset for number, (charset, _) in collations.items()}
-        self._tables = Tables(wants_table=wants_table, charsets=charsets)
+        self._tables = TableCache(wants_table=wants_table, charsets=charsets)
+        self._whole_transactions = WholeTransactions(self._tables)
         self._collations = collations
         self._xa = xa
         self._log = log
-        self._named: Gtid | None = None
+        self._other_events = other_events
+        self._named: Gtid | None = None  # of the GTID event whose transaction has not begun yet
         self._named_at: Position | None = None
         self._in_transaction = False
         self._saw_rows = False
@@ -63,51 +65,55 @@ class Decoder:
 
     @property
     def filtered(self) -> int:
-        """How many rows events were of tables that are not wanted."""
+        """How many rows events were of tables that do not pass the filters."""
         return self._tables.filtered
 
-    def decode(self, chunks: Iterable[Sequence[RawEvent | Single]]) -> Iterator[Change]:
-        """The changes of ``chunks`` of events, in order; an empty one stands for "nothing more right now".
+    def decode(self, chunks: Iterable[Sequence[RawEvent | SimpleTransaction]]) -> Iterator[Change]:
+        """The changes of ``chunks`` of events, in order; an empty chunk means that the leader has no more for now.
 
-        Raises PromiseError with the position for an event, a type, a statement or bytes that it can't carry exactly.
+        Raises PromiseError with the position for an event, a type, a statement or bytes that can't be replicated
+        exactly.
         """
-        begun: Sequence[RawEvent | Single] = ()
+        waiting: Sequence[RawEvent | SimpleTransaction] = ()
         for arrived in chunks:
             if not arrived:
                 # A GTID event comes before all others of a transaction.
-                yield Idle(inside=bool(begun) or self._in_transaction or self._named is not None)
+                yield Idle(inside=bool(waiting) or self._in_transaction or self._named is not None)
                 continue
-            events, begun = [*begun, *arrived], ()
-            kinds, at = bytes([event[0] for event in events]), 0
-            if et.TRANSACTION_PAYLOAD in kinds:
-                events = list(unpacked(events, broken=_BROKEN))
-                kinds = bytes([event[0] for event in events])
-            while at < len(events):
-                event = events[at]
-                # Most transactions are a few rows and arrive whole: then they are taken in one go.
-                if isinstance(event, Single):
-                    whole = self._single(event)
-                    if whole is None:
-                        yield from self.decode([event.events()])
-                    else:
-                        yield whole
-                    at += 1
-                    continue
-                found = _ROWS_ONLY.match(kinds, at)
-                if found and not self._in_transaction and self._named is None:
-                    whole = self._whole([*flat(events[at : found.end()])])
-                    if whole is not None:
-                        yield whole
-                        at = found.end()
-                        continue
-                elif _BEGUN.match(kinds, at) and sum(len(each[1]) for each in flat(events[at:])) < _MOST_BEGUN:
-                    begun = events[at:]
-                    break
-                yield from self._alone(event)
+            if self._other_events:
+                for event in flat(arrived):
+                    if event.type not in et.IN_RECORDS:
+                        yield OtherEvent(event)
+            events, types = _with_types([*waiting, *arrived])
+            end = start_of_incomplete(events, types)
+            yield from self._chunk(events[:end], types[:end])
+            waiting = events[end:]
+
+    def _chunk(self, events: Sequence[RawEvent | SimpleTransaction], types: bytes) -> Iterator[Change]:
+        """The changes of ``events``; transactions of rows that are complete and readable become one change each."""
+        at = 0
+        while at < len(events):
+            event = events[at]
+            is_between = not self._in_transaction and self._named is None
+            if isinstance(event, SimpleTransaction):
+                whole = self._whole_transactions.of_simple(event) if is_between else None
+                if whole is not None:
+                    yield whole
+                else:
+                    yield from self._chunk(*_with_types(event.events()))
                 at += 1
+                continue
+            if is_between and (end := end_of_rows_only(types, at)):
+                whole = self._whole_transactions.of_events([*flat(events[at:end])])
+                if whole is not None:
+                    yield whole
+                    at = end
+                    continue
+            yield from self._alone(event)
+            at += 1
 
     def _alone(self, event: RawEvent) -> Iterator[Change]:
-        """The changes of one event; where it can't be carried, that as one, so that the stream may go on behind it."""
+        """The changes of one event; where it can't be replicated a Refused, so that the stream may go on after it."""
         inside = self._in_transaction
         try:
             yield from self._event(event)
@@ -116,7 +122,7 @@ class Decoder:
             raise
         except PromiseError as error:
             refusal = error
-        except _BROKEN as error:
+        except UNREADABLE as error:
             refusal = unreadable(event, error)
         if not inside and not self._in_transaction and (self._named is None or self._xa.is_open):
             raise refusal from None
@@ -124,43 +130,8 @@ class Decoder:
             yield self._begin(event, None)
         yield Refused(event, refusal, self._tables.drop(event))
         if not inside:
-            # What began with this event, or would have, ends with it.
+            # The transaction that this event began, or would have begun, ends with it.
             yield self._commit(event)
-
-    def _single(self, single: Single) -> Whole | None:
-        """The transaction of ``single``; None where its table is new, something else is open, or it can't be read:
-        one by one its events go on or fail, each at its own position."""
-        _, gtid_event, begin, _, _, _, file, end = single
-        if not begin.endswith(_BEGIN) or self._in_transaction or self._named is not None:
-            return None
-        try:
-            gtid, commit_us = named(gtid_event)
-            mode = row_mode(begin)
-            rows = self._tables.rows_of(single)
-        except (PromiseError, *_BROKEN):
-            return None
-        if rows is None:
-            return None
-        name = gtid or str(single.events()[0].position)
-        return _new(Whole, (_new(Begin, (name, gtid, commit_us, mode)), rows, file, end))
-
-    def _whole(self, events: Sequence[RawEvent]) -> Whole | None:
-        """The transaction of ``events``: GTID, Query, table maps and rows, Xid; None where it needs a closer look."""
-        if not events[1][1].endswith(_BEGIN):
-            return None
-        found = []
-        try:
-            for event in events[2:-1]:
-                if event[0] == et.TABLE_MAP:
-                    self._tables.map(event)
-                elif (rows := self._tables.rows(event)) is not None:
-                    found.append(rows)
-            name, commit_us = gtid(events[0])
-            mode = row_mode(events[1][1])
-        except (PromiseError, *_BROKEN):
-            return None  # read once more, one by one, it fails at its own position
-        last = events[-1]
-        return Whole(Begin(name or str(events[0].position), name, commit_us, mode), found, last[2], last[4])
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
@@ -175,7 +146,7 @@ class Decoder:
                 yield rows
         elif kind == et.TABLE_MAP:
             self._tables.map(event)
-        elif kind in (et.GTID, et.ANONYMOUS_GTID, et.GTID_TAGGED):
+        elif kind in et.GTIDS:
             self._require_closed(event)
             self._named, self._named_at = gtid(event), event.position
         elif kind == et.QUERY:
@@ -185,14 +156,15 @@ class Decoder:
         elif kind == et.XA_PREPARE:
             yield from self._prepare(event)
         elif kind == et.TRANSACTION_PAYLOAD:
-            yield from self.decode([inner] for inner in payload(event))
-        elif kind in (et.HEARTBEAT, et.HEARTBEAT_V2):
+            for inner in payload(event):
+                yield from self._alone(inner)
+        elif kind in et.HEARTBEATS:
             yield from self._moved(ev.heartbeat(event))
         elif kind == et.ROTATE:
-            self._tables.forget_numbers()
+            self._tables.forget_ids()
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            self._tables.forget_numbers()
+            self._tables.forget_ids()
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, logged_statement(ev.load_query(event), self._collations))
         elif kind in et.OF_A_STATEMENT:
@@ -201,7 +173,7 @@ class Decoder:
             raise unknown_event(event)
 
     def _moved(self, end: Position) -> Iterator[Moved]:
-        # Inside a transaction the place to resume from is still its start.
+        # Inside a transaction, the position to resume from is still its start.
         if not self._in_transaction and self._named is None and end.offset:
             yield Moved(end)
 
@@ -231,7 +203,7 @@ class Decoder:
             yield Prepared(xid, place, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
-        self._ends = xid  # also where what it did can't be read, and an operator leaves it out
+        self._ends = xid  # also where its rows can't be read and the operator skips them
         yield self._begin(event, self._xa.sql_mode(xid))
         for held in self._xa.committed(xid, event):
             yield from self._alone(held)
@@ -255,7 +227,7 @@ class Decoder:
             raise refused_statement("unknown", text, event)
 
     def _query(self, event: RawEvent) -> Iterator[Change]:
-        if event.data.endswith(_BEGIN):
+        if event.data.endswith(BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
         yield from self._statement(event, logged_statement(event, self._collations))
@@ -292,10 +264,21 @@ class Decoder:
         yield from self._in_one(event, Refused(event, error, statement.changed, statement.shown, fires))
 
     def _in_one(self, event: RawEvent, *changes: Change) -> Iterator[Change]:
-        """The changes of an event that may be a transaction of its own."""
+        """``changes`` of one event, with Begin and Commit around them where the event is a transaction of its own."""
         alone = not self._in_transaction
         if alone:
             yield self._begin(event, row_mode(event.data) if event.type == et.QUERY else None)
         yield from changes
         if alone:
             yield self._commit(event)
+
+
+def _with_types(
+    events: Sequence[RawEvent | SimpleTransaction],
+) -> tuple[Sequence[RawEvent | SimpleTransaction], bytes]:
+    """``events``, with small compressed transactions unpacked, and the type of each."""
+    types = bytes([event[0] for event in events])
+    if et.TRANSACTION_PAYLOAD in types:
+        events = list(unpacked(events, broken=UNREADABLE))
+        types = bytes([event[0] for event in events])
+    return events, types

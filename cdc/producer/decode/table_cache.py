@@ -1,7 +1,7 @@
-"""Table maps, and the rows events that refer to them by number.
+"""Rows events in, their rows as JSON text out: keeps the table maps that rows events refer to by number.
 
-This and module columns are the hot path of decoding. What is the same for all events of a table is worked out once: a
-table map is known again by its bytes, a rows event's column bitmaps likewise.
+This and module row_codegen are the hot path of decoding. What is the same for all events of a table is worked out once
+and cached: by the bytes of its table map, and by the bytes of a rows event's column bitmaps.
 """
 
 import json
@@ -11,60 +11,70 @@ from struct import error as StructError
 from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
-from cdc.producer.binlog.events import RawEvent, Single
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, rows_event
+from cdc.producer.binlog.layout import (
+    HEADER_BYTES,
+    ROWS_EXTRA_AT,
+    ROWS_EXTRA_LENGTH_BYTES,
+    ROWS_FLAGS_AT,
+    TABLE_ID,
+    TABLE_ID_BYTES,
+)
 from cdc.producer.decode.changes import Rows, TableShape
 from cdc.producer.decode.row_codegen import row_decoder
 from cdc.producer.decode.table_map import Table, table_map, table_name
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["Tables"]
+__all__ = ["TableCache"]
 
 _OPERATIONS = {et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete"}
 _STATEMENT_END = 0x01
-_MOST_SHAPES, _MOST_DESCRIBED = 10_000, 2_000  # a shape with its decoders takes some 2 kB a column
+_MAX_MAPS, _MAX_SHAPES = 10_000, 2_000  # a shape with its decoders takes some 2 kB per column
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
 
 
-class Tables:
-    """The tables of one leader by the numbers that its events give them.
+class TableCache:
+    """The tables of one leader by the table ids in its events.
 
-    ``wants_table(database, table)`` is asked once a table map, so that the rows of other tables are never decoded;
+    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``charsets`` maps the server's collation ids to character set names. ``filtered`` counts the rows events of tables
-    that are not wanted.
+    that do not pass the filters.
     """
 
     def __init__(self, *, wants_table: Callable[[str, str], bool], charsets: Mapping[int, str]) -> None:
         self._wants_table = wants_table
         self._charsets = charsets
-        self._numbers: dict[bytes, TableShape | None] = {}
-        self._shapes: dict[bytes, TableShape | None] = {}
-        self._described: dict[bytes, TableShape | None] = {}
+        # None where the table does not pass the filters. The keys: table id; table map without its header; the same
+        # without the table id.
+        self._by_id: dict[bytes, TableShape | None] = {}
+        self._by_map: dict[bytes, TableShape | None] = {}
+        self._by_description: dict[bytes, TableShape | None] = {}
         self.filtered = 0
 
-    def forget_numbers(self) -> None:
-        """A new log file: a restarted server counts tables from the start again."""
-        self._numbers.clear()
+    def forget_ids(self) -> None:
+        """To be called at a new binlog file: a restarted server counts table ids from the start again."""
+        self._by_id.clear()
 
     def map(self, event: RawEvent) -> None:
-        """Take a table map. Raises PromiseError for a table that can't be carried exactly."""
-        # The body, with the table's number in front, says it all.
-        body = event[1][19:]
-        shape = self._shapes.get(body, _UNKNOWN)
+        """Remember a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
+        body = event[1][HEADER_BYTES:]
+        shape = self._by_map.get(body, _UNKNOWN)
         if shape is _UNKNOWN:
-            if len(self._shapes) > _MOST_SHAPES:
-                self._shapes.clear()
-            shape = self._shapes[body] = self._unnumbered(event, body[6:])
-        self._numbers[body[:6]] = shape
+            if len(self._by_map) > _MAX_MAPS:
+                self._by_map.clear()
+            shape = self._by_map[body] = self._without_id(event, body[TABLE_ID_BYTES:])
+        self._by_id[body[:TABLE_ID_BYTES]] = shape
 
-    def _unnumbered(self, event: RawEvent, body: bytes) -> TableShape | None:
-        """The shape that ``body`` describes: a table keeps its generated decoders when the server, which opens it anew
-        after FLUSH TABLES or when it has too many open, gives it another number."""
-        if body not in self._described:
-            if len(self._described) > _MOST_DESCRIBED:
-                self._described.clear()
-            self._described[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
-        return self._described[body]
+    def _without_id(self, event: RawEvent, body: bytes) -> TableShape | None:
+        """The shape that ``body`` describes, without the table id: a server that closes and reopens a table (FLUSH
+        TABLES, or too many open tables) gives it another id, and the generated decoders stay the same."""
+        if body not in self._by_description:
+            if len(self._by_description) > _MAX_SHAPES:
+                self._by_description.clear()
+            self._by_description[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
+        return self._by_description[body]
 
     def _shape(self, event: RawEvent) -> TableShape:
         table = table_map(event, self._charsets)
@@ -76,19 +86,19 @@ class Tables:
         return TableShape(table.database, table.name, _columns_json(table), insert, update, width)
 
     def is_left_out(self, event: RawEvent) -> bool:
-        """Whether a rows event of any version is of a table that is not wanted; counts it then."""
-        found = self._numbers.get(event[1][19:25], _UNKNOWN) is None
+        """Whether a rows event of any version is of a table that does not pass the filters; counts it then."""
+        found = self._by_id.get(event[1][TABLE_ID], _UNKNOWN) is None
         self.filtered += found
         return found
 
     def drop(self, event: RawEvent) -> tuple[Effect, ...]:
-        """What an event that can't be carried may have changed. The rows of a table map are left out with it."""
-        number = event.data[19:25]
+        """What an event that can't be replicated may have changed. With a table map, its rows are left out too."""
+        number = event.data[TABLE_ID]
         try:
             if event.type == et.TABLE_MAP:
-                self._numbers[number] = None
+                self._by_id[number] = None
                 return (Effect("SkipTable", *table_name(event)),)
-            shape = self._numbers.get(number) if event.type in et.ROWS or event.type in et.OTHER_ROWS else None
+            shape = self._by_id.get(number) if event.type in et.ROWS or event.type in et.OTHER_ROWS else None
         except (ValueError, LookupError):
             shape = None
         return (Effect("SkipTable", shape.database, shape.name) if shape else ANY_DATABASE,)
@@ -100,9 +110,9 @@ class Tables:
         """
         data = event[1]
         try:
-            table = self._numbers[data[19:25]]
+            table = self._by_id[data[TABLE_ID]]
         except KeyError:
-            number = int.from_bytes(data[19:25], "little")
+            number = int.from_bytes(data[TABLE_ID], "little")
             raise PromiseError(
                 f"rows of table id {number} came without a table map", where=str(event.position)
             ) from None
@@ -111,24 +121,25 @@ class Tables:
             return None
         return _decoded(event, table)
 
-    def rows_of(self, single: Single) -> list[Rows] | None:
-        """The rows of a transaction with one rows event, none where the table is left out; None where its table map is
-        new, or is not that of the rows. Raises as ``rows`` does."""
-        _, _, _, table_map, data, xid, file, end = single
-        table = self._shapes.get(table_map[19:], _UNKNOWN)
-        if table is _UNKNOWN or table_map[19:25] != data[19:25]:
+    def rows_of(self, transaction: SimpleTransaction) -> list[Rows] | None:
+        """The rows of a transaction with one rows event, none where the table does not pass the filters.
+
+        None where its table map is new, or is not that of the rows. Raises as ``rows`` does.
+        """
+        _, _, _, table_map, data, _, _, _ = transaction
+        table = self._by_map.get(table_map[HEADER_BYTES:], _UNKNOWN)
+        if table is _UNKNOWN or table_map[TABLE_ID] != data[TABLE_ID]:
             return None
         if table is None:
             self.filtered += 1
             return []
-        end -= len(xid) + ev.CHECKSUM_BYTES  # in the file the Xid follows the rows
-        return [_decoded(_new(RawEvent, (data[4], data, file, end - len(data) - ev.CHECKSUM_BYTES, end, None)), table)]
+        return [_decoded(rows_event(transaction), table)]
 
 
 def _decoded(event: RawEvent, table: TableShape) -> Rows:
     kind, data = event[0], event[1]
     at = table.rows_at[kind]
-    if data[27:at] not in table.whole_images:
+    if data[ROWS_EXTRA_AT:at] not in table.complete_images:
         at = _after_bitmaps(event, table)
     decode = table.update if kind == et.UPDATE_ROWS else table.insert
     try:
@@ -139,17 +150,17 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
             where=str(event.position),
             hint="leave the table out with filters.exclude_tables",
         ) from None
-    flags = (data[25] | data[26] << 8) & ~_STATEMENT_END
+    flags = (data[ROWS_FLAGS_AT] | data[ROWS_FLAGS_AT + 1] << 8) & ~_STATEMENT_END
     return _new(Rows, (event, table, _OPERATIONS[kind], rows, flags))
 
 
 def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
-    """Where the rows start, behind the extra data and the bitmaps that say which columns the images have.
+    """Where the rows start: after the extra data and the bitmaps of the columns that the images have.
 
     Layout: MySQL source, class Rows_event. Raises PromiseError where an image lacks columns.
     """
     data = event.data
-    start = 27 + int.from_bytes(data[27:29], "little")
+    start = ROWS_EXTRA_AT + int.from_bytes(data[ROWS_EXTRA_AT : ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES], "little")
     columns, at = ev.packed_integer(data, start)
     width = (columns + 7) // 8
     images = 2 if event.type == et.UPDATE_ROWS else 1
@@ -170,8 +181,8 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
         )
     at += images * width
     if at == table.rows_at[event.type]:
-        # Whoever compares these bytes need not look into them again.
-        table.whole_images.add(data[27:at])
+        # The next event with the same bytes is known to have all columns.
+        table.complete_images.add(data[ROWS_EXTRA_AT:at])
     return at
 
 

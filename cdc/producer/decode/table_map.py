@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cdc.errors import PromiseError
-from cdc.producer.binlog.events import HEADER_BYTES, RawEvent, packed_integer
+from cdc.producer.binlog.events import RawEvent, packed_integer
+from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
 
 __all__ = ["Column", "Table", "table_map", "table_name"]
 
@@ -46,7 +47,7 @@ class Table:
 
 def table_name(event: RawEvent) -> tuple[str, str]:
     """Database and table, without reading further: filters need no more."""
-    at = HEADER_BYTES + 8
+    at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
     at += length + 2
@@ -61,7 +62,7 @@ def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
     """
     data = event.data
     database, name = table_name(event)
-    at = HEADER_BYTES + 8 + len(database.encode()) + 2 + len(name.encode()) + 2
+    at = TABLE_MAP_NAMES_AT + len(database.encode()) + 2 + len(name.encode()) + 2
     count, at = packed_integer(data, at)
     types = list(data[at : at + count])
     length, at = packed_integer(data, at + count)

@@ -7,19 +7,22 @@ the rows are held in memory, as long as they are few; else, and after a restart,
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from struct import Struct
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
-from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.layout import HEADER_BYTES
 
-__all__ = ["Xa", "xid_of"]
+__all__ = ["XaTransactions", "xid_of"]
 
-_MOST_HELD = 16_000_000  # bytes, of all prepared transactions together
+# Whether it commits in one phase; the format of the xid, and the lengths of its two parts, which follow.
+_XA_PREPARE = Struct("<BIII")
+_MAX_HELD = 16_000_000  # bytes, of all prepared transactions together
 _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
 
 
-class Xa:
+class XaTransactions:
     """The XA transactions that are prepared, by xid; ``read_again`` gives the events from a place on."""
 
     def __init__(
@@ -47,7 +50,7 @@ class Xa:
             return
         self._open.append(event)
         self._bytes += len(event.data)
-        if self._bytes > _MOST_HELD:
+        if self._bytes > _MAX_HELD:
             self._drop(self._open)
             self._open = None
 
@@ -57,13 +60,13 @@ class Xa:
             raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
         place, held = self._place, self._open
         self._place = self._open = None
-        data, at = event.data, ev.HEADER_BYTES + 13
-        form, gtrid, bqual = (int.from_bytes(data[at - width : at - width + 4], "little") for width in (12, 8, 4))
-        xid = f"X'{data[at : at + gtrid].hex()}',X'{data[at + gtrid : at + gtrid + bqual].hex()}',{form}"
+        in_one_phase, form, gtrid, bqual = _XA_PREPARE.unpack_from(event.data, HEADER_BYTES)
+        data = event.data[HEADER_BYTES + _XA_PREPARE.size :]
+        xid = f"X'{data[:gtrid].hex()}',X'{data[gtrid : gtrid + bqual].hex()}',{form}"
         self._prepared[xid] = place
         if held is not None:
             self._held[xid] = held
-        return xid, place, bool(data[ev.HEADER_BYTES])
+        return xid, place, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
         """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError where unknown."""

@@ -20,11 +20,19 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.gtid_event import gtid
+from cdc.producer.binlog.layout import (
+    FORMAT_CREATED,
+    FORMAT_SERVER,
+    FORMAT_VERSION,
+    GTID_LAST_COMMITTED,
+    GTID_SEQUENCE_NUMBER,
+    HEADER_BYTES,
+    XID,
+)
 from cdc.producer.sink.router import Message
 
 __all__ = ["BinlogEvents"]
 
-_IN_RECORDS = frozenset({et.QUERY, et.TABLE_MAP, et.WRITE_ROWS, et.UPDATE_ROWS, et.DELETE_ROWS})
 Fields = dict[str, Any]
 
 
@@ -42,7 +50,7 @@ class BinlogEvents:
 
     def message(self, event: RawEvent) -> Message | None:
         """The event's message; None where it is not shown, or was already."""
-        if event.type in _IN_RECORDS:
+        if event.type in et.IN_RECORDS:
             return None
         if event.offset:
             if self._shown is not None and event.position.place <= self._shown.place:
@@ -71,7 +79,7 @@ def _fields(event: RawEvent) -> Fields:
 
 
 def _length(event: RawEvent) -> Fields:
-    return {"length": event.size - ev.HEADER_BYTES}
+    return {"length": event.size - HEADER_BYTES}
 
 
 def _rotate(event: RawEvent) -> Fields:
@@ -87,9 +95,9 @@ def _heartbeat(event: RawEvent) -> Fields:
 def _format_description(event: RawEvent) -> Fields:
     data = event.data
     return {
-        "binlog_version": int.from_bytes(data[19:21], "little"),
-        "server_version": data[21:71].rstrip(b"\0").decode("ascii"),
-        "created": int.from_bytes(data[71:75], "little"),
+        "binlog_version": int.from_bytes(data[FORMAT_VERSION], "little"),
+        "server_version": data[FORMAT_SERVER].rstrip(b"\0").decode("ascii"),
+        "created": int.from_bytes(data[FORMAT_CREATED], "little"),
         "checksum": {0: "NONE", 1: "CRC32"}.get(data[-1], "unknown"),
     }
 
@@ -98,8 +106,8 @@ def _gtid(event: RawEvent) -> Fields:
     named, data = gtid(event), event.data
     return {
         "gtid": named.gtid,
-        "last_committed": int.from_bytes(data[45:53], "little"),
-        "sequence_number": int.from_bytes(data[53:61], "little"),
+        "last_committed": int.from_bytes(data[GTID_LAST_COMMITTED], "little"),
+        "sequence_number": int.from_bytes(data[GTID_SEQUENCE_NUMBER], "little"),
         "commit_us": named.commit_us,
     }
 
@@ -110,7 +118,7 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 def _previous_gtids(event: RawEvent) -> Fields:
     """The set as text; sets with tags have a layout of their own, marked in the count's highest byte."""
-    data, at = event.data, ev.HEADER_BYTES + 8
+    data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:
         return _length(event)
     sources = []
@@ -127,7 +135,7 @@ def _previous_gtids(event: RawEvent) -> Fields:
 
 
 def _xid(event: RawEvent) -> Fields:
-    return {"xid": int.from_bytes(event.data[19:27], "little")}
+    return {"xid": int.from_bytes(event.data[XID], "little")}
 
 
 def _nothing(event: RawEvent) -> Fields:

@@ -18,13 +18,14 @@ from cdc.config.topic_names import Topics
 from cdc.errors import CdcError, PromiseError
 from cdc.model.position import Position
 from cdc.producer.binlog.event_types import FORMAT_DESCRIPTION, NAMES, ROTATE
-from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.leader import Leader, inspect
 from cdc.producer.binlog.packets import Packets
 from cdc.producer.binlog.source import BinlogSource
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
 from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.xa import Xa
+from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.integration.pair.test_types import load
@@ -85,11 +86,11 @@ def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
 
 
 def decoder(leader: Leader) -> Decoder:
-    xa = Xa({}, read_again=lambda place: [])
+    xa = XaTransactions({}, read_again=lambda place: [])
     return Decoder(wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None)
 
 
-def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | Single]]) -> list[bytes]:
+def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | SimpleTransaction]]) -> list[bytes]:
     """The records of ``chunks``."""
     route = Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=900_000, next_sequence=0)
     found: list[bytes] = []
@@ -134,13 +135,13 @@ def test_however_events_arrive_they_make_the_same_records(leader: tuple[Leader, 
 def test_transactions_cut_in_one_go_make_the_same_records(leader: tuple[Leader, list[RawEvent]]) -> None:
     said, events = leader
     chunks = [as_cut(events)]
-    singles = [event for event in chunks[0] if isinstance(event, Single)]
+    singles = [event for event in chunks[0] if isinstance(event, SimpleTransaction)]
     assert len(singles) > 100
     assert list(flat(chunks[0])) == events
     assert texts(said, chunks) == texts(said, [[event] for event in events])
 
 
-def as_cut(events: Sequence[RawEvent]) -> list[RawEvent | Single]:
+def as_cut(events: Sequence[RawEvent]) -> list[RawEvent | SimpleTransaction]:
     """``events`` as they come off the wire, in one piece, behind what a dump at their position begins with."""
     packets, first = Packets(name="leader"), events[0]
     if first.file:

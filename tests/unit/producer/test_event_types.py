@@ -6,7 +6,7 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog.event_types import FATAL, HANDLED, HARMLESS, NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.xa import Xa
+from cdc.producer.decode.xa import XaTransactions
 
 
 def test_each_type_is_on_one_list() -> None:
@@ -17,7 +17,7 @@ def test_each_type_is_on_one_list() -> None:
 
 @pytest.mark.parametrize("kind", [*FATAL, 43, 160, 165])  # the last three: to come, and MariaDB's
 def test_an_event_that_is_not_handled_stops_the_stream_at_its_position(kind: int) -> None:
-    xa = Xa({}, read_again=lambda place: pytest.fail("nothing was prepared"))
+    xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     decoder = Decoder(wants_table=lambda database, table: True, collations={}, xa=xa, log=pytest.fail)
     event = RawEvent(kind, bytes(30), "binlog.000001", 400, 430)
     with pytest.raises(PromiseError, match=rf"event {kind} .*is not handled.*at binlog\.000001:400; hint: "):

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog.compressed import is_small, payload
-from cdc.producer.binlog.events import RawEvent, Single, flat
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.packets import Packets
 from cdc.producer.binlog.source import BinlogSource
 
@@ -194,7 +195,7 @@ def test_transactions_cut_in_one_go_have_the_events_of_those_that_are_not(
             (each[4], each, end - len(each) - 4, end) for each, end in wanted
         ]
     events, rest = Packets(name="leader").cut(wire)
-    singles = sum(isinstance(each, Single) for each in events)
+    singles = sum(isinstance(each, SimpleTransaction) for each in events)
     # Only the one in which the position's low 32 bits start anew is cut event by event.
     assert singles >= len(transactions) - 1
     assert rest == b""

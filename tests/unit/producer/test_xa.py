@@ -10,7 +10,7 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.gtid_event import serialized_integer
-from cdc.producer.decode.xa import Xa, xid_of
+from cdc.producer.decode.xa import XaTransactions, xid_of
 
 PLACE = PreparedXa(None, "binlog.000001", 4)
 
@@ -24,7 +24,7 @@ def prepare(gtrid: bytes, *, one_phase: int = 0) -> RawEvent:
 
 
 def test_what_was_held_comes_back_under_its_own_xid() -> None:
-    xa = Xa({}, read_again=lambda place: pytest.fail("it was held"))
+    xa = XaTransactions({}, read_again=lambda place: pytest.fail("it was held"))
     for name in (b"\xff'", b"y"):
         xa.start(PLACE)
         xa.hold(event(30, name))
@@ -40,7 +40,7 @@ def test_what_was_held_comes_back_under_its_own_xid() -> None:
 
 def test_what_is_too_large_to_hold_is_read_again() -> None:
     again = [event(30, b"again")]
-    xa = Xa({}, read_again=lambda place: again if place == PLACE else pytest.fail("another place"))
+    xa = XaTransactions({}, read_again=lambda place: again if place == PLACE else pytest.fail("another place"))
     xa.start(PLACE)
     for _ in range(20):
         xa.hold(event(30, b"x" * 1_000_000))

@@ -6,6 +6,7 @@ only forbid, or only say how a statement's text is read, matter no more where ro
 
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.layout import QUERY_STATUS_VARIABLES_AT, TYPE_AT
 
 __all__ = ["row_mode"]
 
@@ -17,8 +18,9 @@ _COMPUTING = {
 _USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # MySQL's default
 _MOST_KNOWN = 1000
 # A Query's status variables start with flags2 and sql_mode: code 0, 4 bytes, code 1, 8 bytes.
-_AT = ev.HEADER_BYTES + 13
-_END = _AT + 14
+_START = slice(QUERY_STATUS_VARIABLES_AT, QUERY_STATUS_VARIABLES_AT + 14)
+_FLAGS2, _SQL_MODE = 0, 1
+_SECOND_CODE_AT, _SQL_MODE_AT = 5, 6
 _known: dict[bytes, str | None] = {}
 
 
@@ -27,17 +29,17 @@ def row_mode(query: bytes) -> str | None:
 
     Raises PromiseError, ValueError or LookupError for what is no Query event.
     """
-    head = query[_AT:_END]
+    head = query[_START]
     try:
         return _known[head]
     except KeyError:
         pass
-    if head[0] or head[5] != 1:  # another order: no server is known to write one
-        names = ev.query(RawEvent(query[4], query, "", 0, 0)).variables.get("sql_mode", _USUAL).split(",")
+    if head[0] != _FLAGS2 or head[_SECOND_CODE_AT] != _SQL_MODE:  # another order: no server is known to write one
+        names = ev.query(RawEvent(query[TYPE_AT], query, "", 0, 0)).variables.get("sql_mode", _USUAL).split(",")
         return _text([name for name in _COMPUTING.values() if name in names])
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
-    bits = int.from_bytes(head[6:], "little")
+    bits = int.from_bytes(head[_SQL_MODE_AT:], "little")
     mode = _known[head] = _text([name for bit, name in _COMPUTING.items() if bits >> bit & 1])
     return mode
 
