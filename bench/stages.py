@@ -9,14 +9,16 @@ from pathlib import Path
 from confluent_kafka import Consumer, TopicPartition
 
 from cdc.config.profile import Profile, load
-from cdc.consumer.apply.row_differences import Differences
-from cdc.consumer.follower.schema_cache import Tables
+from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.plan.packets import packets
 from cdc.consumer.plan.planner import plan
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.plan.statements import statements
-from cdc.consumer.source.assembler import Batch, Located, assemble, batches
+from cdc.consumer.source.assembler import Located, assemble
+from cdc.consumer.source.batches import Batch, batches
 from cdc.consumer.state.checkpoint import Partition
 from cdc.model.record import Record
 
@@ -33,8 +35,8 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
     gc.set_threshold(1_000_000, 50, 1000)  # as cdc-consumer has it
     with Session(profile.database) as session:
         session.connect()
-        tables = Tables(session)
-        differences = Differences(session, tables)
+        tables = SchemaCache(session, Triggers(session, drop=False, passes=lambda _: True))
+        differences = RowDifferences(session, tables)
         made = _batches(profile, values)
         while True:
             with _timed(spent, "parse, join and free"):

@@ -1,4 +1,4 @@
-"""cdc-consumer: applies a leader's records from Kafka to the follower, exactly once."""
+"""The program cdc-consumer: reads a leader's records from Kafka and applies them to the follower, exactly once."""
 
 import argparse
 import gc
@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from cdc.config.profile import Profile, load
+from cdc.consumer.counters import Counters
 from cdc.consumer.metrics import Activity
 from cdc.consumer.pipeline import run
 from cdc.consumer.state.skips import Skips
@@ -23,15 +24,15 @@ __all__ = ["main"]
 
 _EPILOG = """\
 The profile's [database] is the follower, mysql_resource_name the leader whose records are applied.
-What has been applied stands in the follower (cdc.checkpoint): start and stop it at will, nothing is lost or repeated.
+The follower remembers what was applied (cdc.checkpoint): start and stop it at any time, nothing is lost or repeated.
 
 exit status: 0 done; 2 something must be changed first; 3 stopped to keep a promise (a gap, a conflict under "stop", a
-row or statement that the follower refuses); 4 a server is gone and consumer.retry_seconds are over
+row or statement that the follower refuses); 4 a server is unreachable for longer than consumer.retry_seconds
 """
 
 
 def main() -> int:
-    """Run the program; the exit status."""
+    """Run the program, and return its exit status."""
     parser = argparse.ArgumentParser(
         prog="cdc-consumer",
         description="Apply the records of a leader's topic to the follower until SIGTERM or Ctrl-C.",
@@ -44,7 +45,7 @@ def main() -> int:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
-        "--status", action="store_true", help="show what has been applied, and end; also beside a consumer at work"
+        "--status", action="store_true", help="show what has been applied, and end; also while a consumer is running"
     )
     what.add_argument(
         "--skip",
@@ -83,13 +84,15 @@ def _consume(profile: Profile, *, skips: Skips, until_current: bool) -> int:
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals()
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
-    # Records are millions of dicts, and never in a cycle: at a tenth of this threshold a third of the time went into
-    # looking for cycles among them, and at the usual one more.
+    # Records are millions of dicts, and never in a cycle. At a tenth of this threshold the garbage collector took a
+    # third of the time, and at Python's default even more.
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
-    activity = Activity(retry=retry, brokers=brokers, commits=profile.kafka.topics().commits, follower=profile.database)
+    counters = Counters()
+    commits = profile.kafka.topics().commits
+    activity = Activity(counters, retry=retry, brokers=brokers, commits=commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
-        run(profile, retry=retry, activity=activity, skips=skips, until_current=until_current, stop=stop)
+        run(profile, retry=retry, counters=counters, skips=skips, until_current=until_current, stop=stop)
     return 0
 
 

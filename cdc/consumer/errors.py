@@ -1,13 +1,117 @@
-"""A record that the follower can't take: the error of which ``--skip`` is one way out."""
+"""All errors of the follower: MySQL's error numbers sorted into classes, and the error for a record it cannot take.
+
+Interrupted     the same statement may succeed later: the consumer waits and tries again
+├── Locked      another consumer holds the follower's lock
+└── Stopped     the consumer was told to stop while it waited
+Refused         the same statement fails again until somebody changes something
+└── Denied      because of the account, its password or its grants
+Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
+"""
 
 from cdc.errors import PromiseError
 from cdc.model.record import Record
 
-__all__ = ["Unapplicable", "place", "unreadable"]
+__all__ = [
+    "DUPLICATE_KEY",
+    "HINTS",
+    "LOCK_CONFLICT",
+    "NO_SUCH_THREAD",
+    "TRANSIENT",
+    "UNKNOWN_DATABASE",
+    "UNREACHABLE",
+    "Denied",
+    "Interrupted",
+    "Locked",
+    "Refused",
+    "Stopped",
+    "Unapplicable",
+    "place",
+    "server_error",
+    "unreadable",
+]
+
+# Numbers: MySQL manual, "Server Error Message Reference" and "Client Error Message Reference".
+TRANSIENT = frozenset({
+    1021, 1114, 3, 20, 1026,  # disk or table full, a file can't be written: space may be made
+    1040, 1203, 1226, 1129, 1637, 1135,  # too many connections, statements, failed attempts, transactions, threads
+    1041, 1037, 5, 1206,  # out of memory, no room for more locks
+    3032, 3168,  # offline mode, not available: an administrator is working on the server
+    1180, 1181,  # what failed in a COMMIT or ROLLBACK was a file or another part of the server, not our rows
+    1053, 1077, 1079, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,  # shutdown, connection lost, killed
+    1205, 1213, 3572, 3024,  # lock wait, deadlock, statement timeout
+    1317,  # KILL QUERY
+    1290, 1836,  # the server is read-only for now
+    3100, 3101,  # a plugin (group replication) refused the commit
+    2002, 2003, 2006, 2013, 2055,
+})  # fmt: skip
+# Not among them, since the same statement fails again until a setting is changed, which the refusal names: 1038
+# (sort_buffer_size), 1153 (max_allowed_packet), 1197 and 1705 (max_binlog_cache_size), 1598 and 3098 (what the binlog
+# or group replication cannot contain).
+UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
+_DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
+DUPLICATE_KEY = frozenset({1062, 1586, 1859})
+LOCK_CONFLICT = frozenset({1205, 1213})
+UNKNOWN_DATABASE = 1049
+NO_SUCH_THREAD = 1094
+
+_LOCKED = (
+    "another session of the follower holds a lock on what changes (performance_schema.metadata_locks and data_locks "
+    "show which); end it and start again, or raise consumer.retry_seconds"
+)
+_READ_ONLY = (
+    "on the follower: SET PERSIST read_only = OFF, or GRANT CONNECTION_ADMIN to our user, with which it can write "
+    "under read_only, not under super_read_only; then start again"
+)
+_FULL = "make room on the follower's disk (data, binlogs, tmpdir), or a table's limit larger, and start again"
+# What to do where the error does not go away by itself.
+HINTS = {
+    **dict.fromkeys((1205, 1213, 3572), _LOCKED),
+    **dict.fromkeys((1290, 1836), _READ_ONLY),
+    **dict.fromkeys((3, 20, 1021, 1026, 1114), _FULL),
+    1206: "on the follower: raise innodb_buffer_pool_size, of which row locks take a part; then start again",
+    1129: "on the follower: TRUNCATE performance_schema.host_cache, or raise max_connect_errors; then start again",
+    1226: "on the follower: raise the limit (ALTER USER … WITH MAX_…) or max_user_connections; then start again",
+    3032: "on the follower: SET PERSIST offline_mode = OFF; then start again",
+}
+
+
+class Interrupted(Exception):
+    """The server or the connection stopped a statement that may succeed later; its transaction is rolled back.
+
+    ``code`` is the server's error number, 0 if it sent none.
+    """
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class Locked(Interrupted):
+    """Another consumer holds the lock."""
+
+
+class Stopped(Interrupted):
+    """The consumer was told to stop while it waited for the server."""
+
+
+class Refused(Exception):
+    """The server refuses a statement: ``code`` and ``text`` are its error."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.text} (MySQL error {self.code})"
+
+
+class Denied(Refused):
+    """The server refuses because the account, its password or its grants do not allow it."""
 
 
 class Unapplicable(PromiseError):
-    """The stream stops at ``record``. ``hint`` says what to mend; that the record may be left out is said after it."""
+    """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it."""
 
     def __init__(self, what: str, *, record: Record, hint: str) -> None:
         super().__init__(
@@ -17,13 +121,23 @@ class Unapplicable(PromiseError):
         )
 
 
+def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:
+    """The exception for error ``code`` of the server or of the client library, 0 if there is none."""
+    if code in _DENIED:
+        return Denied(code, text)
+    if code in TRANSIENT or connection_failed:
+        shown = f"{text or 'the connection is closed'} (MySQL error {code})" if code else text
+        return Interrupted(shown, code)
+    return Refused(code, text)
+
+
 def place(record: Record) -> str:
-    """Where a record is, for errors."""
+    """The sequence and the leader position of a record, for error messages."""
     return f"sequence {record.sequence}, leader position {record.position}"
 
 
 def unreadable(record: Record, error: ValueError) -> Unapplicable:
-    """The error for a value that has no literal."""
+    """The error for a record with a value that cannot be written as an SQL literal."""
     return Unapplicable(
         f"a value of {record.uri} cannot be applied: {error}",
         record=record,

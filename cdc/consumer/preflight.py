@@ -4,8 +4,8 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 
-from cdc.consumer.follower.session import Denied, Interrupted, Refused, Session, Stopped
-from cdc.consumer.server_errors import HINTS, Locked
+from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
+from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, Partition

@@ -24,7 +24,8 @@ _RATE_SAMPLES = 5  # at most, so that the rate on the terminal is that of the la
 class Activity(Protocol):
     """What a program does, read by other threads at any moment: plain values, none of them counted for a reader."""
 
-    records: int
+    @property
+    def records(self) -> int: ...
 
     def metrics(self) -> Iterator[Metric]: ...
 

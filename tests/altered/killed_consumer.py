@@ -6,7 +6,7 @@ The points are those of a statement on its way through the ledger; it dies at th
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
@@ -38,7 +38,7 @@ class Applying(Killed):
 
     def another(self) -> Session:
         """The session of a statement."""
-        return Executing(self._database, stop=self._stop, single=True)
+        return Executing(self._database, stop=self._stop, parent=self)
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
@@ -52,9 +52,9 @@ class Applying(Killed):
         super().send(packet)
         self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
 
-    def receive(self) -> list[int]:
-        """Hear what has become of the packet."""
-        counts = super().receive()
+    def receive(self, meanwhile: Callable[[], bool] | None = None) -> list[int]:
+        """Receive the counts of the packet."""
+        counts = super().receive(meanwhile)
         self._pass(f"after {self.sent}")
         return counts
 

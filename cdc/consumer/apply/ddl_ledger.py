@@ -1,13 +1,13 @@
-"""The ledger: statements that commit by themselves, each executed exactly once.
+"""Executes the leader's DDL statements, which commit by themselves, exactly once, and notes each in the ledger table.
 
-A statement of the leader runs under a GTID made of the leader's name and the record's sequence, and a server executes
-a GTID once. Intent row (committed) → statement under its GTID → done row, committed together with the checkpoint.
-After a crash the follower's own executed GTID set tells whether the statement ran, even where it is still running on
-a connection that we lost: SET gtid_next waits for it.
+A statement runs under a GTID made of the leader's name and the record's sequence, and a server executes a GTID once.
+Protocol: intent row (committed) → statement under its GTID → done row, committed together with the checkpoint. After a
+crash the follower's own executed GTID set says whether the statement ran. If it is still running on the lost
+connection, SET gtid_next waits for it.
 
 CREATE TABLE … SELECT comes as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after that form
 (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the checkpoint commit
-together. Between the two an empty table can be seen on the follower.
+together. Between the two commits the follower has an empty table.
 """
 
 import logging
@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cdc.config.filters import goes_by_name
-from cdc.consumer.errors import Unapplicable, place
-from cdc.consumer.follower.session import Refused, Session
+from cdc.consumer.errors import UNKNOWN_DATABASE, Refused, Unapplicable, place
+from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
 from cdc.consumer.plan.packets import Statement
@@ -31,21 +31,20 @@ from cdc.model.record import Record, Uri
 from cdc.service.process import event
 from cdc.sql.redaction import excerpt
 
-__all__ = ["Ledger"]
+__all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _NOT_APPLIED = ("Trigger", "Event")
-_UNKNOWN_DATABASE = 1049
-_SHOWN = 100_000  # characters of a skipped statement: it may be one that is too large for the server
+_SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
-class Ledger:
-    """Executes Query records of the leader ``resource``; the caller commits what ``settle`` and ``skip`` return.
+class DdlLedger:
+    """Executes Query records of the leader ``resource``; the caller commits the notes that are returned.
 
-    ``session`` is the one that applies rows; statements run on connections of their own, so that no
-    variable of a statement's context outlives it. ``passes(uri)`` says whose tables are replicated, by the leader's
-    names; ``renaming`` gives statements the follower's. ``skips`` says which records the follower may do without.
-    ``applied`` counts the statements that were executed, ``left_out`` those that are not for this follower.
+    ``session`` is the one that applies rows; each statement runs on a new connection, so that no session variable of
+    one affects another. ``passes(uri)`` says which tables are replicated, by the leader's names; ``renaming`` changes
+    statements to the follower's names. ``skips`` says which records may be skipped. ``applied`` counts the statements
+    that were executed, ``left_out`` those that the filters left out or that act on the leader only.
     """
 
     def __init__(
@@ -65,18 +64,19 @@ class Ledger:
         self.applied = 0
         self.left_out = 0
 
-    def settle(self, record: Record) -> Statement:
-        """Execute the record's statement unless that is done; the note of it, to commit with the checkpoint.
+    def execute(self, record: Record) -> Statement:
+        """Execute the record's statement unless it was executed before; the note that commits with the checkpoint.
 
-        Raises Unapplicable where the follower refuses the statement, Interrupted where it is to be tried again.
+        Raises Unapplicable where the follower refuses the statement, Interrupted where it must be tried again.
         """
         try:
             reason = self._why_not(record)
-            # What the filters leave out goes nowhere. What only acts on the leader an operator may run, at a promotion.
+            # Checked where the statement can be executed: now or, if it only acts on the leader, by an operator who
+            # promotes the follower.
             if reason in (None, ledger_table.ACTS_ON_LEADER):
                 check_claims(record, version=self._session.version)
             if reason is None:
-                return self._settle(self._renaming.statement(record))
+                return self._execute_once(self._renaming.statement(record))
         except Unapplicable as error:
             if not self.skips.allow(record):
                 raise
@@ -86,7 +86,7 @@ class Ledger:
         return Statement(ledger_table.settle(self._session.schema, record, state="not applied", note=reason).encode())
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
-        """The note that the follower does without a record."""
+        """The note that a record was skipped, because of ``error``."""
         shown = record.query[:_SHOWN] or f"{record.operation}, {len(record.rows)} rows of {record.uri}"
         self.skips.used.add(record.sequence)
         event(
@@ -100,7 +100,7 @@ class Ledger:
         )
 
     def left_out_before(self, record: Record) -> Statement:
-        """The note that the producer was told to leave an event out, so that nobody can apply it."""
+        """The note that the producer has left an event out (its option --skip)."""
         event(
             _LOG, "event skipped by the producer", level=logging.WARNING, sequence=record.sequence,
             position=record.position, what=record.query,
@@ -108,7 +108,7 @@ class Ledger:
         note = "the leader's event was left out of the stream (cdc-producer --skip)"
         return Statement(ledger_table.settle(self._session.schema, record, state="skipped", note=note).encode())
 
-    def _settle(self, record: Record) -> Statement:
+    def _execute_once(self, record: Record) -> Statement:
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)
         if not self._executed(gtid):
@@ -116,7 +116,10 @@ class Ledger:
         return Statement(ledger_table.finish(self._session.schema, record).encode(), 1)
 
     def _why_not(self, record: Record) -> str | None:
-        """The reason to leave the statement out, or None. Raises Unapplicable where it is half wanted."""
+        """The reason to leave the statement out, or None.
+
+        Raises Unapplicable where the filters let only some of its objects pass.
+        """
         uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
         if uris and not any(wanted):
@@ -133,7 +136,10 @@ class Ledger:
         return None
 
     def _intend(self, record: Record, gtid: str) -> None:
-        """Commit the intent, once. A GTID that ran without an intent is of a former life of this follower."""
+        """Commit the intent unless it is in the ledger.
+
+        Raises UserError where the GTID was executed without an intent: the follower has another history.
+        """
         known = self._session.rows(
             f"SELECT state FROM {ledger_table.table(self._session.schema)} WHERE resource={quoted(self._resource)} "
             f"AND sequence={record.sequence}"
@@ -165,7 +171,7 @@ class Ledger:
         try:
             context = dict(record.context or {})
             _enter_database(session, context.get("database", ""))
-            # The one statement after this runs under the GTID. With the introducer it is read in any context.
+            # The next statement runs under this GTID. The introducer makes it readable with any character set.
             named = f"SET gtid_next=_utf8mb4 {quoted(gtid)}".encode()
             session.run([b"SET autocommit=1", *assignments(session, context), named])
             session.run([_encoded(record.query, context.get("charset", "utf8mb4"))])
@@ -182,7 +188,7 @@ class Ledger:
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
-    """What the filters go by: the object at this end of the effect, or its database."""
+    """The name that the filters are applied to: the object at this end of the effect, or its database."""
     uri = Uri.parse(affect[end])
     return uri if goes_by_name(affect["action"]) else Uri(uri.resource, uri.database)
 
@@ -193,9 +199,9 @@ def _enter_database(session: Session, name: str) -> None:
     try:
         session.run([f"USE {identifier(name)}".encode()])
     except Refused as error:
-        # The leader's session may stand in a database that is not replicated; then the statement names its own, or the
-        # server says that no database is selected.
-        if error.code != _UNKNOWN_DATABASE:
+        # The leader's session may have used a database that is not replicated. Then the statement names its databases,
+        # or the server refuses it because no database is selected.
+        if error.code != UNKNOWN_DATABASE:
             raise
 
 

@@ -1,29 +1,28 @@
-"""Rows that strict mode refuses, though the leader took them: stored without it, with proof that they are as they were.
+"""Stores rows that strict mode refuses and the leader has accepted, and checks that they are equal to the leader's.
 
-A leader without strict mode, or with IGNORE, takes a row of which a generated column, a functional index or a check
-finds nothing, or too much. The follower takes it in the same way; that each column then is what it was on the leader is
-looked up, for a column that is too narrow here would only give a warning as well.
+A leader without strict mode, or with IGNORE, stores a row for which a generated column, a functional index or a check
+has no value or one out of range. The follower stores it in the same way. Then each column is compared with the leader's
+value, because without strict mode a column that is too narrow on the follower causes only a warning as well.
 """
 
 from collections.abc import Callable
 
+from cdc.consumer.errors import DUPLICATE_KEY, Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals import row_sql_mode
 from cdc.consumer.literals.values import exact, table_name
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Change
-from cdc.consumer.server_errors import Refused
 
-__all__ = ["Lenience"]
+__all__ = ["NonStrictWriter"]
 
-_DUPLICATES = frozenset({1062, 1586, 1859})
-_SAVEPOINT = "lenience"
+_SAVEPOINT = "non_strict"
 
 
-class Lenience:
+class NonStrictWriter:
     """Writes single rows in the session's open transaction, and leaves it in the mode ``STRICT``.
 
-    ``run(statement, mode)`` gives the rows that a statement has matched in that mode.
+    ``run(statement, mode)`` runs a statement in that sql_mode and returns the number of rows it has matched.
     """
 
     def __init__(self, session: Session, run: Callable[[Statement, str], int]) -> None:
@@ -31,7 +30,7 @@ class Lenience:
         self._run = run
 
     def store(self, change: Change, statement: Statement) -> int | None:
-        """How many rows the statement has matched; None, and nothing done, where it can't be stored as it was.
+        """How many rows the statement has matched; None, with nothing changed, where the row would not be equal.
 
         Raises Refused for a duplicate key.
         """
@@ -42,7 +41,7 @@ class Lenience:
             try:
                 count = self._run(statement, mode)
             except Refused as error:
-                if error.code in _DUPLICATES:
+                if error.code in DUPLICATE_KEY:
                     raise
                 continue
             # A statement that matches no row is a conflict, and has stored nothing.
@@ -52,7 +51,7 @@ class Lenience:
         return None
 
     def holds(self, change: Change, before: int | None) -> bool:
-        """Whether the row is stored as it was on the leader, with ``count`` having been this before."""
+        """Whether the row is stored as on the leader, where ``count`` returned ``before`` before it was written."""
         row = change.row
         if row.after is None:
             return True
@@ -64,7 +63,7 @@ class Lenience:
         return after == before + (row.before != row.after)
 
     def count(self, change: Change) -> int | None:
-        """How many rows are exactly the after-image, where there is one; None where that can't be asked."""
+        """How many rows are equal to the after-image, 0 without one; None where the server cannot be asked that."""
         record, image = change.record, change.row.after
         if image is None:
             return 0
@@ -75,5 +74,5 @@ class Lenience:
         try:
             ((found,),) = self._session.rows(sql)
         except Refused:
-            return None  # the follower's table has not even the columns
+            return None  # the follower's table does not have these columns
         return int(found)

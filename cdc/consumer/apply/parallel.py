@@ -1,162 +1,169 @@
-"""A run of batches that do not depend on one another: executed at once, each on a connection, committed in order.
+"""Executes independent batches at the same time, each on a connection of its own, and commits them in order.
 
-What takes longest of large batches is the server's work on one connection. Here the rows of a batch are sent on one
-connection while those before it are still executed on others. Nothing else is relaxed. A batch moves the checkpoint, as
-always in its rows' own transaction, from where the batch before it has put it: the statement matches no row before that
-one has committed. So the follower commits the batches in the leader's order, whole or not at all, and at most one
-COMMIT is ever without an answer.
+With large batches most time is spent by the server on one connection. Here the rows of a batch are sent on one
+connection while the batches before it are still executed on others. All other promises stay: each batch moves the
+checkpoint, in the transaction of its rows, from where the batch before it has set it, and that statement matches no row
+until the batch before it has committed. So the follower commits the batches in the leader's order, each completely or
+not at all, and at most one COMMIT is outstanding.
 
-Whatever fails here fails the run: all is rolled back but what has committed, to be done again on the one connection,
-where is found out what the trouble is, if there is any.
+Any failure aborts the run: everything that is not committed is rolled back and executed again serially, which
+identifies the cause, if there is one.
 """
 
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, Work, check, moved, reached
-from cdc.consumer.errors import Unapplicable
-from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Interrupted, Refused, Session, Stopped
-from cdc.consumer.plan.packets import Statement
-from cdc.consumer.plan.packets import packets as joined
+from cdc.consumer.apply.committed import moved, sequence_in
+from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check
+from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
+from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
+from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.service.process import event
 
-__all__ = ["Lanes", "RunFailed"]
+__all__ = ["ParallelExecutor", "RunFailed"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_LOCKED = frozenset({1205, 1213})
-# The rows of independent batches wait for no lock of one another. If they do, the server can't see that the holder
-# waits for us. The checkpoint waits for the COMMIT before it, which may be a slow one and waits for nothing of ours.
+# Independent batches do not wait for each other's row locks. If they do, the server cannot detect the deadlock, because
+# the holder of the lock waits for this program. The checkpoint's row lock is held until the COMMIT of the batch before,
+# which may be slow and waits for nothing in this program.
 _SHORT_WAIT = b"SET SESSION innodb_lock_wait_timeout=1"
 _USUAL_WAIT = f"SET SESSION innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}".encode()
 
 
 class RunFailed(Exception):
-    """What has not committed is to be put again, not here, after ``Lanes.clear``."""
+    """The batches that are not committed must be executed serially, after ``ParallelExecutor.recover``."""
 
 
 @dataclass(slots=True)
-class _Lane:
-    """A connection, what is executed there, and the packet whose counts are to come."""
+class _Execution:
+    """A batch on its connection, and the packet whose counts are outstanding."""
 
     session: Session
-    work: Work
+    pending: PendingBatch
     sent: list[Statement] = field(default_factory=list)
 
 
-class Lanes:
-    """Up to ``connections`` connections, ``session`` the first; the others are there only during a run.
+class ParallelExecutor:
+    """An ``Executor`` over up to ``connections`` connections; the additional ones are open only during a run.
 
-    ``committed`` collects the work whose commit has come through; ``failed`` asks for ``clear`` before anything else.
+    After a failure ``failed`` is true, and nothing else may be done before ``recover``. ``read_ahead`` is called while
+    the server works.
     """
 
-    def __init__(self, session: Session, *, connections: int) -> None:
-        self._sessions = [session, *(session.beside(number) for number in range(1, connections))]
-        self._lanes: deque[_Lane] = deque()  # the oldest work first
-        self._committing: Work | None = None  # its COMMIT was sent, or is about to be
-        self.committed: list[Work] = []
+    def __init__(self, session: Session, *, connections: int, read_ahead: Callable[[], bool]) -> None:
+        self._sessions = [session, *(session.additional(number) for number in range(1, connections))]
+        self._read_ahead = read_ahead
+        self._executions: deque[_Execution] = deque()  # the oldest first
+        self._committing: PendingBatch | None = None  # its COMMIT was sent, or is about to be
+        self.committed: list[PendingBatch] = []
         self.failed = False
 
     @property
-    def many(self) -> bool:
-        """Whether there can be runs at all."""
+    def usable(self) -> bool:
+        """Whether there is more than one connection."""
         return len(self._sessions) > 1
 
     @property
     def running(self) -> bool:
-        """Whether there is a run, or one that failed, so that nothing else may be done on the first connection."""
-        return bool(self._lanes) or self.failed
+        """Whether there is a run, or one that failed, which occupies the first connection too."""
+        return bool(self._executions) or self.failed
 
-    def put(self, work: Work, packets: Iterator[list[Statement]]) -> None:
-        """Send the packets of work that is independent of all that the run has had, its tail apart.
+    def put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
+        """Send the statements of a batch that is independent of all others in the run.
 
         Raises RunFailed, Interrupted.
         """
         try:
-            self._put(work, packets)
+            self._put(pending, statements)
         except (Mismatch, Refused, Unapplicable, Interrupted) as error:
             raise self._failure(error) from None
 
-    def finish(self) -> None:
-        """End the run, if there is one: all of it commits. Raises RunFailed, Interrupted."""
-        if not self._lanes:
+    def commit(self) -> None:
+        """Commit all batches of the run, if there is one, and end it. Raises RunFailed, Interrupted."""
+        if not self._executions:
             return
         try:
-            while self._lanes:
-                self._settle(self._lanes[0])
-                self._lanes[0].session.run([b"COMMIT"])
+            while self._executions:
+                self._settle(self._executions[0])
+                self._run(self._executions[0].session, [b"COMMIT"])
                 self._has_committed()
-                self._lanes.popleft()
+                self._executions.popleft()
         except (Mismatch, Refused, Interrupted) as error:
             raise self._failure(error) from None
-        self.close()
+        self._close_additional()
 
-    def close(self) -> None:
-        """End the connections beside the first one."""
-        for session in self._sessions[1:]:
-            session.close()
+    def recover(self, checkpoint: Checkpoint) -> None:
+        """Roll back what is not committed, after a failure or on a new first connection.
 
-    def clear(self, checkpoint: Checkpoint) -> None:
-        """After a failure, or with the first connection made anew: roll back what has not committed.
-
-        ``checkpoint`` is the one that all of ``committed`` has led to. Raises PromiseError where the follower has
+        ``checkpoint`` is the target of the last element of ``committed``. Raises PromiseError where the follower has
         another one, Interrupted, Refused.
         """
-        # What waits for a lock of a connection that waits for us hears of it first.
-        for lane in sorted(self._lanes, key=lambda lane: lane.session.busy):
-            if lane.session.connected:
+        # Idle connections first: a busy one may wait for a lock that an idle one holds.
+        for execution in sorted(self._executions, key=lambda execution: execution.session.busy):
+            if execution.session.connected:
                 with suppress(Refused):
-                    _drain(lane.session)
-                lane.session.reset()
-        self.close()
-        sequence = reached(self._sessions[0], checkpoint.resource)
+                    _drain(execution.session)
+                execution.session.reset()
+        self._close_additional()
+        sequence = sequence_in(self._sessions[0], checkpoint.resource)
         if self._committing is not None and sequence == self._committing.target.sequence:
             self._has_committed()
         elif sequence != checkpoint.sequence:
             raise moved(checkpoint)
-        self._lanes.clear()
+        self._executions.clear()
         self._committing = None
         self.failed = False
 
-    def _put(self, work: Work, packets: Iterator[list[Statement]]) -> None:
-        sent = next(packets)  # made while the server is at work on those before it
-        if len(self._lanes) < len(self._sessions):
+    def _close_additional(self) -> None:
+        for session in self._sessions[1:]:
+            session.close()
+
+    def _put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
+        found = packets(statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
+        sent = next(found)  # made while the server executes the batches before it
+        if len(self._executions) < len(self._sessions):
             session, front = self._opened(), []
         else:
-            session, front = self._lanes[0].session, [b"COMMIT"]
-            self._settle(self._lanes[0])
-            self._lanes.popleft()
-        lane = _Lane(session, work, sent)
-        self._lanes.append(lane)
+            session, front = self._executions[0].session, [b"COMMIT"]
+            self._settle(self._executions[0])
+            self._executions.popleft()
+        execution = _Execution(session, pending, sent)
+        self._executions.append(execution)
         session.send([*front, _SHORT_WAIT, *(statement.sql for statement in sent)])
-        for packet in packets:
-            check(lane.sent, session.receive())
+        for packet in found:
+            check(execution.sent, session.receive(self._read_ahead))
             session.send([statement.sql for statement in packet])
-            lane.sent = packet
+            execution.sent = packet
 
     def _opened(self) -> Session:
-        session = self._sessions[len(self._lanes)]
+        session = self._sessions[len(self._executions)]
         if not session.connected:
             try:
                 session.connect()
             except Stopped:
                 raise
             except Interrupted as error:
-                # Too many connections, say: there is one to go on with.
+                # For example too many connections: the first one is enough to go on serially.
                 raise Refused(error.code, str(error)) from None
         return session
 
-    def _settle(self, lane: _Lane) -> None:
-        """Have the lane's work executed whole, so that it may commit; then all before it has."""
-        check(lane.sent, lane.session.receive())
-        lane.sent = []
-        for packet in joined(lane.work.tail, limit=lane.session.max_packet - FRONT_BYTES):
-            check(packet, lane.session.run([_USUAL_WAIT, *(statement.sql for statement in packet)]))
+    def _settle(self, execution: _Execution) -> None:
+        """Wait until the batch is executed and all before it have committed, and execute its tail."""
+        session = execution.session
+        check(execution.sent, session.receive(self._read_ahead))
+        execution.sent = []
+        for packet in packets(execution.pending.tail, limit=session.max_packet - FRONT_BYTES):
+            check(packet, self._run(session, [_USUAL_WAIT, *(statement.sql for statement in packet)]))
         self._has_committed()
-        self._committing = lane.work
+        self._committing = execution.pending
+
+    def _run(self, session: Session, packet: Sequence[bytes]) -> list[int]:
+        session.send(packet)
+        return session.receive(self._read_ahead)
 
     def _has_committed(self) -> None:
         if self._committing is not None:
@@ -164,9 +171,9 @@ class Lanes:
         self._committing = None
 
     def _failure(self, error: Exception) -> Exception:
-        """What to raise: a connection that is lost is no matter of the run."""
+        """The exception to raise: RunFailed, or the error itself for a lost connection."""
         self.failed = True
-        if isinstance(error, Interrupted) and error.code not in _LOCKED:
+        if isinstance(error, Interrupted) and error.code not in LOCK_CONFLICT:
             return error
         event(_LOG, "batches one after the other", reason=error)
         return RunFailed()
@@ -176,5 +183,5 @@ def _drain(session: Session) -> None:
     try:
         session.receive()
     except Interrupted as error:
-        if error.code not in _LOCKED:
+        if error.code not in LOCK_CONFLICT:
             raise

@@ -1,7 +1,7 @@
-"""A batch that failed as a whole, row by row: finds the conflict and lets the leader's image win, or stops.
+"""Applies a batch that failed as a whole row by row: resolves each conflict in the leader's favour, or stops at it.
 
-A conflict is a row that is not there, or a duplicate: something else has written to the follower. Any other refusal
-stops the stream, since the rows can't be stored as the leader has them.
+A conflict is a missing row or a duplicate key: something else has written to the follower. Any other refusal stops the
+stream, because the row cannot be stored as it is on the leader.
 """
 
 import logging
@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from cdc.consumer.apply.non_strict import Lenience
-from cdc.consumer.apply.row_differences import Differences
-from cdc.consumer.errors import Unapplicable, unreadable
-from cdc.consumer.follower.schema_cache import Tables
-from cdc.consumer.follower.session import Refused, Session
+from cdc.consumer.apply.non_strict import NonStrictWriter
+from cdc.consumer.apply.refusals import ambiguous, refusal, shown_key, stopped
+from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.errors import DUPLICATE_KEY, Refused, Unapplicable, unreadable
+from cdc.consumer.follower.schema_cache import SchemaCache
+from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, computing, is_looked_up, setting, strict
 from cdc.consumer.literals.values import equal, identifier, literal, table_name
 from cdc.consumer.plan.packets import Statement, packets
@@ -23,16 +24,13 @@ from cdc.consumer.plan.table_schema import KeyPart
 from cdc.consumer.state import conflicts
 from cdc.consumer.state.conflicts import Conflict
 from cdc.consumer.state.skips import Skips
-from cdc.errors import PromiseError
 from cdc.model.record import Record, Row
-from cdc.model.values import NULL, Value, display
+from cdc.model.values import NULL, Value
 from cdc.service.process import event
 
-__all__ = ["Replay", "refusal"]
+__all__ = ["RowByRow"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_DUPLICATES = frozenset({1062, 1586, 1859})
-_SHOWN = 200
 _COMPUTED = (
     "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
     "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
@@ -40,20 +38,20 @@ _COMPUTED = (
 )
 
 
-class Replay:
-    """Applies steps row by row in the session's open transaction. ``on_conflict`` is "converge" or "stop".
+class RowByRow:
+    """Applies steps in the session's open transaction. ``on_conflict`` is "converge" or "stop".
 
-    With ``differences`` a row that is not as it was on the leader before its change is a conflict, too.
-    ``skips`` says which records the follower may do without; ``note(record, error)`` gives the note of one.
+    With ``differences`` a row that is not equal to the change's before-image is a conflict, too. ``skips`` says which
+    records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped one to the ledger.
     """
 
     def __init__(
         self,
         session: Session,
-        tables: Tables,
+        tables: SchemaCache,
         *,
         on_conflict: str,
-        differences: Differences | None,
+        differences: RowDifferences | None,
         skips: Skips,
         note: Callable[[Record, Unapplicable], Statement],
     ) -> None:
@@ -63,16 +61,16 @@ class Replay:
         self._differences = differences
         self._skips = skips
         self._note_skip = note
-        self._lenience = Lenience(session, self._run_in)
+        self._non_strict = NonStrictWriter(session, self._run_in)
         self._mode: str | None = None
         self._conflicts = 0
 
     def apply(self, steps: list[Step]) -> int:
-        """How many conflicts were settled in the leader's favour.
+        """Apply all rows; the number of conflicts that were resolved in the leader's favour.
 
         Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
         """
-        # Somebody may have altered the tables since they were asked for.
+        # The batch may have failed because another client has altered a table.
         self._tables.forget()
         self._conflicts = 0
         for step in steps:
@@ -84,7 +82,7 @@ class Replay:
         return self._conflicts
 
     def _mode_of(self, record: Record) -> str | None:
-        """The mode for rows of a table that computes; None for others."""
+        """The sql_mode for rows of a table with computed columns; None for other tables."""
         if not self._tables.shape(record.uri).computes:
             return None
         try:
@@ -93,11 +91,11 @@ class Replay:
             raise unreadable(record, error) from None
 
     def _record(self, changes: list[Change]) -> None:
-        """Apply the rows of one record, or none of them where the follower may do without it."""
+        """Apply the rows of one record, or none of them where one is refused and the record may be skipped."""
         record = changes[0].record
         may_skip, before = self._skips.allow(record), self._conflicts
         if may_skip:
-            # Other records of the leader's transaction stay applied.
+            # The other records of the leader's transaction stay applied.
             self._session.run([b"SAVEPOINT record"])
         try:
             for change in changes:
@@ -119,43 +117,45 @@ class Replay:
         except Refused as error:
             raise refusal(error, statement) from None
         if reason and self._on_conflict == "stop":
-            raise _stopped(change, reason)
+            raise stopped(change, reason)
         reason = self._stored(change, statement, reason)
         if not reason:
             return
         if self._on_conflict == "stop":
-            raise _stopped(change, reason)
+            raise stopped(change, reason)
         try:
-            # Removing what clashes must not cascade to rows of other tables.
+            # Removing rows that clash must not cascade to rows of other tables.
             self._run(session_flags(change.record.flags | NO_FOREIGN_KEY_CHECKS))
             removed = self._converge(change)
             self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
-        self._settled(Conflict(change.record, _shown_key(change), reason, "; ".join(removed)))
+        self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
-        """Do as the leader did; nothing where that is done, else why it is not.
+        """Execute the leader's change; why that was not possible, or an empty string where it was.
 
-        ``reason`` says how the row is not as it was on the leader.
+        ``reason`` says how the row differs from the before-image.
         """
         if reason and self._differences and change.row.after is not None:
             done = Change(change.record, Row(change.row.after, None))
             if not self._differences.of(done):
-                # An update to what the row is already would not be logged, and the audit look for it in vain.
+                # The row is already equal to the after-image. Updating it to the same values would not be in the
+                # follower's binlog, where the audit looks for it.
                 return reason
         try:
             if self._store(change, statement) != statement.rows:
                 return "the row is not there"
         except Refused as error:
-            if error.code not in _DUPLICATES:
+            if error.code not in DUPLICATE_KEY:
                 raise refusal(error, statement) from None
             return error.text
         if reason:
-            self._settled(Conflict(change.record, _shown_key(change), reason))
+            self._note(Conflict(change.record, shown_key(change), reason))
         return ""
 
-    def _settled(self, conflict: Conflict) -> None:
+    def _note(self, conflict: Conflict) -> None:
+        """Log a resolved conflict, and write it to the follower's table of conflicts."""
         record = conflict.record
         fields = {
             "uri": record.uri,
@@ -172,7 +172,7 @@ class Replay:
         self._conflicts += 1
 
     def _converge(self, change: Change) -> list[str]:
-        """Make the follower hold the leader's after-image and nothing that clashes with it; the rows that had to go."""
+        """Store the leader's after-image and delete every row that clashes with it; the keys of those rows."""
         if change.row.before is not None:
             self._store(Change(change.record, Row(change.row.before, None)), delete_exact(change))
         removed: list[str] = []
@@ -183,19 +183,19 @@ class Replay:
             try:
                 self._store(insert, single(insert, generated=self._tables.generated))
             except Refused as error:
-                if error.code not in _DUPLICATES:
+                if error.code not in DUPLICATE_KEY:
                     raise
-                raise _untellable(change.record, error) from None
+                raise ambiguous(change.record, error) from None
         return removed
 
     def _clashes(self, record: Record, image: list[Value]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """For each unique key, the columns and the condition of rows that share it with ``image``.
+        """For each unique key, its columns and the condition that finds the rows with the same key as ``image``.
 
-        Not for one of an expression, or of a column that the record has not: if it clashes the server says so.
+        Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
         """
         values = dict(zip(record.columns, image, strict=True))
         keys = self._tables.shape(record.uri).unique_keys
-        # The record's own key first: a row with it is the conflict's own, whatever else it shares.
+        # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
         for _, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
             if any(part.column not in values for part in parts):
                 continue
@@ -204,7 +204,7 @@ class Replay:
                 yield _columns(parts), " AND ".join(where)
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
-        """Delete rows; how those are called that have another key than the conflict's own row."""
+        """Delete the rows that ``where`` finds; the keys of those that are not the conflicting row itself."""
         table = table_name(record.uri)
         names: list[str] = []
         if key != record.key:
@@ -212,28 +212,28 @@ class Replay:
             shown = ", ".join(map(identifier, columns))
             rows = self._session.rows(f"SELECT {shown} FROM {table} WHERE {where}")
             names = [", ".join(map(_cell, columns, row)) for row in rows]
-        # In strict mode an index of an expression that is out of range would keep the row.
+        # In strict mode a functional index whose value is out of range would prevent the deletion.
         self._run_in(Statement(f"DELETE FROM {table} WHERE {where}".encode()), LAX)
         return names
 
     def _store(self, change: Change, statement: Statement) -> int:
-        """Run a row's statement; without strict mode where only so the row becomes what it is on the leader."""
+        """Run a row's statement; not in strict mode where only so the row becomes equal to the leader's."""
         record = change.record
-        looks = self._mode is not None and change.row.after is not None
-        looks = looks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).doubtful))
-        before = self._lenience.count(change) if looks else 0
+        checks = self._mode is not None and change.row.after is not None
+        checks = checks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).doubtful))
+        before = self._non_strict.count(change) if checks else 0
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)
         except Refused as error:
-            if error.code in _DUPLICATES or (found := self._lenience.store(change, statement)) is None:
+            if error.code in DUPLICATE_KEY or (found := self._non_strict.store(change, statement)) is None:
                 raise
             return found
-        if looks and count == statement.rows and not self._lenience.holds(change, before):
+        if checks and count == statement.rows and not self._non_strict.holds(change, before):
             raise Refused(0, _COMPUTED)
         return count
 
     def _run_in(self, statement: Statement, mode: str) -> int:
-        """Run a statement in another mode than all others."""
+        """Run one statement in the sql_mode ``mode``, and return to the strict one."""
         self._session.run([setting(mode)])
         try:
             return self._run(statement)
@@ -242,40 +242,9 @@ class Replay:
                 self._session.run([setting(STRICT)])
 
     def _run(self, statement: Statement) -> int:
-        # A packet of its own: a statement too large for the server is told before it is sent.
+        # In a packet of its own: a statement that is too large for the server raises before it is sent.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
-
-
-def _untellable(record: Record, error: Refused) -> Unapplicable:
-    return Unapplicable(
-        f"conflict in {record.uri}: {error}; which row clashes cannot be told from the record",
-        record=record,
-        hint="mend the row that has this key on the follower by hand and start again",
-    )
-
-
-def _stopped(change: Change, reason: str) -> Unapplicable:
-    record = change.record
-    return Unapplicable(
-        f"conflict: {record.operation} of {_shown_key(change)} in {record.uri}: {reason}",
-        record=record,
-        hint='something else writes to the follower; mend the row there, or set on_conflict = "converge"',
-    )
-
-
-def refusal(error: Refused, statement: Statement) -> PromiseError:
-    """The error for rows that the follower refuses, with the record, the leader's position and what was tried."""
-    text = statement.sql.decode("utf-8", "replace")
-    tried = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
-    if not statement.changes:
-        return PromiseError(f"the follower refuses a statement: {error}", where=tried)
-    record = statement.changes[0].record
-    return Unapplicable(
-        f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
-        record=record,
-        hint="make the follower's table take what the leader's takes and start again; nothing was applied in part",
-    )
 
 
 def _same(part: KeyPart, value: Value) -> str:
@@ -290,15 +259,3 @@ def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
 
 def _cell(column: str, value: object) -> str:
     return f"{column}={'0x' + value.hex() if isinstance(value, bytes) else value}"
-
-
-def _shown_key(change: Change) -> str:
-    record = change.record
-    image = change.row.before if change.row.before is not None else change.row.after or []
-    shown = [
-        f"{column}={display(value)}"
-        for column, value in zip(record.columns, image, strict=True)
-        if record.key is None or column in record.key
-    ]
-    text = ", ".join(shown)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"

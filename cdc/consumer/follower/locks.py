@@ -1,19 +1,19 @@
-"""The locks of a follower's consumer (MySQL manual, "Locking Functions"): they live and die with their connections.
+"""The named locks of a follower's consumer (MySQL manual, "Locking Functions"), each held by one of its connections.
 
-The first one lets no second consumer in. Each connection beside the first has one of its own, by which is known that it
-has ended, at the server too, and with it what was under way there.
+The lock of the first connection keeps a second consumer out. Each additional connection holds a lock of its own: once
+another connection can take that lock, the server has ended the additional connection and rolled back what was open.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from cdc.consumer.server_errors import NO_SUCH_THREAD, Locked, Refused
+from cdc.consumer.errors import NO_SUCH_THREAD, Locked, Refused
 
-__all__ = ["MOST_BESIDE", "SILENT_SECONDS", "lock_name", "outlast", "take"]
+__all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "lock_name", "outlast", "take"]
 
-MOST_BESIDE = 7
-# A connection that died without a word to the server keeps its locks until the server has heard nothing for so long.
+MOST_ADDITIONAL = 7
+# A connection that was cut without notice keeps its locks until the server has heard nothing for so long.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
 
@@ -24,17 +24,20 @@ class _Session(Protocol):
 
 
 def lock_name(resource: str, number: int = 0) -> str:
-    """What the server calls the lock of a leader's consumer, of its first connection or of one beside it."""
-    # Lock names have 64 characters at most and ignore case: a digest has neither trouble.
+    """The server's name for the lock of a leader's consumer: of its first connection (0) or of an additional one."""
+    # Lock names have 64 characters at most and ignore case, so that only a digest of the leader's name is safe.
     name = f"{resource}\0{number}" if number else resource
     return "cdc-consumer:" + hashlib.sha256(name.encode()).hexdigest()[:48]
 
 
 def take(session: _Session, name: str, *, former: int) -> None:
-    """Raises Locked where another session holds the lock, which must not be ``former``, a lost one of ours."""
+    """Take the lock ``name``; if ``former``, a lost connection of ours, still holds it, kill that connection first.
+
+    Raises Locked where another session holds the lock.
+    """
     if _holder(session, name) == former:
-        # The server does not know yet that we have lost it. Only where that one has the lock: after a restart of
-        # the server the number may be anybody's.
+        # The server has not noticed yet that the connection is lost. Killed only if it holds the lock: after a restart
+        # of the server the same id may belong to another client.
         try:
             session.run([f"KILL {former}".encode()])
         except Refused as error:
@@ -43,17 +46,17 @@ def take(session: _Session, name: str, *, former: int) -> None:
     if session.rows(f"SELECT GET_LOCK('{name}', {_LOCK_SECONDS})") != [(1,)]:
         holder = _holder(session, name)
         raise Locked(
-            f"another consumer is at work on this follower: connection {holder} holds the lock (if it is of one "
-            f"that is gone, the server ends it {SILENT_SECONDS} s after its last word, or now: KILL {holder})"
+            f"another consumer is running on this follower: connection {holder} holds the lock (if it is of one "
+            f"that is gone, the server ends it {SILENT_SECONDS} s after its last statement, or now: KILL {holder})"
         )
 
 
 def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> None:
-    """Wait until no connection beside a first one is at work; ``formers`` are lost ones of ours, by their numbers.
+    """Wait until all additional connections have released their locks; ``formers`` are lost ones of ours, by number.
 
-    Raises Locked where one stays.
+    Raises Locked where one keeps its lock.
     """
-    names = {number: lock_name(resource, number) for number in range(1, MOST_BESIDE + 1)}
+    names = {number: lock_name(resource, number) for number in range(1, MOST_ADDITIONAL + 1)}
     asked = ",".join(f"IS_USED_LOCK('{name}')" for name in names.values())
     (holders,) = session.rows(f"SELECT {asked}")
     for (number, name), holder in zip(names.items(), holders, strict=True):
@@ -63,6 +66,6 @@ def outlast(session: _Session, resource: str, *, formers: Mapping[int, int]) -> 
 
 
 def _holder(session: _Session, name: str) -> int | None:
-    """The connection that has the lock."""
+    """The connection that holds the lock."""
     ((holder,),) = session.rows(f"SELECT IS_USED_LOCK('{name}')")
     return None if holder is None else int(holder)

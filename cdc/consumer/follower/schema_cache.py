@@ -1,4 +1,4 @@
-"""The shapes of the follower's tables, as its own schema says them."""
+"""Reads the columns, keys and relations of the follower's tables from its information schema, once for each table."""
 
 import re
 from collections.abc import Iterable
@@ -11,18 +11,16 @@ from cdc.consumer.plan.table_schema import KeyPart, Shape
 from cdc.errors import PromiseError
 from cdc.model.record import Uri
 
-__all__ = ["Tables"]
+__all__ = ["SchemaCache"]
 
-# What depends on settings of the leader's session that no log has: the digits of a division, how a literal is read
-# (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are read anew) and block_encryption_mode.
+# Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
+# division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
+# again) and block_encryption_mode.
 _DOUBTFUL = re.compile("/|'|aes_", re.IGNORECASE)
 
 
-class Tables:
-    """Asked once a table, until ``forget``: a statement may have altered them.
-
-    ``triggers`` looks at each table, too.
-    """
+class SchemaCache:
+    """What it has read holds until ``forget``: a DDL statement may change it. ``triggers`` checks each table, too."""
 
     def __init__(self, session: Session, triggers: Triggers) -> None:
         self._session = session
@@ -30,49 +28,50 @@ class Tables:
         self._shapes: dict[Uri, Shape] = {}
 
     def forget(self) -> None:
-        """Ask again next time."""
+        """Read all tables again when they are needed."""
         self._shapes.clear()
         self._triggers.forget()
 
     def know(self, tables: Iterable[Uri]) -> bool:
-        """Whether ``shape`` can tell all of these without asking the server."""
+        """Whether ``shape`` returns all of these without a query."""
         return all(table in self._shapes for table in tables)
 
     def shape(self, table: Uri) -> Shape:
-        """What the table is like; a table that is not there has no columns.
+        """The table's definition; a table that does not exist has no columns.
 
-        Raises PromiseError for a table that knows no transactions or has triggers, Interrupted or Refused.
+        Raises PromiseError for a table without transactions or with triggers, Interrupted or Refused.
         """
         known = self._shapes.get(table)
         if known is None:
             self._check_engine(table)
             self._triggers.check(table)
-            columns = self._ask(
-                "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table
-            )
-            expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
-            stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
-            unique, functional = self._keys(table)
-            known = self._shapes[table] = Shape(
-                frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
-                frozenset(expressions),
-                unique,
-                self._related(table),
-                stored,
-                frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
-                functional,
-                next((str(name) for name, _, extra in columns if "auto_increment" in extra), None),
-            )
+            known = self._shapes[table] = self._read(table)
         return known
 
+    def _read(self, table: Uri) -> Shape:
+        columns = self._ask("SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table)
+        expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
+        stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
+        unique, functional = self._keys(table)
+        return Shape(
+            frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
+            frozenset(expressions),
+            unique,
+            self._related(table),
+            stored,
+            frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
+            functional,
+            next((str(name) for name, _, extra in columns if "auto_increment" in extra), None),
+        )
+
     def generated(self, table: Uri) -> frozenset[str]:
-        """The columns that the follower computes itself. Raises as ``shape``."""
+        """The generated columns. Raises as ``shape``."""
         return self.shape(table).generated
 
     def _check_engine(self, table: Uri) -> None:
-        """Rows that cannot be rolled back cannot commit together with the checkpoint.
+        """Raises PromiseError for a table whose rows cannot commit together with the checkpoint, and for a view.
 
-        No leader logs rows of a view, and those written to one could go to any table, those of the server among them.
+        No leader logs rows of a view, and rows written to one could end up in any table, even in a system table.
         """
         what = (
             "SELECT TABLE_TYPE, ENGINE, TRANSACTIONS "

@@ -1,4 +1,4 @@
-"""Our session on the follower: connect, the one lock, statements in packets, and what an error of the server means."""
+"""Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out."""
 
 import re
 import threading
@@ -12,45 +12,37 @@ from pymysql.constants import CLIENT, COMMAND
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
+from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, server_error
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
-from cdc.consumer.follower.socket_reader import Answers
+from cdc.consumer.follower.socket_reader import SocketReader
 from cdc.consumer.literals.row_sql_mode import STRICT
-from cdc.consumer.server_errors import (
-    DENIED,
-    TRANSIENT,
-    UNREACHABLE,
-    Denied,
-    Interrupted,
-    Refused,
-    Stopped,
-)
 from cdc.service.mysql_connection import connected
 
-__all__ = ["LOCK_WAIT_SECONDS", "Denied", "Interrupted", "Refused", "Session", "Stopped", "ask"]
+__all__ = ["LOCK_WAIT_SECONDS", "Session", "ask"]
 
-# Short waits, tried again: a wait that says nothing for long would look like a hang, and hear no signal.
+# Short lock waits that are repeated: during one long wait the consumer could neither log nor react to a signal.
 LOCK_WAIT_SECONDS = 10
 _SETUP = (
     f"SET SESSION sql_mode='{STRICT}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
     "foreign_key_checks=1, unique_checks=1, "
     f"innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}, lock_wait_timeout={LOCK_WAIT_SECONDS}, "
-    # What an administrator may have limited for everybody.
+    # An administrator may have set stricter global defaults.
     "transaction_read_only=0, sql_big_selects=1, sql_select_limit=18446744073709551615"
 )
-
-
-# Reading: until the connection stands, after that ``_bear`` decides. Writing: the time for a whole packet.
+# The read timeout holds until the connection is set up, after that ``_check_wait`` decides. The write timeout is for a
+# whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
-_STOP_SECONDS, _LONG_SECONDS, _ANSWER_SECONDS = 2.0, 10.0, 3.0
+_STOP_SECONDS, _LONG_SECONDS, _PROBE_SECONDS = 2.0, 10.0, 3.0
+_PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
 
 
 class Session:
-    """One connection, not connected at first, that can be connected anew. ``lock`` names whose lock it holds, if any.
+    """One connection to the follower, not connected at first, that can be opened again after it was lost.
 
-    The lock lives and dies with the connection that applies, so that no connection applies without holding it.
-    ``number`` is that of a connection beside the first one, which has a lock of its own.
-    ``meanwhile`` is called while the server lets us wait (``Answers``); once ``stop`` is set a statement that takes
-    long is given up. ``single``: the server takes one statement at a time, so that a text with several is refused.
+    ``lock`` names the leader whose lock it takes, if any. The lock lives and dies with the connection that applies, so
+    no connection applies without holding it. ``number`` is not 0 for an additional connection, which has a lock of its
+    own. Once ``stop`` is set, statements that take long are given up. A session with a ``parent`` runs single
+    statements: the server refuses a text with several, and the parent's connection is kept alive while it waits.
     """
 
     def __init__(
@@ -59,27 +51,26 @@ class Session:
         *,
         lock: str | None = None,
         number: int = 0,
-        meanwhile: Callable[[], bool] = lambda: False,
         stop: threading.Event | None = None,
-        single: bool = False,
+        parent: "Session | None" = None,
         schema: str = CHECKPOINT_DATABASE,
     ) -> None:
         self._database = database
         self.schema = schema
-        self._single = single
+        self._parent = parent
         self._lock = lock
-        self._place = number
-        self._meanwhile = meanwhile
+        self._number = number
         self._stop = stop
-        self._asked = 0.0
+        self._probed_at = 0.0  # in seconds of the wait that is going on
         self._connection: Any = None
-        self._numbers: dict[str, int] = {}  # by which each server knows the connection, or knew the one before
-        self._beside: dict[int, Session] = {}
-        self._heard_at = 0.0
+        self._replies: SocketReader | None = None
+        self._thread_ids: dict[str, int] = {}  # of the newest connection to each server, by the server's UUID
+        self._additional: dict[int, Session] = {}
+        self._last_sent_at = 0.0
         self._sent = 0
         self.max_packet = 0
         self.version = 0
-        self.server = ""  # its UUID: another one may answer at the same address, after a failover
+        self.server = ""  # its UUID: after a failover another server answers at the same address
 
     def __enter__(self) -> Self:
         return self
@@ -88,27 +79,25 @@ class Session:
         self.close()
 
     def another(self) -> "Session":
-        """A session with the same server that is not connected, holds no lock and takes statements one by one.
+        """A session with the same server that is not connected, holds no lock and runs single statements.
 
-        While it waits this one is kept: a statement may take longer than the server bears silence.
+        While it waits this one is kept alive: a statement may take longer than the server allows silence.
         """
-        return Session(self._database, meanwhile=self.try_keep, stop=self._stop, single=True, schema=self.schema)
+        return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
 
-    def beside(self, number: int) -> "Session":
-        """A session, not connected, to apply with beside this one, where ``number`` (1 to MOST_BESIDE) is no other's.
+    def additional(self, number: int) -> "Session":
+        """A session, not connected, that applies in parallel with this one; ``number`` is 1 to MOST_ADDITIONAL.
 
-        When this one connects, it waits until those beside have ended: what was under way there is decided then.
+        When this session connects, it waits until all additional ones have ended at the server: only then is it known
+        which of their transactions have committed.
         """
-        session = Session(
-            self._database, lock=self._lock, number=number, meanwhile=self._meanwhile, stop=self._stop,
-            schema=self.schema,
-        )  # fmt: skip
-        self._beside[number] = session
+        session = Session(self._database, lock=self._lock, number=number, stop=self._stop, schema=self.schema)
+        self._additional[number] = session
         return session
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection, as far as we know."""
+        """Whether there is a connection, as far as the client knows."""
         return self._connection is not None
 
     @property
@@ -126,17 +115,17 @@ class Session:
         try:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
-                # Matched rows, not changed ones: an update that changes nothing has found its row all the same.
-                client_flag=CLIENT.FOUND_ROWS | (0 if self._single else CLIENT.MULTI_STATEMENTS),
+                # Matched rows instead of changed ones: an update that changes nothing has still found its row.
+                client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS),
                 autocommit=False,
             )
         except (pymysql.MySQLError, OSError) as error:
-            raise _meaning(error) from None
-        self._connection._rfile = Answers(self._connection._sock, self._meanwhile, self._bear)
+            raise _translated(error) from None
+        self._connection._rfile = self._replies = SocketReader(self._connection._sock, self._check_wait)
         try:
             self._set_up()
         except (Interrupted, Refused):
-            # Half set up and without the lock it must not be taken for connected.
+            # A connection without all settings or without the lock must not count as connected.
             self.close()
             raise
 
@@ -144,86 +133,96 @@ class Session:
         self.run([_SETUP.encode(), f"SET SESSION wait_timeout={SILENT_SECONDS}".encode()])
         ((packet, version, self.server),) = self.rows("SELECT @@max_allowed_packet, VERSION(), @@server_uuid")
         self.max_packet = int(packet)
-        # As executable comments have it: 90704 for 9.7.4.
+        # As in executable comments: 90704 for 9.7.4.
         major, minor, patch = re.findall(r"\d+", version)[:3]
         self.version = int(major) * 10_000 + int(minor) * 100 + int(patch)
         if self._lock is not None:
-            take(self, lock_name(self._lock, self._place), former=self._former(self.server))
-            if self._place == 0:
-                formers = {place: other._former(self.server) for place, other in self._beside.items()}
+            take(self, lock_name(self._lock, self._number), former=self._former(self.server))
+            if self._number == 0:
+                formers = {number: other._former(self.server) for number, other in self._additional.items()}
                 outlast(self, self._lock, formers=formers)
-        self._numbers[self.server] = self._connection.thread_id()
+        self._thread_ids[self.server] = self._connection.thread_id()
 
     def _former(self, server: str) -> int:
-        """The number of our connection before this one, which means another one on another server; 0 for none."""
-        return self._numbers.get(server, 0)
+        """The server's id of our previous connection to it, 0 for none. Other servers have their own ids."""
+        return self._thread_ids.get(server, 0)
 
     def keep(self) -> None:
-        """Say something where the server has long heard nothing: to be called often while there is nothing to do.
+        """Send a statement if the server has heard nothing for long: to be called often while there is nothing to do.
 
         Raises Interrupted where the connection is lost.
         """
-        if not self._sent and time.monotonic() - self._heard_at > SILENT_SECONDS / 4:
+        if not self._sent and time.monotonic() - self._last_sent_at > SILENT_SECONDS / 4:
             self.run([b"DO 0"])
 
-    def try_keep(self) -> bool:
-        """``keep``, but a lost connection shows only when it is used next. False: there is no more of this to do."""
+    def try_keep(self) -> None:
+        """``keep``, but a lost connection is ignored: the next statement reports it."""
         if self.connected:
             with suppress(Interrupted, Refused):
                 self.keep()
-        return False
 
     def close(self) -> None:
-        """End the connection, and those beside it; the server rolls back what is not committed."""
-        for other in self._beside.values():
+        """End this connection and the additional ones; the server rolls back what is not committed."""
+        for other in self._additional.values():
             other.close()
         self._sent = 0
         if self._connection is not None:
-            connection, self._connection = self._connection, None
+            connection, self._connection, self._replies = self._connection, None, None
             if connection.open:
                 connection.close()
 
-    def _bear(self, waited: float) -> None:
-        """Raises Interrupted where it makes no sense to wait on for the server, after so many seconds without a word.
+    def _check_wait(self, waited: float) -> None:
+        """Raises Interrupted where waiting for the server makes no sense after so many seconds without a reply.
 
-        It says nothing while it is at work, be it for hours: a new connection tells whether it is there at all.
+        A server may work on one statement for hours: whether it is still there is found out by a new connection.
         """
+        if self._parent is not None:
+            self._parent.try_keep()
         if waited > _STOP_SECONDS and self._stop is not None and self._stop.is_set():
             raise Stopped("told to stop while a statement runs")
-        self._asked = min(self._asked, waited)
-        if waited - self._asked > _LONG_SECONDS:
-            self._asked = waited
+        self._probed_at = min(self._probed_at, waited)
+        if waited - self._probed_at > _LONG_SECONDS:
+            self._probed_at = waited
             if not _responds(self._database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes]) -> None:
-        """Have the statements of one packet executed; ``receive`` waits for it. Raises Interrupted or Refused."""
+        """Send the statements of one packet, and return at once; ``receive`` waits. Raises Interrupted or Refused."""
         self._check_idle()
         try:
-            # What query() does, but for the waiting: in the meantime the next packet can be made.
+            # The first half of pymysql's query(): while the server executes this, the next packet can be made.
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(packet))
         except (pymysql.MySQLError, OSError) as error:
-            raise _meaning(error) from None
+            raise _translated(error) from None
         self._sent = len(packet)
-        self._heard_at = time.monotonic()
+        self._last_sent_at = time.monotonic()
 
-    def receive(self) -> list[int]:
-        """The number of rows that each statement of the packet sent last has matched; nothing where it is known.
+    def receive(self, meanwhile: Callable[[], bool] | None = None) -> list[int]:
+        """The number of rows that each statement of the last packet has matched; an empty list if none is pending.
 
-        Raises Interrupted or Refused.
+        ``meanwhile`` is called again and again until the reply to each statement arrives: it does a small piece of
+        other work and returns whether there is more of it. Raises Interrupted or Refused.
         """
         counts: list[int] = []
         sent, self._sent = self._sent, 0
         try:
             for _ in range(sent):
-                counts.append(self._connection._read_query_result())
+                if meanwhile is not None:
+                    self._work_until_reply(meanwhile)
+                counts.append(self._connection.next_result())
         except (pymysql.MySQLError, OSError) as error:
-            raise _meaning(error) from None
+            raise _translated(error) from None
         return counts
+
+    def _work_until_reply(self, meanwhile: Callable[[], bool]) -> None:
+        more, started = True, time.monotonic()
+        while self._replies is not None and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
+            more = meanwhile()
+            self._check_wait(time.monotonic() - started)
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """``send`` and ``receive``."""
-        if self._single and len(packet) > 1:
+        if self._parent is not None and len(packet) > 1:
             return [count for statement in packet for count in self.run([statement])]
         self.send(packet)
         return self.receive()
@@ -236,35 +235,35 @@ class Session:
                 cursor.execute(sql)
                 return list(cursor.fetchall())
         except (pymysql.MySQLError, OSError) as error:
-            raise _meaning(error) from None
+            raise _translated(error) from None
 
     def _check_idle(self) -> None:
         if self._sent:
             raise RuntimeError("the counts of a packet have not been received")
 
     def commit(self) -> None:
-        """Commit. Raises Interrupted where it is not known whether the commit came through."""
+        """Commit. Raises Interrupted where it is not known whether the transaction has committed."""
         self.run([b"COMMIT"])
 
     def reset(self, *, savepoint: str = "") -> None:
-        """Roll back, to a savepoint if need be, and put the session's variables to where they are at a start."""
+        """Roll back, to the savepoint if one is named, and give the session variables their values after connecting."""
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
 
 
 def ask(database: Database, *, seconds: float) -> None:
-    """Ask the server something, over a connection of its own. Raises Interrupted or Refused without a timely answer."""
+    """Run a query over a connection of its own. Raises Interrupted or Refused where no result comes in time."""
     limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
     try:
         with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except (pymysql.MySQLError, OSError) as error:
-        raise _meaning(error) from None
+        raise _translated(error) from None
 
 
 def _responds(database: Database) -> bool:
-    """Whether the server answers a new connection, with an error or without."""
+    """Whether the server answers a new connection, even if with an error."""
     try:
-        ask(database, seconds=_ANSWER_SECONDS)
+        ask(database, seconds=_PROBE_SECONDS)
     except Interrupted as error:
         return error.code not in UNREACHABLE
     except Refused:
@@ -272,14 +271,9 @@ def _responds(database: Database) -> bool:
     return True
 
 
-def _meaning(error: Exception) -> Interrupted | Refused:
+def _translated(error: Exception) -> Interrupted | Refused:
     code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
     text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    if code in DENIED:
-        return Denied(code, text)
     # pymysql reports a connection that is already closed as InterfaceError 0.
-    if code in TRANSIENT or isinstance(error, (OSError, pymysql.InterfaceError)):
-        return Interrupted(
-            f"{text or 'the connection is closed'} (MySQL error {code})" if code else text or repr(error), code
-        )
-    return Refused(code, text)
+    failed = isinstance(error, (OSError, pymysql.InterfaceError))
+    return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)

@@ -1,4 +1,4 @@
-"""A statement's context: the session variables of the leader's session, as the record tells them."""
+"""Makes the SET statement that gives a session the variables of the leader's session, as recorded with a statement."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from cdc.consumer.literals.values import quoted, seconds
 
 __all__ = ["assignments"]
 
-# A statement's context as recorded to the session variable that restores it (MySQL source, class Query_event).
+# From a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
 _VARIABLES = {
     "sql_mode": "sql_mode",
     "time_zone": "time_zone",
@@ -29,10 +29,11 @@ _RESTRICTED = frozenset({
     "default_collation_for_utf8mb4", "explicit_defaults_for_timestamp", "sql_require_primary_key",
     "default_table_encryption",
 })  # fmt: skip
-# What holds where the leader logged nothing, whatever the follower's own defaults are. It logs the first three only
-# where they are not these, and writes a primary key that it generated into the statement itself; the engine of a table
-# whose statement names none is not to be had, so it is the transactional one. The last two are never logged, and only
-# forbid: what the leader took with them ON is taken with them OFF as well. A server that does not know one has no need.
+# Values for variables that the leader did not log, whatever the follower's own defaults are. It logs the first three
+# only where they differ from these, and writes a generated primary key into the statement itself. The engine of a table
+# whose statement names none is not logged at all, so the transactional one is used. The last two are never logged and
+# only forbid statements: what the leader accepted with them ON is accepted with them OFF as well. Variables that the
+# server does not have are left out.
 _UNLESS_LOGGED = {
     "lc_time_names": "en_US",
     "auto_increment_increment": "1",
@@ -45,14 +46,14 @@ _UNLESS_LOGGED = {
 
 
 def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
-    """The SET statement that restores the statement's context, alone in a list.
+    """The SET statement for a recorded context, alone in a list.
 
-    One statement, of which the server reads all literals before any variable changes: after
-    ``collation_connection=utf16_bin`` it would take no 'OFF'.
+    It is one statement because the server then parses all literals before any variable changes: after
+    ``collation_connection=utf16_bin`` it would not accept 'OFF'.
     """
     wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
     for variable in _RESTRICTED & wanted.keys():
-        # Setting these needs grants or warns; mostly they are as they should be.
+        # Setting these needs grants or causes a warning, and usually they have the right value already.
         if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
             del wanted[variable]
     names = ", ".join(map(quoted, _UNLESS_LOGGED.keys() - wanted.keys()))

@@ -1,4 +1,4 @@
-"""What a server sends, as pymysql reads it; while nothing has come yet, other work is done instead of waiting."""
+"""The bytes that a MySQL server sends, read from the socket for pymysql without blocking for long."""
 
 import select
 import socket
@@ -6,47 +6,52 @@ import ssl
 import time
 from collections.abc import Callable
 
-__all__ = ["Answers"]
+__all__ = ["SocketReader"]
 
 _CHUNK = 65_536
-_LOOK_MS = 5
+_POLL_SECONDS = 0.1
 
 
-class Answers:
-    """Stands in for the file that a connection of pymysql reads from.
+class SocketReader:
+    """Replaces the file object from which a pymysql connection reads.
 
-    ``meanwhile`` does a little of what is to be done anyway, and says whether there is more of it. It must not raise.
-    ``bear`` is told for how many seconds nothing has come, and ends the wait by raising what is not an OSError.
+    ``waiting(seconds)`` is called several times a second while nothing arrives, with the seconds waited so far. It may
+    raise to end the wait: any exception but OSError, which pymysql translates.
     """
 
-    def __init__(self, connected: socket.socket, meanwhile: Callable[[], bool], bear: Callable[[float], None]) -> None:
+    def __init__(self, connected: socket.socket, waiting: Callable[[float], None]) -> None:
         self._socket = connected
-        self._meanwhile = meanwhile
-        self._bear = bear
-        self._here = bytearray()
+        self._waiting = waiting
+        self._buffer = bytearray()
         self._poll = select.poll()
         self._poll.register(connected, select.POLLIN)
 
     def read(self, size: int) -> bytes:
-        """``size`` bytes; fewer where the connection has ended. Raises OSError."""
-        while len(self._here) < size:
+        """``size`` bytes; fewer where the connection has ended. Raises OSError, and what ``waiting`` raises."""
+        while len(self._buffer) < size:
             self._wait()
             data = self._socket.recv(_CHUNK)
             if not data:
                 break
-            self._here += data
-        data = bytes(self._here[:size])
-        del self._here[:size]
+            self._buffer += data
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
         return data
 
+    def arrived(self, seconds: float) -> bool:
+        """Whether there is something to read, after at most ``seconds``; also where the connection has ended."""
+        return bool(self._buffer) or self._readable(seconds)
+
     def close(self) -> None:
-        """The connection closes its socket itself."""
+        """Nothing: the connection closes its socket itself."""
 
     def _wait(self) -> None:
-        # TLS may have taken more from the socket than it has given out.
+        started = time.monotonic()
+        while not self._readable(_POLL_SECONDS):
+            self._waiting(time.monotonic() - started)
+
+    def _readable(self, seconds: float) -> bool:
+        # TLS may have read more from the socket than it has returned; poll does not see that.
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
-            return
-        more, begun = True, time.monotonic()
-        while not self._poll.poll(0 if more else _LOOK_MS):
-            more = self._meanwhile()
-            self._bear(time.monotonic() - begun)
+            return True
+        return bool(self._poll.poll(seconds * 1000))

@@ -1,6 +1,7 @@
-"""What the follower would do to replicated rows by itself: its triggers, and the events that its scheduler runs.
+"""Refuses or drops triggers, and refuses scheduled events, by which the follower would change replicated rows itself.
 
-What the leader's have done is among its rows, so the follower's would do it once more. A copy by mysqldump has them.
+The changes that the leader's triggers and events made are among its rows, so the follower's would repeat them. A copy
+made by mysqldump contains both.
 """
 
 import logging
@@ -18,26 +19,26 @@ _LOG = logging.getLogger("cdc.consumer")
 
 
 class Triggers:
-    """Looked for before a table's first rows, and again after ``forget``: a statement may have made some.
+    """Checks a table before its first rows, and again after ``forget``, since a statement may have created a trigger.
 
-    ``drop``: triggers are dropped instead of refused. ``passes(uri)`` says whose tables are replicated.
+    ``drop``: triggers are dropped instead of refused. ``passes(uri)`` says which tables are replicated.
     """
 
     def __init__(self, session: Session, *, drop: bool, passes: Callable[[Uri], bool]) -> None:
         self._session = session
         self._drop = drop
         self._passes = passes
-        self._checked: set[str] = set()  # databases whose events are known to be harmless
+        self._checked: set[str] = set()  # databases whose events do not run
         self._warned: set[str] = set()
 
     def forget(self) -> None:
-        """Ask for events again next time; triggers are asked for with each table."""
+        """Read the events again next time; triggers are read with each table."""
         self._checked.clear()
 
     def check(self, table: Uri) -> None:
         """Raises PromiseError where the table has a trigger or its database an event that runs; Interrupted, Refused.
 
-        Not for the session of the rows to drop a trigger: its transaction, which may be open, would commit.
+        Triggers are dropped on a new connection: on the session of the rows that would commit an open transaction.
         """
         if table.database not in self._checked:
             self._check_events(table)
@@ -53,7 +54,7 @@ class Triggers:
                     event(_LOG, "trigger dropped", level=logging.WARNING, trigger=name, table=table_name(table))
 
     def _triggers(self, table: Uri) -> list[tuple[str, str]]:
-        """The triggers of the table's database, which is their own, and their tables."""
+        """The names and tables of the triggers in the table's database; a trigger is in the database of its table."""
         return [
             (str(name), str(of))
             for name, of in self._session.rows(
@@ -63,10 +64,10 @@ class Triggers:
         ]
 
     def _refused(self, table: Uri) -> PromiseError:
-        """Names those of all replicated tables of the database, so that they can be dropped in one go."""
+        """The error, with the statements that drop the triggers of all replicated tables in the database."""
         replicated = [name for name, of in self._triggers(table) if self._passes(table._replace(table=of))]
         return PromiseError(
-            "the follower's table has triggers, which would do once more what the leader's have done",
+            "the follower's table has triggers, which would repeat what the leader's have done",
             where=str(table),
             hint=f"on the follower: {'; '.join(_dropped(table, name) for name in replicated)}; "
             'or set consumer.triggers = "drop"',
@@ -83,7 +84,7 @@ class Triggers:
         ((scheduler,),) = self._session.rows("SELECT @@GLOBAL.event_scheduler")
         if scheduler == "ON":
             raise PromiseError(
-                "the follower runs events of a replicated database, which would do once more what the leader's do",
+                "the follower runs events of a replicated database, which would repeat what the leader's do",
                 where=str(table._replace(table=None)),
                 hint=f"on the follower: SET sql_log_bin = 0, since the audit takes an ALTER for drift; {disable}",
             )
@@ -96,5 +97,5 @@ class Triggers:
 
 
 def _dropped(table: Uri, name: str) -> str:
-    # To the audit, dropping what no log has made is a drift, but not IF EXISTS.
+    # The audit reports the DROP of an object that no logged statement created as drift, but not with IF EXISTS.
     return f"DROP TRIGGER IF EXISTS {identifier(table.database)}.{identifier(name)}"

@@ -1,24 +1,21 @@
-"""Records to leader transactions, and transactions to batches. Pure.
-
-Here a gap, a repeat and a torn transaction are told apart. A transaction that is too large to be held in memory whole
-comes in parts.
-"""
+"""Assembles records into leader transactions, and raises for a gap, a repetition or an incomplete transaction. Pure."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from cdc.consumer.state.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import SKIPPED, Record
 
-__all__ = ["MOST_BYTES", "Batch", "Located", "assemble", "batches"]
+__all__ = ["MOST_BYTES", "Located", "Transaction", "UntilError", "assemble"]
 
-MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are under way
+MOST_BYTES = 2_000_000  # of JSON; parsed it takes up to fifteen times as much memory, and four batches are in memory
+
+Item = TypeVar("Item")
 
 
 class Located(NamedTuple):
-    """A record, its place in its topic and its size there in bytes."""
+    """A record with its partition and offset, and its size there in bytes."""
 
     partition: Partition
     offset: int
@@ -26,35 +23,11 @@ class Located(NamedTuple):
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Whole leader transactions for one follower commit, and the offsets that follow them in their partitions.
-
-    ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
-    ``left_out`` are the records of events that the producer was told to do without.
-    A large transaction is many batches for one commit: the first ``begins`` it, the last ``ends`` it. ``full`` is one
-    that was joined until no more was to be in it, and is not too large for more of them to be under way.
-    """
-
-    records: list[Record]
-    last: Record
-    offsets: dict[Partition, int]
-    statement: Record | None = None
-    begins: bool = True
-    ends: bool = True
-    full: bool = False
-    left_out: tuple[Record, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        return sum(len(record.rows) for record in self.records)
-
-
 class Transaction(NamedTuple):
-    """One leader transaction, or a part of it: its records in order and the offsets that follow what there was of it.
+    """One leader transaction or a part of it: its records in order, and the offsets after all of its records so far.
 
-    ``rows`` counts those of the records, ``statement`` says whether any holds something else, ``size`` is that of
-    the records in their topics, in bytes.
+    ``rows`` counts the rows in the records, ``statement`` says whether any record is not of rows, ``size`` is the size
+    of the records in their topics, in bytes.
     """
 
     records: list[Record]
@@ -69,11 +42,11 @@ class Transaction(NamedTuple):
 def assemble(
     located: Iterable[Located | None], *, resource: str, next_sequence: int, size: int = MOST_BYTES
 ) -> Iterator[Transaction | None]:
-    """The leader transactions of ``located``, from record ``next_sequence`` on; None ("drained") passes through.
+    """The leader transactions in ``located``, from record ``next_sequence`` on; each None is passed on.
 
-    One that is larger than ``size`` bytes comes in parts of about so many. Records before ``next_sequence`` have been
-    applied and are passed over. Raises PromiseError for a gap or a torn transaction, UserError for records of another
-    leader.
+    A transaction that is larger than ``size`` bytes comes in parts of about that size. Records before
+    ``next_sequence`` were applied before and are ignored. Raises PromiseError for a gap or an incomplete transaction,
+    UserError for records of another leader than ``resource``.
     """
     records: list[Record] = []
     offsets: dict[Partition, int] = {}
@@ -106,74 +79,39 @@ def assemble(
             records, total, rows, statement, begins = [], 0, 0, False, False
 
 
-def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
-    """Transactions joined until about ``rows`` rows or ``size`` bytes are together or the source is drained.
+class UntilError(Generic[Item]):
+    """Yields ``items`` up to the first that raises a CdcError; ``reraise`` raises it after they have been applied."""
 
-    A transaction with a statement and the parts of a large one are batches of their own. None where the source is
-    drained and everything has been in a batch.
-    """
-    waiting: list[Transaction] = []
-    count = total = 0
-    for transaction in transactions:
-        if transaction is not None and _can_wait(transaction):
-            waiting.append(transaction)
-            count += transaction.rows
-            total += transaction.size
-            if count < rows and total < size:
-                continue
-        if waiting:
-            # One large row can be far more than was asked for: nothing more is to be in memory beside it.
-            yield _joined(waiting, full=(count >= rows or total >= size) and total < 2 * size)
-            waiting, count, total = [], 0, 0
-        if transaction is None:
-            yield None
-        elif not _can_wait(transaction):
-            yield _alone(transaction)
-    if waiting:
-        yield _joined(waiting, full=False)
+    def __init__(self, items: Iterable[Item]) -> None:
+        self._items = items
+        self._error: CdcError | None = None
 
+    def __iter__(self) -> Iterator[Item]:
+        try:
+            yield from self._items
+        except CdcError as error:
+            self._error = error
 
-def _can_wait(transaction: Transaction) -> bool:
-    return transaction.begins and transaction.ends and not transaction.statement
-
-
-def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
-    records = [record for transaction in transactions for record in transaction.records]
-    offsets = {place: offset for transaction in transactions for place, offset in transaction.offsets.items()}
-    return Batch(records, records[-1], offsets, full=full)
-
-
-def _alone(transaction: Transaction) -> Batch:
-    records, last = transaction.records, transaction.records[-1]
-    statement = None
-    left_out = tuple(record for record in records if record.operation == SKIPPED) if transaction.statement else ()
-    if left_out:
-        records = [record for record in records if record.operation != SKIPPED]
-    if transaction.statement and any(record.operation == "Query" for record in records):
-        statement, *records = records
-        if not transaction.begins or statement.operation != "Query" or any(row.operation == "Query" for row in records):
-            raise PromiseError(
-                "a leader transaction mixes statements and rows in a way that cannot be applied as one",
-                where=f"sequence {statement.sequence}, leader position {statement.position}",
-                hint="only CREATE TABLE … SELECT puts a statement and rows into one transaction",
-            )
-    return Batch(records, last, transaction.offsets, statement, transaction.begins, transaction.ends, left_out=left_out)
+    def reraise(self) -> None:
+        """Raises the error at which the items ended, if there was one."""
+        if self._error is not None:
+            raise self._error
 
 
 def _check_continues(previous: Record | None, item: Located) -> None:
     record = item.record
     if previous is None:
         if record.index != 0:
-            raise _broken(f"a torn transaction: {record.transaction} begins with its record {record.index}", item)
+            raise _incomplete(f"{record.transaction} begins with its record {record.index}", item)
         return
     if record.transaction != previous.transaction:
-        raise _broken(
-            f"a torn transaction: {previous.transaction} has no last record, {record.transaction} follows", item
-        )
+        raise _incomplete(f"{previous.transaction} has no last record, {record.transaction} follows", item)
     if record.index != previous.index + 1:
-        raise _broken(
-            f"a torn transaction: record {record.index} of {record.transaction} follows {previous.index}", item
-        )
+        raise _incomplete(f"record {record.index} of {record.transaction} follows {previous.index}", item)
+
+
+def _incomplete(what: str, item: Located) -> CdcError:
+    return _broken(f"an incomplete transaction: {what}", item)
 
 
 def _place(item: Located) -> str:
@@ -184,7 +122,7 @@ def _broken(what: str, item: Located) -> CdcError:
     return PromiseError(
         what,
         where=f"{_place(item)}, sequence {item.record.sequence}, leader position {item.record.position}",
-        hint="something else writes to the topic or has deleted from it; a new topic and a fresh copy mend it",
+        hint="something else writes to the topic or has deleted from it; start with a new topic and a fresh follower",
     )
 
 

@@ -16,7 +16,7 @@ from cdc.config.topic_names import Topics
 from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
-from cdc.consumer.source.single_topic import AHEAD_BYTES, POLL_SECONDS
+from cdc.consumer.source.record_source import POLL_SECONDS, READ_AHEAD_BYTES
 from cdc.consumer.state.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.sequence_merge import Merge
@@ -79,7 +79,7 @@ class MergedSource:
         return {place: max(offset, lows.get((place.topic, place.number), 0)) for place, offset in offsets.items()}
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
-        """See ``Source``. A sequence that is out and in no topic is a gap: PromiseError."""
+        """See ``RecordSource``. A sequence that is out and in no topic is a gap: PromiseError."""
         wait = 0.0
         while not stop.is_set() and not self._at_end():
             before = self._merge.next_number
@@ -110,19 +110,19 @@ class MergedSource:
         return self._until is not None and self._merge.next_number >= self._until
 
     def _ready(self, stop: threading.Event) -> Iterator[Located]:
-        """The records that are next; while the follower is at work ``ahead`` finds more and more of them."""
+        """The records that are next; while the follower is at work ``read_ahead`` finds more and more of them."""
         for located in self._merge.ready():
             yield located
             if stop.is_set() or self._at_end():
                 return
 
     def drained(self) -> bool:
-        """See ``Source``."""
+        """See ``RecordSource``."""
         return self._merge.next_number >= self._out and not self._reader.away
 
-    def ahead(self) -> bool:
-        """See ``Source``."""
-        if self._merge.bytes >= AHEAD_BYTES:
+    def read_ahead(self) -> bool:
+        """See ``RecordSource``."""
+        if self._merge.bytes >= READ_AHEAD_BYTES:
             return False
         if not self._here:
             self._here.extend(self._reader.messages(0.0))

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from cdc.config.profile import Database
+from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import lock_name
-from cdc.consumer.follower.session import Interrupted, Refused, Session
+from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, Partition

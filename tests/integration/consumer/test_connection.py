@@ -10,9 +10,11 @@ import pytest
 
 from cdc.config.profile import load
 from cdc.consumer import pipeline
+from cdc.consumer.counters import Counters
+from cdc.consumer.errors import Interrupted
 from cdc.consumer.follower import locks, session
 from cdc.consumer.follower.locks import lock_name
-from cdc.consumer.follower.session import Interrupted, Session
+from cdc.consumer.follower.session import Session
 from cdc.consumer.metrics import Activity
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
@@ -99,11 +101,12 @@ def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch:
     profile, stop = load(stage.profile), threading.Event()
     retry = Retry(seconds=60, log=lambda *_, **__: None, stop=stop)
     brokers = Brokers(profile.kafka.properties())
-    activity = Activity(retry=retry, brokers=brokers, commits="", follower=profile.database)
+    counters = Counters()
+    activity = Activity(counters, retry=retry, brokers=brokers, commits="", follower=profile.database)
     with Session(profile.database, lock=stage.name) as other:
         other.connect()
         stop.set()
-        pipeline.run(profile, retry=retry, activity=activity, skips=Skips([]), until_current=False, stop=stop)
+        pipeline.run(profile, retry=retry, counters=counters, skips=Skips([]), until_current=False, stop=stop)
     assert activity.totals() == {}
 
 

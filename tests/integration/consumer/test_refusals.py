@@ -229,7 +229,7 @@ def test_retention_has_cut_what_was_applied(stage: Stage, kafka: Kafka) -> None:
 def test_a_second_consumer(stage: Stage) -> None:
     with running("cdc-consumer", stage.profile):
         until(lambda: stage.execute("SHOW DATABASES LIKE 'cdc'", database="mysql") and applied(stage), what="the first")
-        assert "another consumer is at work on this follower" in refusal(stage.profile)
+        assert "another consumer is running on this follower" in refusal(stage.profile)
 
 
 def applied(stage: Stage) -> bool:

@@ -20,7 +20,8 @@ from cdc.consumer.source import merged_topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader
-from cdc.consumer.source.single_topic import KafkaSource, Source
+from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.source.single_topic import SingleTopic
 from cdc.errors import PromiseError
 from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
@@ -479,7 +480,9 @@ def test_what_is_read_ahead_ends_where_it_is_to_end(kafka: Kafka, layout: str) -
 
     def given_out(stop_at: int, end: int | None = None) -> list[int]:
         with reader(kafka) as connection:
-            source: Source = KafkaSource(connection, topic) if layout == "single" else MergedSource(connection, names)
+            source: RecordSource = (
+                SingleTopic(connection, topic) if layout == "single" else MergedSource(connection, names)
+            )
             main = source.topic()
             assert main is not None
             if end is not None:
@@ -487,7 +490,7 @@ def test_what_is_read_ahead_ends_where_it_is_to_end(kafka: Kafka, layout: str) -
             source.start(main, {}, sequence=0, until_current=end is not None)
             found, stop = [], threading.Event()
             for located in source.records(stop):
-                while source.ahead():
+                while source.read_ahead():
                     pass
                 if located is not None:
                     found.append(located.record.sequence)
@@ -507,7 +510,7 @@ def test_a_topic_that_is_deleted_while_it_is_quiet(kafka: Kafka, layout: str, mo
     topic = names.of_table("d", "a")
     written(kafka, names, {topic: [0]})
     with reader(kafka) as connection:
-        source: Source = KafkaSource(connection, topic) if layout == "single" else MergedSource(connection, names)
+        source: RecordSource = SingleTopic(connection, topic) if layout == "single" else MergedSource(connection, names)
         main = source.topic()
         assert main is not None
         source.start(main, {}, sequence=0, until_current=False)

@@ -1,4 +1,4 @@
-"""Records become whole leader transactions, however they arrive; gaps and torn transactions stop the stream."""
+"""Records become complete leader transactions and batches, however they arrive; gaps stop the stream."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.source.assembler import Batch, Located, Transaction, assemble, batches
+from cdc.consumer.source.assembler import Located, Transaction, UntilError, assemble
+from cdc.consumer.source.batches import Batch, batches
 from cdc.consumer.state.checkpoint import Partition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import Record
@@ -137,8 +138,9 @@ def test_a_statement_after_rows_of_its_transaction_is_refused() -> None:
 def broken() -> Iterator[tuple[str, list[Record], type[CdcError], str]]:
     whole = history([2, 2])
     yield "gap", [whole[0], whole[2]], PromiseError, "a gap: sequence 1 is missing, 2 follows"
-    yield "begins late", [replace(whole[0], index=1)], PromiseError, "torn transaction: uuid:0 begins with its record 1"
-    yield "ends early", [whole[0], replace(whole[2], sequence=1)], PromiseError, "torn .* uuid:0 has no last record"
+    part = "an incomplete transaction: uuid:0"
+    yield "begins late", [replace(whole[0], index=1)], PromiseError, f"{part} begins with its record 1"
+    yield "ends early", [whole[0], replace(whole[2], sequence=1)], PromiseError, f"{part} has no last record"
     yield "index", [whole[0], replace(whole[1], index=2)], PromiseError, "record 2 of uuid:0 follows 0"
     other = whole[0].uri._replace(resource="other")
     yield "other leader", [replace(whole[0], uri=other)], UserError, "records of leader 'other', not of 'srv'"
@@ -155,3 +157,26 @@ def test_records_already_applied_are_passed_over_even_when_repeated() -> None:
     items = history([1, 1])
     found = assembled(located([*items, items[0], items[1]]))
     assert len(found) == 2
+
+
+def broken_after(count: int) -> Iterator[int]:
+    yield from range(count)
+    raise PromiseError("a gap")
+
+
+def test_the_error_comes_after_the_items() -> None:
+    items = UntilError(broken_after(3))
+    assert list(items) == [0, 1, 2]
+    with pytest.raises(PromiseError, match="a gap"):
+        items.reraise()
+
+
+def test_a_sound_stream_ends_well() -> None:
+    items = UntilError(range(3))
+    assert list(items) == [0, 1, 2]
+    items.reraise()
+
+
+def test_other_errors_are_not_deferred() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(UntilError(1 // each for each in [1, 0]))

@@ -1,0 +1,102 @@
+"""The checkpoint that the follower is known to have committed, read back from the server after a lost connection."""
+
+import logging
+
+from cdc.consumer.errors import HINTS, Interrupted
+from cdc.consumer.follower.session import Session
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.errors import Disconnected, PromiseError
+from cdc.service.process import event
+
+__all__ = ["Committed", "lost", "moved", "sequence_in"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_AWAY = "start again when the server is up; consumer.retry_seconds says how long to wait for it"
+
+
+class Committed:
+    """``checkpoint`` is the newest one that has committed, as far as the client knows.
+
+    After a failover another server answers at the follower's address, perhaps a replica that lags behind. Until
+    something commits there, ``switched`` is true and its own checkpoint counts: as a replica it may still be executing
+    its relay log. ``incomplete`` says that it lacks records which are no longer in memory.
+    """
+
+    def __init__(self, session: Session, checkpoint: Checkpoint) -> None:
+        self._session = session
+        self._server = session.server  # of the last commit
+        self._highest = checkpoint.sequence  # that was ever committed
+        self.checkpoint = checkpoint
+        self.switched = False
+        self.incomplete = False
+
+    def advance(self, target: Checkpoint) -> None:
+        """The follower has committed ``target``."""
+        self.checkpoint = target
+        self._server, self._highest = self._session.server, max(self._highest, target.sequence)
+        self.switched = False
+
+    def connect(self) -> None:
+        """Connect if there is no connection, and take over the checkpoint of another server.
+
+        Raises Interrupted or Refused, PromiseError where the other server is no replica of the former one.
+        """
+        if not self._session.connected:
+            # Connecting takes the lock. Then the former connections have ended at the server, so that each of their
+            # commits has either happened or never will.
+            self._session.connect()
+        self.switched = self.switched or self._session.server != self._server
+        if self.switched:
+            there = _of_other_server(self._session, self.checkpoint, highest=self._highest)
+            event(
+                _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
+                before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
+            )  # fmt: skip
+            self.incomplete = self.incomplete or there.sequence != self.checkpoint.sequence
+            self.checkpoint = there
+
+
+def sequence_in(session: Session, resource: str) -> int | None:
+    """The sequence of the checkpoint in the follower, if there is one. Raises Interrupted or Refused."""
+    rows = session.rows(Checkpoint.select(resource, schema=session.schema))
+    session.run([b"COMMIT"])
+    return Checkpoint.from_rows(rows[0], schema=session.schema).sequence if rows else None
+
+
+def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) -> Checkpoint:
+    """The checkpoint of the server that answers now, or ``checkpoint`` where the server's is above ``highest``.
+
+    Records that this server lacks are still in the topics, or it has yet to execute them from its relay log. Raises
+    Interrupted or Refused, PromiseError where it was no replica of the former server.
+    """
+    rows = session.rows(Checkpoint.select(checkpoint.resource, schema=checkpoint.schema))
+    # Layout "single" may have no table of the offsets in other topics, and needs none.
+    select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
+    others = session.rows(select_others) if checkpoint.others else []
+    session.run([b"COMMIT"])
+    there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
+    if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
+        raise PromiseError(
+            "another server answers at the follower's address, which has no checkpoint of this stream",
+            where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, after sequence {checkpoint.sequence}",
+            hint="let a replica of the follower take its place, or start the consumer again",
+        )
+    return there if there.sequence <= highest else checkpoint
+
+
+def moved(checkpoint: Checkpoint) -> PromiseError:
+    """The error for a checkpoint in the follower that differs from the one written last."""
+    return PromiseError(
+        "the checkpoint in the follower has been moved by something else",
+        where=f"{checkpoint.schema}.checkpoint of {checkpoint.resource!r}, up to sequence {checkpoint.sequence}",
+        hint=f"nothing was applied; run one consumer only, and leave the schema {checkpoint.schema} to it",
+    )
+
+
+def lost(error: Interrupted, *, after: int) -> Disconnected:
+    """The error for a follower that did not execute the batch after sequence ``after``."""
+    return Disconnected(
+        f"the follower does not take the changes: {error}",
+        where=f"the batch after sequence {after}",
+        hint=HINTS.get(error.code, _AWAY),
+    )

@@ -1,0 +1,118 @@
+"""Executes prepared batches on the follower: at the same time where they are independent, else one after the other."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cdc.consumer.apply.parallel import ParallelExecutor
+from cdc.consumer.apply.pending_batch import PendingBatch
+from cdc.consumer.apply.serial import SerialExecutor
+from cdc.consumer.plan.independence import doing, independent
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.planner import Step
+from cdc.consumer.plan.table_schema import Shape
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.model.record import Uri
+
+__all__ = ["Execution", "Executor", "PreparedBatch"]
+
+_SERIAL_BATCHES = 64  # after a parallel run that failed
+
+
+class Executor(Protocol):
+    """Executes batches in their order. ``committed`` collects those whose commit is confirmed."""
+
+    committed: list[PendingBatch]
+
+    def put(self, pending: PendingBatch, statements: Iterator[Statement]) -> None:
+        """Send the batch without waiting for its result, which a later call checks."""
+
+    def commit(self) -> None:
+        """Commit all batches that were put, and wait until they have committed."""
+
+    def recover(self, checkpoint: Checkpoint) -> None:
+        """Find out which commits were successful, and drop the other batches; ``checkpoint`` is known to be committed.
+
+        Raises PromiseError where the follower's checkpoint is neither this one nor the one after it.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBatch:
+    """A batch with its planned ``steps``, their ``statements`` (made when they are needed) and its tables' shapes."""
+
+    pending: PendingBatch
+    steps: list[Step]
+    statements: Iterator[Statement]
+    shapes: Mapping[Uri, Shape]
+
+
+class Execution:
+    """Chooses an executor for each batch. Before it changes from one to the other, everything is committed."""
+
+    def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
+        self._serial = serial
+        self._parallel = parallel
+        self._kinds: dict[Uri, str] | None = None  # of changes in the run's tables, or in the last batch's; if known
+        self._serial_batches = 0  # so many more must be executed serially
+
+    @property
+    def conflicts(self) -> int:
+        """How many conflicts were resolved in the leader's favour, and are committed."""
+        return self._serial.conflicts
+
+    @property
+    def parts(self) -> int:
+        """How many parts of a large transaction are executed and not committed."""
+        return self._serial.parts
+
+    @property
+    def failed(self) -> bool:
+        """Whether a parallel run has failed, so that ``recover`` is needed."""
+        return self._parallel.failed
+
+    def put(self, batch: PreparedBatch) -> None:
+        """Send a batch. Raises PromiseError for what can't be applied, RunFailed, Interrupted."""
+        chosen: Executor = self._serial
+        other: Executor = self._parallel
+        if self._is_independent(batch):
+            chosen, other = other, chosen
+        other.commit()
+        chosen.put(batch.pending, batch.statements)
+
+    def commit(self) -> None:
+        """Commit all batches, and wait for it. Raises as ``put``."""
+        self._parallel.commit()
+        self._serial.commit()
+
+    def recover(self, checkpoint: Checkpoint) -> None:
+        """Find out which commits were successful; see ``Executor.recover``."""
+        executor: Executor = self._parallel if self._parallel.running else self._serial
+        executor.recover(checkpoint)
+
+    def forget_parts(self) -> None:
+        """The parts that were executed will be read from the topic again."""
+        self._serial.parts = 0
+
+    def prefer_serial(self) -> None:
+        """A parallel run failed: execute the next batches serially."""
+        self._serial_batches, self._kinds = _SERIAL_BATCHES, None
+
+    def take_committed(self) -> list[PendingBatch]:
+        """The batches that have committed since the last call, in order."""
+        found = [*self._serial.committed, *self._parallel.committed]
+        self._serial.committed.clear()
+        self._parallel.committed.clear()
+        return found
+
+    def _is_independent(self, batch: PreparedBatch) -> bool:
+        """Whether the batch can be executed at the same time as those before it."""
+        before, self._kinds = self._kinds, None
+        if not self._parallel.usable or not batch.pending.batch.full or self._serial_batches > 0:
+            self._serial_batches = max(self._serial_batches - 1, 0)
+            return False
+        kinds = self._kinds = doing(batch.steps, batch.shapes.__getitem__)
+        if kinds is None or before is None or not independent(before, kinds):
+            return False
+        self._kinds = before | kinds
+        return True

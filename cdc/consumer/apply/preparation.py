@@ -1,0 +1,102 @@
+"""Makes a batch's SQL: filters its records, executes its DDL statement, plans its rows, and moves the checkpoint."""
+
+import time
+from collections.abc import Callable
+
+from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.apply.execution import PreparedBatch
+from cdc.consumer.apply.pending_batch import FRONT_BYTES, PendingBatch
+from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.follower.schema_cache import SchemaCache
+from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement
+from cdc.consumer.plan.planner import plan
+from cdc.consumer.plan.statements import statements
+from cdc.consumer.source.batches import Batch
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.model.record import Record, Uri
+
+__all__ = ["Preparation"]
+
+
+class Preparation:
+    """Prepares batches in their order, each from the checkpoint that the one before it sets.
+
+    ``passes(uri)`` says which tables are replicated. With ``differences`` the before-images of rows are compared.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        ledger: DdlLedger,
+        tables: SchemaCache,
+        *,
+        differences: RowDifferences | None,
+        passes: Callable[[Uri], bool],
+        checkpoint: Checkpoint,
+    ) -> None:
+        self._session = session
+        self._ledger = ledger
+        self._tables = tables
+        self._differences = differences
+        self._passes = passes
+        self._reached = checkpoint  # by the last batch that was prepared
+        self._notes: list[Statement] = []  # of the DDL statement and left out events; they commit with the rows
+        self._rows = self._filtered = 0  # of the follower transaction, up to the last batch
+
+    def restart(self, checkpoint: Checkpoint) -> None:
+        """The next batch follows ``checkpoint``."""
+        self._reached = checkpoint
+
+    def forget_tables(self) -> None:
+        """Tables may have changed: ask the follower about them again."""
+        self._tables.forget()
+
+    def needs_commit(self, batch: Batch) -> bool:
+        """Whether all batches before must be committed before this one is prepared.
+
+        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table while the
+        counts of a packet are outstanding.
+        """
+        return batch.statement is not None or not self._tables.know(record.uri for record in self._passing(batch))
+
+    def prepare(self, batch: Batch) -> PreparedBatch:
+        """The batch with its SQL; a DDL statement is executed. Raises PromiseError, Interrupted, Refused."""
+        if batch.begins:
+            self._rows = self._filtered = 0
+            self._notes = []
+        records = self._passing(batch)
+        self._rows += batch.rows
+        self._filtered += batch.rows - sum(len(record.rows) for record in records)
+        pending = self._pending(batch, records, started=time.monotonic())
+        shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
+        # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
+        comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
+        steps = plan(records, shape=shapes.__getitem__)
+        made = statements(
+            steps,
+            generated=lambda uri: shapes[uri].generated,
+            comparable=comparable.__getitem__ if comparable is not None else None,
+            size=min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES),
+        )
+        return PreparedBatch(pending, steps, made, shapes)
+
+    def _passing(self, batch: Batch) -> list[Record]:
+        return [record for record in batch.records if self._passes(record.uri)]
+
+    def _pending(self, batch: Batch, records: list[Record], *, started: float) -> PendingBatch:
+        if batch.statement is not None:
+            self._notes = [self._ledger.execute(batch.statement)]
+            self._tables.forget()
+            if self._differences:
+                self._differences.forget()
+        self._notes += map(self._ledger.left_out_before, batch.left_out)
+        tail = self._finish(batch) if batch.ends else []
+        return PendingBatch(batch, records, tail, self._reached, self._rows, self._filtered, started)
+
+    def _finish(self, batch: Batch) -> list[Statement]:
+        """The statements that end a follower transaction: the notes, and the move of the checkpoint."""
+        before, self._reached = self._reached, self._reached.advanced(last=batch.last, offsets=batch.offsets)
+        tail = [*self._notes, Statement(before.advance(self._reached, last=batch.last).encode(), 1)]
+        moved = self._reached.move(batch.offsets)
+        return [*tail, Statement(moved.encode())] if moved else tail

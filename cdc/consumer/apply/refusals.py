@@ -1,0 +1,58 @@
+"""The errors for rows that the follower refuses, and the short texts that name such rows."""
+
+from cdc.consumer.errors import Refused, Unapplicable
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.planner import Change
+from cdc.errors import PromiseError
+from cdc.model.record import Record
+from cdc.model.values import display
+
+__all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
+
+_SHOWN = 200  # characters
+
+
+def ambiguous(record: Record, error: Refused) -> Unapplicable:
+    """The error for a duplicate key that is not a column of the record."""
+    return Unapplicable(
+        f"conflict in {record.uri}: {error}; which row clashes cannot be told from the record",
+        record=record,
+        hint="fix the row that has this key on the follower by hand and start again",
+    )
+
+
+def stopped(change: Change, reason: str) -> Unapplicable:
+    """The error for a conflict under on_conflict = "stop"."""
+    record = change.record
+    return Unapplicable(
+        f"conflict: {record.operation} of {shown_key(change)} in {record.uri}: {reason}",
+        record=record,
+        hint='something else writes to the follower; fix the row there, or set on_conflict = "converge"',
+    )
+
+
+def refusal(error: Refused, statement: Statement) -> PromiseError:
+    """The error for a refused statement, with its first record and the beginning of its text."""
+    text = statement.sql.decode("utf-8", "replace")
+    tried = text if len(text) <= _SHOWN else text[:_SHOWN] + " …"
+    if not statement.changes:
+        return PromiseError(f"the follower refuses a statement: {error}", where=tried)
+    record = statement.changes[0].record
+    return Unapplicable(
+        f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
+        record=record,
+        hint="make the follower's table take what the leader's takes and start again; nothing was applied in part",
+    )
+
+
+def shown_key(change: Change) -> str:
+    """The row's key columns, or all columns where it has no key, as ``column=value``; cut where it is long."""
+    record = change.record
+    image = change.row.before if change.row.before is not None else change.row.after or []
+    shown = [
+        f"{column}={display(value)}"
+        for column, value in zip(record.columns, image, strict=True)
+        if record.key is None or column in record.key
+    ]
+    text = ", ".join(shown)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + " …"

@@ -1,0 +1,63 @@
+"""What the consumer has done since its start: the pipeline counts each commit, other threads read the attributes."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from cdc.consumer.apply.applier import Applied
+from cdc.consumer.state.checkpoint import Partition
+from cdc.service.seconds_behind import Behind
+
+__all__ = ["Counters"]
+
+_LOOK_SECONDS = 2.0  # the pipeline looks at a quiet topic several times in this time
+
+
+@dataclass(slots=True)
+class Counters:
+    """Nothing is counted record by record: only each batch and each moment at which the topic had nothing more.
+
+    ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
+    ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers.
+    """
+
+    started: bool = False
+    sequence: int = -1
+    offsets: dict[Partition, int] = field(default_factory=dict)
+    applied_at: float = 0.0
+    records: int = 0
+    rows: int = 0
+    filtered_rows: int = 0
+    commits: int = 0
+    apply_seconds: float = 0.0
+    conflicts: int = 0
+    statements: int = 0
+    statements_left_out: int = 0
+    behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
+    kafka_away: Callable[[], bool] = lambda: False
+
+    def start(self, sequence: int, *, offsets: Mapping[Partition, int], kafka_away: Callable[[], bool]) -> None:
+        """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
+        self.sequence = sequence
+        self.offsets = dict(offsets)
+        self.applied_at = time.monotonic()
+        self.kafka_away = kafka_away
+        self.started = True
+
+    def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
+        """The follower has committed; the other arguments are totals."""
+        # After a failover to a server that lags behind, the same records are applied again and not counted again.
+        self.records += max(0, applied.last.sequence - self.sequence)
+        self.sequence = applied.last.sequence
+        self.offsets = self.offsets | dict(applied.offsets)
+        self.rows += applied.rows
+        self.filtered_rows += applied.filtered
+        self.commits += 1
+        self.apply_seconds += applied.seconds
+        self.applied_at = time.monotonic()
+        self.behind.through_us = applied.last.ts_us
+        self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
+
+    def drained(self) -> None:
+        """Everything that is in the topic now was applied."""
+        self.behind.drained_at = time.monotonic()

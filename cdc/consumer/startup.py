@@ -1,0 +1,89 @@
+"""Waits for both servers at the start, checks them, and returns the topic and the checkpoint to continue from."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cdc.config.profile import Profile
+from cdc.consumer import preflight
+from cdc.consumer.errors import Stopped
+from cdc.consumer.follower.session import Session
+from cdc.consumer.source.reader import Topic
+from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.errors import Disconnected, Unreachable, UserError
+from cdc.service.patience import Patience
+from cdc.service.process import event
+
+__all__ = ["Startup"]
+
+Answer = TypeVar("Answer")
+_LOG = logging.getLogger("cdc.consumer")
+_ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Startup:
+    """Of the follower's ``session`` and the ``source`` of the records; ``patience`` says how long to wait for each."""
+
+    profile: Profile
+    session: Session
+    source: RecordSource
+    patience: Patience
+
+    def connect(self) -> None:
+        """Connect to the follower once it is there, and check it.
+
+        Raises UserError where it does not meet the requirements, Stopped, ServerGone.
+        """
+        self._once_connected(lambda: None)
+
+    def topic(self, name: str, *, wait: bool) -> Topic | None:
+        """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.
+
+        Raises UserError for a missing topic unless ``wait``, ServerGone.
+        """
+        hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
+        logged_at = -_LOG_SECONDS
+        while (topic := self.patience.ask(self.source.topic)) is None and not self.patience.stop.is_set():
+            if not wait:
+                raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
+            if time.monotonic() - logged_at >= _LOG_SECONDS:
+                logged_at = time.monotonic()
+                event(_LOG, "waiting for the topic", topic=name, hint=hint)
+            self.patience.pause(_ASK_SECONDS)
+        return topic
+
+    def checkpoint(self, topic: Topic, *, first: preflight.First | None) -> Checkpoint:
+        """The follower's checkpoint, once the topics are known to be those it was written for.
+
+        ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
+        """
+
+        def load() -> Checkpoint:
+            resource = self.profile.mysql_resource_name
+            checkpoint = preflight.load_checkpoint(self.session, resource=resource, topic=topic, first=first)
+            others = self.source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
+            preflight.check_topics(checkpoint, topic, others, first=first)
+            return checkpoint
+
+        return self._once_connected(load)
+
+    def _once_connected(self, question: Callable[[], Answer]) -> Answer:
+        """The result of ``question``, which is called with a connected session until both servers answer."""
+        retry = self.patience.retry
+        while not self.patience.stop.is_set():
+            try:
+                if not self.session.connected:
+                    preflight.connect(self.session, name=str(self.profile.database))
+                answer = question()
+            except (Disconnected, Unreachable) as error:
+                self.session.close()
+                retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+            else:
+                if retry.trouble:
+                    retry.success()
+                return answer
+        raise Stopped("told to stop while the follower was away")
