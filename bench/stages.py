@@ -45,7 +45,7 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
                 break
             shapes = {uri: tables.shape(uri) for uri in {record.uri for record in batch.records}}
             with _timed(spent, "plan"):
-                steps = plan(batch.records, shape=shapes.__getitem__)
+                steps = plan(batch.records, schema=shapes.__getitem__)
             with _timed(spent, "SQL text"):
                 sql = statements(steps, generated=tables.generated, comparable=differences.comparable)
                 sum(map(len, packets(sql, limit=session.max_packet)))

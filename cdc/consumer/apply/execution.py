@@ -7,10 +7,10 @@ from typing import Protocol
 from cdc.consumer.apply.parallel import ParallelExecutor
 from cdc.consumer.apply.pending_batch import PendingBatch
 from cdc.consumer.apply.serial import SerialExecutor
-from cdc.consumer.plan.independence import doing, independent
+from cdc.consumer.plan.independence import independent, row_operations
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
-from cdc.consumer.plan.table_schema import Shape
+from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Uri
 
@@ -44,7 +44,7 @@ class PreparedBatch:
     pending: PendingBatch
     steps: list[Step]
     statements: Iterator[Statement]
-    shapes: Mapping[Uri, Shape]
+    shapes: Mapping[Uri, TableSchema]
 
 
 class Execution:
@@ -111,7 +111,7 @@ class Execution:
         if not self._parallel.usable or not batch.pending.batch.full or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)
             return False
-        kinds = self._kinds = doing(batch.steps, batch.shapes.__getitem__)
+        kinds = self._kinds = row_operations(batch.steps, batch.shapes.__getitem__)
         if kinds is None or before is None or not independent(before, kinds):
             return False
         self._kinds = before | kinds

@@ -72,7 +72,7 @@ class Preparation:
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
-        steps = plan(records, shape=shapes.__getitem__)
+        steps = plan(records, schema=shapes.__getitem__)
         made = statements(
             steps,
             generated=lambda uri: shapes[uri].generated,

@@ -220,7 +220,7 @@ class RowByRow:
         """Run a row's statement; not in strict mode where only so the row becomes equal to the leader's."""
         record = change.record
         checks = self._mode is not None and change.row.after is not None
-        checks = checks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).doubtful))
+        checks = checks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).unpredictable))
         before = self._non_strict.count(change) if checks else 0
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)

@@ -7,7 +7,7 @@ from typing import Any
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.literals.values import quoted, table_name
-from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Uri
 
@@ -25,7 +25,7 @@ class SchemaCache:
     def __init__(self, session: Session, triggers: Triggers) -> None:
         self._session = session
         self._triggers = triggers
-        self._shapes: dict[Uri, Shape] = {}
+        self._shapes: dict[Uri, TableSchema] = {}
 
     def forget(self) -> None:
         """Read all tables again when they are needed."""
@@ -36,7 +36,7 @@ class SchemaCache:
         """Whether ``shape`` returns all of these without a query."""
         return all(table in self._shapes for table in tables)
 
-    def shape(self, table: Uri) -> Shape:
+    def shape(self, table: Uri) -> TableSchema:
         """The table's definition; a table that does not exist has no columns.
 
         Raises PromiseError for a table without transactions or with triggers, Interrupted or Refused.
@@ -48,12 +48,12 @@ class SchemaCache:
             known = self._shapes[table] = self._read(table)
         return known
 
-    def _read(self, table: Uri) -> Shape:
+    def _read(self, table: Uri) -> TableSchema:
         columns = self._ask("SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table)
         expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
         stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
         unique, functional = self._keys(table)
-        return Shape(
+        return TableSchema(
             frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
             frozenset(expressions),
             unique,

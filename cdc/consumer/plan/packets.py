@@ -1,6 +1,6 @@
-"""Statements for the follower, and packets of them that fit the server. Pure.
+"""Joins SQL statements into packets that are no larger than the server accepts.
 
-A statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
+Each statement says how many rows it must match; the session counts matched rows (FOUND_ROWS), not changed ones.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +12,13 @@ from cdc.errors import PromiseError
 
 __all__ = ["PACKET_BYTES", "Statement", "packets"]
 
-# Larger packets gain nothing and hold more memory on both sides.
+# Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL, the number of rows it must match (None: any) and the changes it stands for."""
+    """SQL, the number of rows it must match (None: any) and the changes that it applies."""
 
     sql: bytes
     rows: int | None = None
@@ -26,9 +26,9 @@ class Statement:
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
-    """Statements joined into packets; ``limit`` is the server's max_allowed_packet in bytes.
+    """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
-    Raises PromiseError where one statement alone is larger.
+    Raises PromiseError if a single statement is larger.
     """
     most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
     packet: list[Statement] = []
@@ -47,9 +47,9 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 
 def _too_large(statement: Statement, limit: int) -> PromiseError:
-    what = f"needs a statement of {len(statement.sql)} bytes, the follower takes {limit}"
+    what = f"needs a statement of {len(statement.sql)} bytes, but the follower accepts {limit}"
     hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
     if not statement.changes:
-        return PromiseError(f"what commits with a batch {what}", hint=hint)
+        return PromiseError(f"the checkpoint's transaction {what}", hint=hint)
     record = statement.changes[0].record
     return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)

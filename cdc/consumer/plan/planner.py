@@ -1,16 +1,16 @@
-"""What a batch asks of the follower, in as few steps as give the same tables. Pure.
+"""Turns the records of a batch into the fewest steps that leave the follower's tables as the leader's.
 
-Of a table with a key only the net effect on each row counts: what the row was before the batch and what it is after it,
-told apart by the exact values of the key. The net effects need no order of their own, since they go from one state of
-the leader's to another: first what is gone is deleted, then what is changed is updated, then what is new is inserted.
-A secondary unique key is never in the way of that, because a row whose value in one changes is deleted and inserted;
-after the deletions no row holds a value that it does not hold in the end. So is a row that is in the end what it was.
-A row that has come and gone comes and goes here too where it had the highest AUTO_INCREMENT number: the follower must
-not give that number away once it is a leader.
+For a table with a key only the net effect on each row counts: its image before the batch and its image after it; rows
+are identified by the exact values of their key. Net effects need no order among rows, since they lead from one state of
+the leader's table to another: first all rows that no longer exist are deleted, then changed rows are updated, then new
+rows are inserted. A secondary unique key cannot conflict, because a row whose value in one changes is deleted and
+inserted: after the deletions every row holds only values that it also holds at the end. A row whose last image equals
+its first is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and deleted here
+if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that number again.
 
-The leader's order is kept, change by change, where rows are not all there is to it: in tables without a key, in those
-of which a foreign key makes the follower change rows by itself, and in those that are not on the follower as they are
-on the leader. Neighbours of one kind share a step there too.
+The leader's order is kept, change by change, where more than the rows matters: in tables without a key, in tables in
+which a foreign key makes the follower change rows, and in tables that differ from the leader's. There, adjacent changes
+of the same kind share a step.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,44 +20,42 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from cdc.consumer.literals import row_sql_mode
-from cdc.consumer.plan.rendered_rows import AddedRows, Anew
-from cdc.consumer.plan.table_schema import Shape
+from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, row_identity
+from cdc.consumer.plan.rendered_rows import LazySequence, RenderedRows
+from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row, Uri
-from cdc.model.values import NULL, Value
+from cdc.model.values import NULL
 
 __all__ = [
     "ALL_LOGGED",
     "NO_FOREIGN_KEY_CHECKS",
     "RELAXED_UNIQUE_CHECKS",
-    "AddedChanges",
     "Change",
+    "RenderedChanges",
     "Step",
     "in_order",
     "plan",
 ]
 
-# Flags of a rows event (MySQL source, class Rows_event). The last says that the leader logged the rows of other tables
-# that its foreign keys changed, as it does since 9.6.
+# Flags of a rows event (MySQL source, class Rows_event). The last one means that the leader also logged the rows that
+# its foreign keys changed in other tables, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
-_Image = list[Value]
-# Values of other types are compared by their text: -0.0 is not 0.0, and a document can be no key of a dict.
-_PLAIN = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
 
 class Change(NamedTuple):
-    """One row's change, or the net effect of many, and the record that it, or the last of them, came in."""
+    """One row's change, or the net effect of several, and its record, or the last one of several."""
 
     record: Record
     row: Row
 
 
-# What Change() does, but it does it in Python, which takes longer.
+# Does what Change() does, which is slower because its __new__ runs in Python.
 _change: Callable[[tuple[Record, Row]], Change] = partial(tuple.__new__, Change)
 
 
-class AddedChanges(Anew[Change]):
-    """The changes of ``records`` whose rows are all ``AddedRows``, which have their texts."""
+class RenderedChanges(LazySequence[Change]):
+    """The changes of ``records`` whose rows are all ``RenderedRows``."""
 
     __slots__ = ("_count", "records")
 
@@ -68,18 +66,19 @@ class AddedChanges(Anew[Change]):
     def __len__(self) -> int:
         return self._count
 
-    def made(self) -> Sequence[Change]:
-        """The changes, with rows that are read anew."""
+    def computed(self) -> Sequence[Change]:
+        """The changes, with rows that are parsed again."""
         return list(chain.from_iterable(map(_changes, self.records)))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Changes of one kind in one table, under the checks of ``flags``. Never empty.
+    """Changes of one kind in one table, under the foreign key and unique checks of ``flags``. Never empty.
 
-    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update of a row whose key stays; or Absent: the
-    row of the before-image must not be there, since it has come and gone. ``modes`` are the leader's under which the
-    table computes (module row_modes), None where it does not; what it makes of ``verified`` columns must be looked up.
+    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; or Absent: no
+    row with the before-image's key may exist, since the batch inserts and deletes it. ``modes`` is the leader's
+    sql_mode (module row_sql_mode) if the table computes values, else None; the values that it computes for the
+    ``verified`` columns must be compared with the leader's.
     """
 
     operation: str
@@ -90,38 +89,38 @@ class Step:
 
     @property
     def record(self) -> Record:
-        """The first record of the step: what it says of the table holds for all of them."""
-        return self.changes.records[0] if isinstance(self.changes, AddedChanges) else self.changes[0].record
+        """The first record of the step; all its records have the same table, columns and key."""
+        return self.changes.records[0] if isinstance(self.changes, RenderedChanges) else self.changes[0].record
 
 
-def plan(records: Iterable[Record], *, shape: Callable[[Uri], Shape]) -> list[Step]:
-    """The steps of rows records, which are in the leader's order."""
+def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """The steps for rows records, which are in the leader's order; ``schema`` gives the follower's tables."""
     tables: dict[Uri, list[Record]] = {}
     for record in records:
         tables.setdefault(record.uri, []).append(record)
-    shapes = {uri: shape(uri) for uri in tables}
-    ordered = {uri for uri in tables if not _is_net(tables[uri], shapes[uri])}
-    if any(shapes[uri].related for uri in ordered):
-        # Tables that foreign keys join have one order.
-        ordered |= {uri for uri in tables if shapes[uri].related}
+    schemas = {uri: schema(uri) for uri in tables}
+    ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
+    if any(schemas[uri].related for uri in ordered):
+        # Tables with foreign keys keep their common order.
+        ordered |= {uri for uri in tables if schemas[uri].related}
     steps = in_order(record for record in records if record.uri in ordered) if ordered else []
     for uri, rows in tables.items():
         if uri not in ordered:
-            steps.extend(_net(rows, shapes[uri]))
-    return [_computing(step, shapes[step.record.uri]) for step in steps]
+            steps.extend(_net(rows, schemas[uri]))
+    return [_with_sql_mode(step, schemas[step.record.uri]) for step in steps]
 
 
-def _computing(step: Step, shape: Shape) -> Step:
-    """The step under the leader's modes, where the table computes."""
-    if not shape.computes:
+def _with_sql_mode(step: Step, schema: TableSchema) -> Step:
+    """The step with the leader's sql_mode, if the table computes values."""
+    if not schema.computes:
         return step
     modes = row_sql_mode.computing(step.record)
-    verified = shape.stored if row_sql_mode.is_looked_up(modes) else shape.doubtful
+    verified = schema.stored if row_sql_mode.is_looked_up(modes) else schema.unpredictable
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 
 def in_order(records: Iterable[Record]) -> list[Step]:
-    """The steps that keep the leader's order throughout: each only joins what stands side by side."""
+    """The steps that keep the leader's order: only adjacent changes of the same kind share a step."""
     steps: list[Step] = []
     last: list[Change] = []
     for record in records:
@@ -149,49 +148,50 @@ def _joins(first: Record, record: Record) -> bool:
     )
 
 
-def _is_net(records: Sequence[Record], shape: Shape) -> bool:
+def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
     first = records[0]
-    if not shape.holds(first.columns, first.key):
+    if not schema.matches(first.columns, first.key):
         return False
-    # Without checks, and where the leader logged what its foreign keys did, they do nothing on the follower.
-    if shape.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
+    # A foreign key changes nothing on the follower without checks, or if the leader logged its effects.
+    if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
         return False
-    if shape.computes and any(record.sql_mode != first.sql_mode for record in records):
+    if schema.computes and any(record.sql_mode != first.sql_mode for record in records):
         return False
     return all(record.columns == first.columns and record.key == first.key for record in records)
 
 
-def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
-    """The net effects in one table; in order where its records contradict one another."""
+def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
+    """The steps of the net effects in one table; the leader's order if the records contradict one another."""
     first = records[0]
-    flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
+    flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     if first.operation != "Update" and all(record.operation == first.operation for record in records):
-        # Rows that only come, or only go, are their own net effect.
-        added = AddedChanges(records)
-        changes = added if all(isinstance(record.rows, AddedRows) for record in records) else added.made()
+        # Rows that are only added, or only deleted, are their own net effect.
+        rendered = RenderedChanges(records)
+        lazy = all(isinstance(record.rows, RenderedRows) for record in records)
+        changes = rendered if lazy else rendered.computed()
         if changes:
             yield Step(first.operation, changes, flags)
         return
     try:
-        effects = _effects(records, _identity(first))
+        effects = net_effects(records, row_identity(first))
     except (ValueError, AttributeError, TypeError):
-        # What is no value in a key is told when its literal is asked for.
+        # A key with an invalid value is reported when its literal is rendered.
         effects = None
     if effects is None:
         yield from in_order(records)
         return
-    places = [index for index, column in enumerate(first.columns) if column in shape.secondary(first.key or ())]
-    # A column that the follower computes can't be set to itself, as an Upsert does with the key. Neither can a row be
-    # found whose texts come padded.
-    computed = not shape.generated.isdisjoint(first.key or ()) or (shape.computes and "PAD" in (first.sql_mode or ""))
-    kinds = _kinds(effects, None if computed else places)
-    numbered = _numbered(records, kinds, shape)
-    if numbered is not None and places:
-        # A row that stays, but for its values, may have one that the numbered row had in a secondary unique key.
-        kinds = _kinds(effects, None)
+    unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key or ())]
+    # An Upsert sets the key's columns to themselves, which is refused for a generated column. Nor does it find a row
+    # whose key is padded.
+    computed = not schema.generated.isdisjoint(first.key or ()) or (schema.computes and "PAD" in (first.sql_mode or ""))
+    kinds = _by_operation(effects, None if computed else unique)
+    numbered = _numbered(records, kinds, schema)
+    if numbered is not None and unique:
+        # An updated row may hold a value of a secondary unique key that the numbered row had.
+        kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:
-            # Between what goes and what comes nothing is in its way.
+            # After the deletions and before the insertions no other row is in its way.
             record, row = numbered
             yield Step("Add", [numbered], flags)
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
@@ -199,10 +199,10 @@ def _net(records: Sequence[Record], shape: Shape) -> Iterator[Step]:
             yield Step(kind, changes, flags)
 
 
-def _kinds(effects: Iterable["_Effect"], places: Sequence[int] | None) -> dict[str, list[Change]]:
+def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) -> dict[str, list[Change]]:
     """The changes by the operation of their step, in the order of the steps.
 
-    ``places`` are those of the columns whose rows are deleted and inserted where they change; None: of every column.
+    ``unique`` are the indexes of the columns whose change means that the row is deleted and inserted; None: all.
     """
     kinds: dict[str, list[Change]] = {kind: [] for kind in ("Delete", "Absent", "Upsert", "Add")}
     for record, before, after, image in effects:
@@ -212,8 +212,8 @@ def _kinds(effects: Iterable["_Effect"], places: Sequence[int] | None) -> dict[s
             kinds["Add"].append(Change(record, Row(None, after)))
         elif after is None:
             kinds["Delete"].append(Change(record, Row(before, None)))
-        elif places is None or before == after or any(before[place] != after[place] for place in places):
-            # An update to the same values would not be in the follower's binlog, by which the audit knows its rows.
+        elif unique is None or before == after or any(before[index] != after[index] for index in unique):
+            # The follower would not log an update to the same values, and the audit knows its rows by its binlog.
             kinds["Delete"].append(Change(record, Row(before, None)))
             kinds["Add"].append(Change(record, Row(None, after)))
         else:
@@ -221,74 +221,23 @@ def _kinds(effects: Iterable["_Effect"], places: Sequence[int] | None) -> dict[s
     return kinds
 
 
-def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], shape: Shape) -> Change | None:
-    """The addition of the row with the highest AUTO_INCREMENT number, where none that is written has as high a one."""
+def _numbered(records: Sequence[Record], kinds: Mapping[str, Sequence[Change]], schema: TableSchema) -> Change | None:
+    """The addition of the row with the highest AUTO_INCREMENT number, if no row that is written has one as high."""
     columns = records[0].columns
-    if shape.numbered not in columns:
+    if schema.numbered not in columns:
         return None
-    place = columns.index(shape.numbered)
+    column = columns.index(schema.numbered)
     written = [row.after for kind in ("Upsert", "Add") for _, row in kinds[kind]]
-    last = max((_number(image, place) for image in written), default=0)
+    last = max((_number(image, column) for image in written), default=0)
     high: Change | None = None
     for record in records:
         for _, after in record.rows:
-            if after is not None and (number := _number(after, place)) > last:
+            if after is not None and (number := _number(after, column)) > last:
                 last, high = number, Change(record, Row(None, after))
     return high
 
 
-def _number(image: _Image | None, place: int) -> float:
-    value = image[place] if image else NULL
+def _number(image: Image | None, column: int) -> float:
+    value = image[column] if image else NULL
     content = next(iter(value.values()), 0) if isinstance(value, dict) else 0
     return content if isinstance(content, int | float) else 0
-
-
-_Effect = tuple[Record, _Image | None, _Image | None, _Image]
-
-
-def _effects(records: Iterable[Record], identity: Callable[[_Image], object]) -> Iterable[_Effect] | None:
-    """Of each row its last record, its image before the records and after them, and its newest one.
-
-    None where a row comes that is there, or goes that is not: then these are not the records of one table's history.
-    """
-    rows: dict[object, _Effect] = {}
-    for record in records:
-        for before, after in record.rows:
-            if before is not None:
-                place = identity(before)
-                known = rows.get(place)
-                if known is None:
-                    first: _Image | None = before
-                elif known[2] is None:
-                    return None
-                else:
-                    first = known[1]
-                if after is not None and identity(after) == place:
-                    rows[place] = record, first, after, after
-                    continue
-                rows[place] = record, first, None, before
-            if after is not None:
-                place = identity(after)
-                known = rows.get(place)
-                if known is None:
-                    rows[place] = record, None, after, after
-                elif known[2] is not None:
-                    return None
-                else:
-                    rows[place] = record, known[1], after, after
-    return rows.values()
-
-
-def _identity(record: Record) -> Callable[[_Image], object]:
-    """What tells a row of this table from the others: the exact values of its key."""
-    places = [record.columns.index(column) for column in record.key or ()]
-    if len(places) > 1:
-        return lambda image: tuple([_exactly(image[place]) for place in places])
-    (place,) = places
-    return lambda image: _exactly(image[place])
-
-
-def _exactly(value: Value) -> object:
-    for tag, content in value.items():
-        return content if tag in _PLAIN else (tag, repr(content))
-    raise ValueError("not a value of a record: {}")

@@ -1,9 +1,9 @@
-"""Records that add many rows, with the text that an INSERT needs of them instead of their values. A hot path.
+"""Parses record messages; a record that inserts many rows gets the SQL text of its rows in place of their values.
 
-A row's values take two kilobytes in Python, its text some sixty bytes. Thousands of rows fit the processor's cache only
-as the latter: made into text record by record, as they are parsed, they take two thirds of the time that they take
-batch by batch. Nearly always nobody wants more of them. Where somebody does, for a batch that also changes these rows
-or for a conflict, they are read anew from the message; a table to which that happens is left as it is for a while.
+A row's values take two kilobytes in Python, its text about sixty bytes, so that the text of thousands of rows fits the
+processor's cache. Rendering each record as it is parsed therefore takes a third less time than rendering whole batches
+later. The values are rarely needed again; when they are, because a batch also changes these rows or after a conflict,
+they are parsed again from the message, and the next records of that table are not rendered.
 """
 
 from abc import abstractmethod
@@ -14,53 +14,53 @@ from typing import TypeVar, overload
 from cdc.consumer.literals.row_text import row_texts
 from cdc.model.record import Record, Row, Uri
 
-__all__ = ["SUBQUERY", "AddedRows", "Anew", "RecordParser"]
+__all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
-SUBQUERY = b"WITH RECURSIVE"  # so some documents are written (``literals``), of which a statement takes few
-_FEWEST = 20  # rows, for which it pays
-_REST = 1000  # records of a table that are left as they are, once its rows were read anew
+SUBQUERY = b"WITH RECURSIVE"  # how some JSON documents begin (``literals``); one statement can have only few of them
+_FEWEST = 20  # rows in a record that is rendered: for fewer it costs more than it saves
+_PAUSE = 1000  # records of a table that are not rendered after the values of one were needed
 
 T = TypeVar("T")
 
 
-class Anew(Sequence[T]):
-    """A sequence that is made anew whenever somebody looks at it."""
+class LazySequence(Sequence[T]):
+    """A sequence whose elements are computed at each access."""
 
     __slots__ = ()
 
     @abstractmethod
-    def made(self) -> Sequence[T]:
+    def computed(self) -> Sequence[T]:
         """The elements."""
 
     def __iter__(self) -> Iterator[T]:
-        return iter(self.made())
+        return iter(self.computed())
 
     @overload
     def __getitem__(self, index: int) -> T: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        return self.made()[index]
+        return self.computed()[index]
 
 
-class AddedRows(Anew[Row]):
+class RenderedRows(LazySequence[Row]):
     """A record's rows: ``text`` has the literals of all columns, each row in parentheses, separated by commas."""
 
-    __slots__ = ("_count", "_message", "_rests", "text")
+    __slots__ = ("_count", "_message", "_pauses", "text")
 
-    def __init__(self, record: Record, message: bytes, text: bytes, rests: dict[Uri, int]) -> None:
+    def __init__(self, record: Record, message: bytes, text: bytes, pauses: dict[Uri, int]) -> None:
         self._count = len(record.rows)
         self._message = message
-        self._rests = rests
+        self._pauses = pauses
         self.text = text
 
     def __len__(self) -> int:
         return self._count
 
-    def made(self) -> Sequence[Row]:
-        """The rows, read anew."""
+    def computed(self) -> Sequence[Row]:
+        """The rows, parsed again from the message; the table's next records are not rendered."""
         record = Record.parse(self._message, where="")
-        self._rests[record.uri] = _REST
+        self._pauses[record.uri] = _PAUSE
         return record.rows
 
 
@@ -68,21 +68,21 @@ class RecordParser:
     """Parses the records of one stream."""
 
     def __init__(self) -> None:
-        self._rests: dict[Uri, int] = {}
+        self._pauses: dict[Uri, int] = {}
 
     def parse(self, message: bytes, *, where: str) -> Record:
-        """As ``Record.parse``, with ``AddedRows`` where a record adds many."""
+        """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
         record = Record.parse(message, where=where)
         if record.operation != "Add" or len(record.rows) < _FEWEST:
             return record
-        if (rest := self._rests.get(record.uri, 0)) > 0:
-            self._rests[record.uri] = rest - 1
+        if (pause := self._pauses.get(record.uri, 0)) > 0:
+            self._pauses[record.uri] = pause - 1
             return record
         try:
             texts = row_texts([row.after or [] for row in record.rows], range(len(record.columns)))
         except ValueError:
-            return record  # what is no value is told when its turn comes
+            return record  # a value that has no literal is reported when the record is applied
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record
-        return replace(record, rows=AddedRows(record, message, text, self._rests))
+        return replace(record, rows=RenderedRows(record, message, text, self._pauses))

@@ -1,4 +1,4 @@
-"""Steps of a plan to SQL statements. Pure."""
+"""Turns the steps of a plan into SQL statements for the follower."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,37 +9,35 @@ from cdc.consumer.literals.before_images import UNLIKE, as_before, compared, com
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
-from cdc.consumer.plan.inserts import chunks, row_lists, written_places
+from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.model.record import Record, Row, Uri
 from cdc.model.values import Value
 
 __all__ = [
-    "Generated",
+    "Columns",
     "delete_exact",
     "session_flags",
     "single",
     "statements",
 ]
 
-# Longer IN lists come near range_optimizer_max_mem_size, past which the server scans the table.
+# For longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
 _DELETE_ROWS = 1000
-# In a list of rows MySQL compares other types in ways of its own, and misses TIMEs and numbers of ENUMs.
+# In a list of rows MySQL compares other types differently, and does not find TIMEs and numbers of ENUMs.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
-Generated = Callable[[Uri], frozenset[str]]
-Writable = Callable[[Uri], frozenset[str]]
+Columns = Callable[[Uri], frozenset[str]]
 
 
 def statements(
-    steps: Iterable[Step], *, generated: Generated, comparable: Writable | None = None, size: int = PACKET_BYTES
+    steps: Iterable[Step], *, generated: Columns, comparable: Columns | None = None, size: int = PACKET_BYTES
 ) -> Iterator[Statement]:
-    """The statements of a plan, in order, of at most ``size`` bytes where a single row allows.
+    """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
 
-    ``generated`` names a table's generated columns, which the follower computes itself, ``comparable`` those whose
-    before-images must be found; None compares nothing but keys. Raises Unapplicable for a value that is none of a
-    record.
+    ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
+    that must be as in the before-image; None compares only keys. Raises Unapplicable for a value that has no literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -65,7 +63,7 @@ def statements(
 
 
 def _mode(step: Step) -> str:
-    """The sql_mode of a step. What only deletes rows stores nothing that could be wrong."""
+    """The sql_mode of a step. Deleting rows stores no values, so it needs no strict mode."""
     if step.modes is None:
         return STRICT
     if step.operation in ("Delete", "Absent"):
@@ -74,24 +72,24 @@ def _mode(step: Step) -> str:
 
 
 def _done(step: Step) -> Step:
-    """The deletion of what the step has stored: its before-images are what must be there now."""
+    """The deletion of the rows that the step has stored: its before-images are what must be there now."""
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
-def single(change: Change, *, generated: Generated) -> Statement:
-    """The statement of one change alone."""
+def single(change: Change, *, generated: Columns) -> Statement:
+    """The statement of a single change."""
     (statement,) = _step(Step(change.record.operation, [change]), generated(change.record.uri), size=0)
     return statement
 
 
 def delete_exact(change: Change) -> Statement:
-    """Delete the row that the change's before-image identifies, if it is there."""
+    """The statement that deletes the row that the change's before-image identifies, if it exists."""
     row, where = _before(change), _matcher(change.record)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
 
 
 def session_flags(flags: int) -> Statement:
-    """Sets the checks as the session had them whose rows event carries ``flags`` (MySQL source, class Rows_event)."""
+    """The statement that sets the checks of a rows event's ``flags`` (MySQL source, class Rows_event)."""
     foreign = 0 if flags & NO_FOREIGN_KEY_CHECKS else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
@@ -100,7 +98,7 @@ def session_flags(flags: int) -> Statement:
 def _step(
     step: Step, generated: frozenset[str], size: int, columns: frozenset[str] = frozenset()
 ) -> Iterator[Statement]:
-    """The statements of a step; the before-images in ``columns`` must be found, if there are any."""
+    """The statements of a step; the rows must be as in the before-images in these ``columns``."""
     if step.operation == "Add":
         yield from _inserts(step, generated, size)
     elif step.operation == "Update":
@@ -108,7 +106,7 @@ def _step(
     elif step.record.key is None:
         yield from _exact_deletes(step)
     else:
-        # The rows of such a step are all different ones, so that they can be compared before any of them changes.
+        # All rows of such a step are different rows, so they can be compared before any of them changes.
         if step.operation != "Absent" and not columns.isdisjoint(step.record.columns):
             yield from _comparisons(step, columns, size)
         yield from _upserts(step, generated, size) if step.operation == "Upsert" else _keyed_deletes(step, size)
@@ -116,8 +114,8 @@ def _step(
 
 def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Statement]:
     """Statements that match as many rows as there are changes, if each row is as in its before-image."""
-    record, places = step.record, compared(step.record, columns)
-    how = comparison(record.columns, places, [_before(change) for change in step.changes])
+    record, indexes = step.record, compared(step.record, columns)
+    how = comparison(record.columns, indexes, [_before(change) for change in step.changes])
     values: dict[int, bytes] = {}
     for change in step.changes:
         try:
@@ -128,12 +126,12 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     alike = [change for change in step.changes if id(change) in values]
     for change in step.changes:
         if id(change) not in values:
-            # A value is of another type than those above it, and compared in another way.
+            # The image has a value of another type than the others, which is compared in another way.
             yield from _comparisons(replace(step, changes=[change]), columns, size)
     if not alike:
         return
-    column, keys = identifier(record.columns[places[0]]), _by_key(step)
-    # Where columns are computed an UPDATE would compute them anew, or be refused what it finds.
+    column, keys = identifier(record.columns[indexes[0]]), _by_key(step)
+    # In a table that computes values an UPDATE would compute them again, or fail on the values that it finds.
     verb, end = f"UPDATE {table_name(record.uri)} SET {column}={column}", b")"
     if step.modes is not None:
         verb, end = f"SELECT 1 FROM {table_name(record.uri)}", b") FOR UPDATE"
@@ -147,39 +145,39 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
 
 
 def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
-    for changes, sql in row_lists(step, generated, size, tail=b""):
+    for changes, sql in inserts(step, generated, size, tail=b""):
         yield Statement(sql, len(changes), changes)
 
 
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
     """Updates of many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
-    A row that is updated counts twice, so any other count tells of one that was not there. A row that another one than
-    its own stands in the way of, by a secondary unique key, is set to have no key, which the server refuses.
+    A row that is updated counts twice, so any other count shows that one did not exist. If the row with the same
+    secondary unique key has another primary key, its key is set to NULL, which the server refuses.
     """
     record = step.record
     table, key = table_name(record.uri), record.key or ()
     new = "`n`" if (record.uri.table or "").lower() != "n" else "`m`"
-    names = [identifier(record.columns[index]) for index in written_places(record, generated)]
+    names = [identifier(record.columns[index]) for index in written_indexes(record, generated)]
     guards = [f"{name}=IF({table}.{name}={new}.{name},{table}.{name},NULL)" for name in map(identifier, key)]
     values = [f"{name}={new}.{name}" for name in names if name not in set(map(identifier, key))]
     tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(guards + values)}".encode()
-    for changes, sql in row_lists(step, generated, size, tail=tail):
+    for changes, sql in inserts(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)
 
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
-    # Every column is set: one left out with ON UPDATE CURRENT_TIMESTAMP would set itself.
-    written = [(index, identifier(record.columns[index])) for index in written_places(record, generated)]
+    # All columns are set: the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not.
+    written = [(index, identifier(record.columns[index])) for index in written_indexes(record, generated)]
     table, where = table_name(record.uri), _matcher(record)
-    places = compared(record, columns)
+    indexes = compared(record, columns)
     for change in step.changes:
         after, before = _after(change), _before(change)
         values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
         condition = where(before)
-        if places:
-            condition += f" AND {as_before(record, places, before)}"
+        if indexes:
+            condition += f" AND {as_before(record, indexes, before)}"
         yield Statement(f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change])
 
 
@@ -200,7 +198,7 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
 
 
 class _Keys(NamedTuple):
-    """The condition that finds rows by their keys: ``head``, what ``rows`` says of each, separated, and ``tail``."""
+    """The condition that finds rows by their keys: ``head``, the texts of ``rows`` with ``separator``, and ``tail``."""
 
     head: str
     rows: Callable[[Sequence[Change]], list[bytes]]
@@ -223,7 +221,7 @@ def _by_key(step: Step) -> _Keys:
 
 
 def _matcher(record: Record) -> Callable[[list[Value]], str]:
-    """The condition that finds a row by its before-image: by key, or one of those that equal it bit for bit."""
+    """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
     if record.key is not None:
         key = [(index, record.columns[index]) for index in _key(record)]
         return lambda image: " AND ".join([equal(column, image[index]) for index, column in key])

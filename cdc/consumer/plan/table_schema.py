@@ -1,14 +1,14 @@
-"""What a follower's table is like where the records do not say it. Pure."""
+"""What the planner must know of a follower's table that the records do not say: columns, unique keys, foreign keys."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["KeyPart", "Shape"]
+__all__ = ["KeyPart", "TableSchema"]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """A column of a unique key (None: an expression), how many of its characters count (None: all), and NULLs."""
+    """A column of a unique key (None: an expression), its prefix length in characters (None: whole), and NULLs."""
 
     column: str | None
     length: int | None = None
@@ -16,37 +16,40 @@ class KeyPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """``columns`` are the ones that can be written, ``generated`` those that the follower computes itself, ``stored``
-    those of them that are stored, ``doubtful`` those of these that may differ by what is not logged; ``unique_keys``
-    have the primary key among them; ``related``: a foreign key leads from or to the table; ``functional``: an index is
-    of an expression; ``numbered`` is the AUTO_INCREMENT column."""
+class TableSchema:
+    """A table as it is on the follower.
+
+    ``columns`` can be written; ``generated`` are computed by the follower, ``stored`` those of them that are stored,
+    and ``unpredictable`` those of the stored ones that depend on something that is not logged. ``unique_keys`` include
+    the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
+    expression. ``numbered`` is the AUTO_INCREMENT column.
+    """
 
     columns: frozenset[str] = frozenset()
     generated: frozenset[str] = frozenset()
     unique_keys: Mapping[str, tuple[KeyPart, ...]] = field(default_factory=dict)
     related: bool = False
     stored: frozenset[str] = frozenset()
-    doubtful: frozenset[str] = frozenset()
+    unpredictable: frozenset[str] = frozenset()
     functional: bool = False
     numbered: str | None = None
 
     @property
     def computes(self) -> bool:
-        """Whether the server makes something of a row's values that depends on the session's sql_mode."""
+        """Whether the server computes values from a row's that depend on the session's sql_mode."""
         return bool(self.generated) or self.functional
 
-    def holds(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
-        """Whether the table has these columns and no other, and this key among its unique ones, without NULLs.
+    def matches(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
+        """Whether the table has exactly these columns, and this key among its unique keys, without nullable columns.
 
-        A key that takes NULL tells rows apart no more, and the server would not refuse that an Upsert takes a row's.
+        A nullable key does not identify rows: several may have NULL in it, and an Upsert could set it to NULL.
         """
         return self.columns | self.generated == frozenset(columns) and any(
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
     def secondary(self, key: Sequence[str]) -> frozenset[str]:
-        """The columns on which a unique key other than ``key`` rests: all, where that can't be told."""
+        """The columns of the unique keys other than ``key``; all columns if one of these keys has an expression."""
         parts = [part for parts in self.unique_keys.values() if not _is(parts, key) for part in parts]
         if any(part.column is None or part.column in self.generated for part in parts):
             return self.columns

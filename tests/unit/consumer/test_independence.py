@@ -5,22 +5,22 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.independence import doing, independent
+from cdc.consumer.plan.independence import independent, row_operations
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, plan
-from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Uri
 from tests.unit.consumer.test_planner import record
 
-KEYED = Shape(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})
-RELATED = Shape(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=True)
+KEYED = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})
+RELATED = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=True)
 T, U = Uri("srv", "db", "t"), Uri("srv", "db", "u")
 
 
-def does(*records: Record, shape: Shape = KEYED) -> dict[Uri, str] | None:
-    def shape_of(_: Uri) -> Shape:
+def does(*records: Record, shape: TableSchema = KEYED) -> dict[Uri, str] | None:
+    def shape_of(_: Uri) -> TableSchema:
         return shape
 
-    return doing(plan(records, shape=shape_of), shape_of)
+    return row_operations(plan(records, schema=shape_of), shape_of)
 
 
 def test_tables_whose_rows_only_come_or_only_go() -> None:
@@ -36,13 +36,13 @@ def test_foreign_keys_have_an_order_unless_they_do_nothing() -> None:
 
 
 def test_a_table_that_is_another_one_on_the_follower_has_an_order() -> None:
-    assert does(record(1, "Add"), shape=Shape(frozenset("ab"), unique_keys=KEYED.unique_keys)) is None
+    assert does(record(1, "Add"), shape=TableSchema(frozenset("ab"), unique_keys=KEYED.unique_keys)) is None
 
 
 def test_rows_without_a_key_have_an_order_where_the_follower_may_number_them() -> None:
     keyless = replace(record(1, "Add"), key=None)
-    assert does(keyless, shape=Shape(frozenset("a"))) == {T: "Add"}
-    assert does(keyless, shape=Shape(frozenset(["a", "number"]))) is None
+    assert does(keyless, shape=TableSchema(frozenset("a"))) == {T: "Add"}
+    assert does(keyless, shape=TableSchema(frozenset(["a", "number"]))) is None
 
 
 def test_the_same_table_must_see_the_same_kind() -> None:

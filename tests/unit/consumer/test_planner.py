@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
-from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
 
@@ -85,7 +85,7 @@ def test_altered_columns_and_other_checks_part_neighbours() -> None:
 
 Image = tuple[int, str | None, int]
 COLUMNS = ("id", "u", "v")
-TABLE = Shape(
+TABLE = TableSchema(
     frozenset(COLUMNS), frozenset(), {"PRIMARY": (KeyPart("id"),), "u": (KeyPart("u"),)}, numbered="id"
 )  # the values of u are equal without case, as by MySQL's usual collations
 
@@ -141,7 +141,7 @@ def test_any_batches_give_the_tables_of_the_changes_one_by_one(
     leader.highest = follower.highest
     records = list(history(leader, wishes))
     for start in range(0, len(records), size):
-        for step in plan(records[start : start + size], shape=lambda uri: TABLE):
+        for step in plan(records[start : start + size], schema=lambda uri: TABLE):
             follower.run(step)
     assert sorted(follower.rows, key=str) == sorted(leader.rows, key=str)
     assert follower.highest == leader.highest
@@ -180,7 +180,7 @@ def history(leader: Table, wishes: list[tuple[str, Image]]) -> Iterator[Record]:
 def test_a_row_that_is_updated_often_is_one_change() -> None:
     rows = [Row(values((1, "a", n)), values((1, "a", n + 1))) for n in range(100)]
     records = [replace(record(n, "Update"), columns=COLUMNS, key=("id",), rows=(row,)) for n, row in enumerate(rows)]
-    ((operation, changes),) = [(step.operation, step.changes) for step in plan(records, shape=lambda uri: TABLE)]
+    ((operation, changes),) = [(step.operation, step.changes) for step in plan(records, schema=lambda uri: TABLE)]
     assert operation == "Upsert"
     assert [change.row for change in changes] == [Row(values((1, "a", 0)), values((1, "a", 100)))]
     assert changes[0].record is records[-1]
@@ -193,7 +193,7 @@ def test_a_row_that_changes_there_and_back_is_written_so_that_the_follower_logs_
         replace(record(1, "Update"), rows=(Row(other, one),)),
     )
     records = [replace(each, columns=COLUMNS, key=("id",)) for each in (there, back)]
-    steps = plan(records, shape=lambda uri: TABLE)
+    steps = plan(records, schema=lambda uri: TABLE)
     assert [(step.operation, step.changes[0].row) for step in steps] == [
         ("Delete", Row(one, None)),
         ("Add", Row(None, one)),
@@ -206,8 +206,8 @@ def test_zeros_of_both_signs_are_two_keys() -> None:
         replace(record(n, operation), columns=("a",), key=("a",), rows=(row,))
         for n, (operation, row) in enumerate(zip(("Delete", "Add"), rows, strict=True))
     ]
-    keyed = Shape(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)})
-    assert [step.operation for step in plan(records, shape=lambda uri: keyed)] == ["Delete", "Add"]
+    keyed = TableSchema(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)})
+    assert [step.operation for step in plan(records, schema=lambda uri: keyed)] == ["Delete", "Add"]
 
 
 @pytest.mark.parametrize(
@@ -223,13 +223,13 @@ def test_zeros_of_both_signs_are_two_keys() -> None:
         (replace(TABLE, related=True), NO_FOREIGN_KEY_CHECKS, True),
     ],
 )
-def test_the_leaders_order_is_kept_where_rows_are_not_all(table: Shape, flags: int, net: bool) -> None:
+def test_the_leaders_order_is_kept_where_rows_are_not_all(table: TableSchema, flags: int, net: bool) -> None:
     rows = (Row(None, values((1, "a", 1))),), (Row(values((1, "a", 1)), values((1, "a", 2))),)
     records = [
         replace(record(n, operation, flags=flags), columns=COLUMNS, key=("id",), rows=row)
         for n, (operation, row) in enumerate(zip(("Add", "Update"), rows, strict=True))
     ]
-    steps = plan(records, shape=lambda uri: table)
+    steps = plan(records, schema=lambda uri: table)
     assert [step.operation for step in steps] == (["Add"] if net else ["Add", "Update"])
     assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related and net else flags & 2}
 
@@ -240,11 +240,11 @@ def test_tables_that_foreign_keys_join_share_one_order() -> None:
         record(1, "Add", "u"),
         record(2, "Delete", "t", flags=ALL_LOGGED),
     ]
-    related = Shape(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)}, related=True)
-    assert kinds(plan(records, shape=lambda uri: related)) == [("Add", "t", 1), ("Add", "u", 1), ("Delete", "t", 1)]
+    related = TableSchema(frozenset("a"), frozenset(), {"PRIMARY": (KeyPart("a"),)}, related=True)
+    assert kinds(plan(records, schema=lambda uri: related)) == [("Add", "t", 1), ("Add", "u", 1), ("Delete", "t", 1)]
 
 
 def test_records_that_contradict_one_another_stay_as_they_are() -> None:
     rows = Row(None, values((1, "a", 1))), Row(None, values((1, "b", 1)))
     records = [replace(record(n, "Add"), columns=COLUMNS, key=("id",), rows=(row,)) for n, row in enumerate(rows)]
-    assert kinds(plan(records, shape=lambda uri: TABLE)) == [("Add", "t", 2)]
+    assert kinds(plan(records, schema=lambda uri: TABLE)) == [("Add", "t", 2)]

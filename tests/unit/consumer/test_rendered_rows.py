@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cdc.consumer.plan.packets import PACKET_BYTES
-from cdc.consumer.plan.planner import AddedChanges, plan
-from cdc.consumer.plan.rendered_rows import AddedRows, RecordParser
+from cdc.consumer.plan.planner import RenderedChanges, plan
+from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
 from cdc.consumer.plan.statements import statements
-from cdc.consumer.plan.table_schema import KeyPart, Shape
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record
 from tests.unit.consumer.test_row_text import CONTENTS
 
 VALUES = st.sampled_from(list(CONTENTS)).flatmap(lambda tag: st.just("Null") | CONTENTS[tag].map(lambda c: {tag: c}))
 ROWS = st.lists(st.tuples(VALUES, VALUES), min_size=20, max_size=30)
-SHAPE = Shape(frozenset(["id", "a", "b"]), unique_keys={"PRIMARY": (KeyPart("id"),)})
-COMPUTED = Shape(frozenset(["id", "a"]), frozenset("b"), {"PRIMARY": (KeyPart("id"),)})
+SHAPE = TableSchema(frozenset(["id", "a", "b"]), unique_keys={"PRIMARY": (KeyPart("id"),)})
+COMPUTED = TableSchema(frozenset(["id", "a"]), frozenset("b"), {"PRIMARY": (KeyPart("id"),)})
 
 
 def message(first: int, rows: list[Any], operation: str = "Add") -> bytes:
@@ -36,8 +36,10 @@ def message(first: int, rows: list[Any], operation: str = "Add") -> bytes:
     return json.dumps(body).encode()
 
 
-def sql(records: list[Record], shape: Shape = SHAPE, size: int = PACKET_BYTES) -> list[tuple[bytes, int | None, int]]:
-    steps = plan(records, shape=lambda _: shape)
+def sql(
+    records: list[Record], shape: TableSchema = SHAPE, size: int = PACKET_BYTES
+) -> list[tuple[bytes, int | None, int]]:
+    steps = plan(records, schema=lambda _: shape)
     made = statements(steps, generated=lambda _: shape.generated, size=size)
     return [(each.sql, each.rows, len(each.changes)) for each in made]
 
@@ -74,9 +76,9 @@ def test_any_size_gives_the_same_rows_in_order(counts: list[int], size: int) -> 
 
 def test_the_texts_are_used() -> None:
     (record,) = parsed([message(1, [("Null", "Null")] * 20)])
-    assert isinstance(record.rows, AddedRows)
-    (step,) = plan([record], shape=lambda _: SHAPE)
-    assert isinstance(step.changes, AddedChanges)
+    assert isinstance(record.rows, RenderedRows)
+    (step,) = plan([record], schema=lambda _: SHAPE)
+    assert isinstance(step.changes, RenderedChanges)
     assert step.record is record
 
 
@@ -87,7 +89,7 @@ def test_rows_that_somebody_wants_are_read_anew_and_left_for_a_while() -> None:
     assert list(record.rows) == list(Record.parse(text, where="").rows)
     assert record.rows[3] == Record.parse(text, where="").rows[3]
     following = [parser.parse(text, where="") for _ in range(1001)]
-    assert [isinstance(each.rows, AddedRows) for each in following] == [False] * 1000 + [True]
+    assert [isinstance(each.rows, RenderedRows) for each in following] == [False] * 1000 + [True]
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_packets_keep_the_order_and_the_limit(lengths: list[int]) -> None:
 def test_a_row_too_large_for_the_follower_is_named() -> None:
     large = single(change("Add", [n(1), {"String": "x" * 2000}]), generated=nothing_generated)
     with pytest.raises(
-        PromiseError, match=r"a row of flv://srv/db/t needs a statement of 20\d\d bytes, the follower takes 1024"
+        PromiseError, match=r"a row of flv://srv/db/t needs a statement of 20\d\d bytes, but the follower accepts 1024"
     ) as caught:
         list(packets([large], limit=1024))
     assert "sequence 7" in caught.value.where
