@@ -34,7 +34,7 @@ class NonStrictWriter:
 
         Raises Refused for a duplicate key.
         """
-        modes, adds = row_sql_mode.computing(change.record), change.record.operation == "Add"
+        modes, adds = row_sql_mode.leader_modes(change.record), change.record.operation == "Add"
         for mode in dict.fromkeys((row_sql_mode.lax(modes, adds=adds), row_sql_mode.permissive(modes, adds=adds))):
             self._session.run([f"SAVEPOINT {_SAVEPOINT}".encode()])
             before = self.count(change)

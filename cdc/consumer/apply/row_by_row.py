@@ -15,7 +15,7 @@ from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.errors import DUPLICATE_KEY, Refused, Unapplicable, unreadable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
-from cdc.consumer.literals.row_sql_mode import LAX, STRICT, computing, is_looked_up, setting, strict
+from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
 from cdc.consumer.literals.values import equal, identifier, literal, table_name
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
@@ -86,7 +86,7 @@ class RowByRow:
         if not self._tables.shape(record.uri).computes:
             return None
         try:
-            return strict(computing(record), adds=record.operation == "Add")
+            return strict(leader_modes(record), adds=record.operation == "Add")
         except ValueError as error:
             raise unreadable(record, error) from None
 
@@ -220,7 +220,9 @@ class RowByRow:
         """Run a row's statement; not in strict mode where only so the row becomes equal to the leader's."""
         record = change.record
         checks = self._mode is not None and change.row.after is not None
-        checks = checks and (is_looked_up(computing(record)) or bool(self._tables.shape(record.uri).unpredictable))
+        checks = checks and (
+            needs_comparison(leader_modes(record)) or bool(self._tables.shape(record.uri).unpredictable)
+        )
         before = self._non_strict.count(change) if checks else 0
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)

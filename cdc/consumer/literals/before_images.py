@@ -1,14 +1,14 @@
-"""Whether rows of the follower are what they were on the leader before they changed there. Pure.
+"""Builds SQL that tells whether the follower's rows equal a change's before-images, as they must before it is applied.
 
-A row with a key is found by its key alone, whatever its other columns hold. To see that somebody else changed those,
-the rows that a step changes or deletes are compared first, by an UPDATE that sets a column to itself: it counts the
-rows that it matches, writes nothing and logs nothing, and locks only what is to be locked anyway.
+A row with a key is found by its key alone, whatever its other columns hold. To detect that another client changed
+those, the rows that a step updates or deletes are compared first, with an UPDATE that sets a column to itself: it
+counts the rows that it matches, writes and logs nothing, and locks only rows that the step locks anyway.
 
-A row is compared as one text, which the server makes of its columns and we of the image, since a list of texts is what
-the server searches fastest, five times as fast as a condition a row. Texts and bytes stand in it by the first half of
-their SHA-256, since MySQL 9.7 has no MD5 of its own. Floating-point numbers, of which there is no text that both sides
-would write alike, stand beside it. Of documents only that they are there is compared, and nothing of what the follower
-computes itself.
+A row is compared as one text, which the server builds from its columns and the consumer from the image: the server
+searches a list of texts five times as fast as it evaluates a condition for each row. In this text, strings and bytes
+are replaced by the first half of their SHA-256 (MySQL 9.7 has no built-in MD5). Floating-point numbers are compared
+beside it, since no text of them is the same on both sides. Of JSON documents only whether they are NULL is compared,
+and of generated columns nothing.
 """
 
 import base64
@@ -24,20 +24,21 @@ from cdc.consumer.literals.values import identifier, literal
 from cdc.model.record import Record
 from cdc.model.values import NULL, Value
 
-__all__ = ["UNLIKE", "Comparison", "as_before", "compared", "comparison"]
+__all__ = ["INCOMPARABLE", "Comparison", "as_before", "compared", "comparison"]
 
 Image = Sequence[Value]
-UNLIKE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)  # the last two: times past any clock
+# OSError and OverflowError: a time is out of range.
+INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)
 _FLOATS = frozenset({"Float", "Double"})
 _MOST_COMPILED = 30  # columns
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``value(image)`` is a literal of what the SQL ``expression`` gives for a row that is as the image.
+    """``value(image)`` is the literal that the SQL ``expression`` equals for a row that equals the image.
 
-    ``value`` raises one of ``UNLIKE`` for an image with a value of another type than the column has in the samples, or
-    with one that is none of a record.
+    ``value`` raises one of ``INCOMPARABLE`` for an image with a value of another type than the column has in the
+    samples, or with an invalid one.
     """
 
     expression: str
@@ -45,73 +46,73 @@ class Comparison:
 
 
 def compared(record: Record, columns: frozenset[str]) -> list[int]:
-    """The places of the columns that are compared; ``columns`` are those that can be written."""
+    """The indexes of the columns that are compared; ``columns`` are those that can be written."""
     return [index for index, column in enumerate(record.columns) if column in columns]
 
 
-def comparison(names: tuple[str, ...], places: Sequence[int], samples: Sequence[Image]) -> Comparison:
-    """How rows are compared by their columns at ``places``, whose types the ``samples`` show.
+def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence[Image]) -> Comparison:
+    """How rows are compared by their columns at ``indexes``, whose types the ``samples`` show.
 
-    Raises ValueError for what is not a value of a record.
+    Raises ValueError for an invalid value.
     """
-    tags = (_tag(next((image[place] for image in samples if image[place] != NULL), NULL)) for place in places)
-    return (_made if len(places) <= _MOST_COMPILED else _joined)(names, tuple(places), tuple(tags))
+    tags = (_tag(next((image[index] for image in samples if image[index] != NULL), NULL)) for index in indexes)
+    return (_compiled if len(indexes) <= _MOST_COMPILED else _joined)(names, tuple(indexes), tuple(tags))
 
 
-def as_before(record: Record, places: Sequence[int], image: Image) -> str:
-    """The condition that a row is as in ``image`` at these places.
+def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
+    """The condition that a row equals ``image`` in the columns at ``indexes``.
 
-    Raises ValueError for what is not a value of a record.
+    Raises ValueError for an invalid value.
     """
-    how = comparison(record.columns, places, [image])
+    how = comparison(record.columns, indexes, [image])
     try:
         return f"{how.expression}={how.value(image)}"
-    except UNLIKE as error:
+    except INCOMPARABLE as error:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _joined(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
-    """As ``_made``, without a function for the table: of many columns each pattern of NULLs would need another one."""
-    texts = [(place, _FIELDS[_THERE if tag in _FLOATS else tag]) for place, tag in zip(places, tags, strict=True)]
-    floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
+def _joined(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
+    """As ``_compiled``, without compiling: with many columns, each pattern of NULLs would need its own function."""
+    texts = [(index, _FIELDS[_NOT_NULL if tag in _FLOATS else tag]) for index, tag in zip(indexes, tags, strict=True)]
+    floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
 
     def value(image: Image) -> str:
-        text = ",".join(["NULL" if image[place] == NULL else field(image[place]) for place, field in texts])
-        numbers = "".join([f",{_number(image[place])}" for place in floats])
+        text = ",".join(["NULL" if image[index] == NULL else field(image[index]) for index, field in texts])
+        numbers = "".join([f",{_number(image[index])}" for index in floats])
         return f"('{text}'{numbers})" if numbers else f"'{text}'"
 
-    return Comparison(_expression(names, places, tags), value)
+    return Comparison(_expression(names, indexes, tags), value)
 
 
-# The tags are the same for nearly all rows, so a function is made of them, one f-string in which each value is taken by
-# its tag. Kept, because compiling one costs a hundred uses of it.
+# Nearly all rows have the same tags, so a function is compiled for them: one f-string that gets each value by its tag.
+# Cached, because compiling costs as much as a hundred calls.
 @lru_cache(maxsize=1000)
-def _made(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
-    floats = [place for place, tag in zip(places, tags, strict=True) if tag in _FLOATS]
+def _compiled(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
+    floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
-    for place, tag in zip(places, tags, strict=True):
-        _, text = _TEXTS[_THERE if tag in _FLOATS else tag]
-        fields.append(f"{{null if v[{place}]==Null else {text.replace('?', f'v[{place}]')}}}")
+    for index, tag in zip(indexes, tags, strict=True):
+        _, text = _TEXTS[_NOT_NULL if tag in _FLOATS else tag]
+        fields.append(f"{{null if v[{index}]==Null else {text.replace('?', f'v[{index}]')}}}")
     value = "{quote}" + ",".join(fields) + "{quote}"
     if floats:
-        value = f"({','.join([value, *(f'{{number(v[{place}])}}' for place in floats)])})"
-    return Comparison(_expression(names, places, tags), eval(f"lambda v: f{value!r}", dict(_NAMES)))
+        value = f"({','.join([value, *(f'{{number(v[{index}])}}' for index in floats)])})"
+    return Comparison(_expression(names, indexes, tags), eval(f"lambda v: f{value!r}", dict(_NAMES)))
 
 
-def _expression(names: tuple[str, ...], places: tuple[int, ...], tags: tuple[str, ...]) -> str:
+def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> str:
     expressions, numbers = [], []
-    for place, tag in zip(places, tags, strict=True):
-        expression, _ = _TEXTS[_THERE if tag in _FLOATS else tag]
-        expressions.append(expression.replace("?", identifier(names[place])))
+    for index, tag in zip(indexes, tags, strict=True):
+        expression, _ = _TEXTS[_NOT_NULL if tag in _FLOATS else tag]
+        expressions.append(expression.replace("?", identifier(names[index])))
         if tag in _FLOATS:
-            numbers.append(f"IFNULL({identifier(names[place])}+0e0,0e0)")
+            numbers.append(f"IFNULL({identifier(names[index])}+0e0,0e0)")
     text = f"CAST(CONCAT_WS(',',{','.join(expressions)}) AS BINARY)"
     return f"({','.join([text, *numbers])})" if numbers else text
 
 
 def _tag(value: Value) -> str:
     if value == NULL:
-        return _NEVER
+        return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:
         raise ValueError(f"not a value of a record: {str(value)[:80]}")
     ((tag, content),) = value.items()
@@ -140,22 +141,22 @@ def _time(content: dict[str, int]) -> str:
     return ("-" if content["negative"] else "") + _TIME % content
 
 
-def _never(value: Value) -> str:
-    raise ValueError(f"all samples are NULL, and this is {value}")
+def _all_null(value: Value) -> str:
+    raise ValueError(f"all samples are NULL, but this is {value}")
 
 
 _DATE = "%(year)04d-%(month)02d-%(day)02d"
 _TIME = "%(hour)02d:%(minute)02d:%(second)02d.%(subsecond)06d"
-_NEVER, _THERE = "never", "there"
-_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # a sum has no zeros in front, as a column with ZEROFILL has
+_ALL_NULL, _NOT_NULL = "all_null", "there"
+_INTEGER_TEXT = "IFNULL(?+0,'NULL')"  # unlike a column with ZEROFILL, a sum has no leading zeros
 _TEXT_TEXT = "IFNULL(LEFT(SHA2(CONVERT(? USING utf8mb4),256),32),'NULL')"
 _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
-_THERE_TEXT = "IF(? IS NULL,'NULL','there')"
-# For each tag the text of a column (?) in SQL, and that of its value (?) in Python; NULL is NULL in both.
+_NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
+# By tag: the text of a column (?) in SQL, and the text of its value (?) in Python; NULL has the text NULL in both.
 _TEXTS = {
-    _NEVER: (_THERE_TEXT, "never(?)"),
-    _THERE: (_THERE_TEXT, "there"),
+    _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
+    _NOT_NULL: (_NOT_NULL_TEXT, "there"),
     "SignedInteger": (_INTEGER_TEXT, "int(?[SignedInteger])"),
     "UnsignedInteger": (_INTEGER_TEXT, "int(?[UnsignedInteger])"),
     "Bit": (_INTEGER_TEXT, "int(?[Bit])"),
@@ -174,13 +175,13 @@ _TEXTS = {
     "DateTime": (_MOMENT_TEXT, "datetime%?[DateTime]"),
     "Timestamp": (_MOMENT_TEXT, "timestamp(?[Timestamp])"),
     "Time": ("IFNULL(CAST(? AS TIME(6)),'NULL')", "time(?[Time])"),
-    "Json": (_THERE_TEXT, "there"),
-    "JsonTyped": (_THERE_TEXT, "there"),
+    "Json": (_NOT_NULL_TEXT, "there"),
+    "JsonTyped": (_NOT_NULL_TEXT, "there"),
 }
 _NAMES: dict[str, Any] = {
     "Null": NULL, "null": "NULL", "there": "there", "comma": ",", "quote": "'", "base64": "base64", "int": int,
     "date": _DATE, "datetime": f"{_DATE} {_TIME}", "time": _time, "timestamp": _timestamp,
-    "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "never": _never,
+    "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "all_null": _all_null,
     **{tag: tag for tag in _TEXTS},
 }  # fmt: skip
 _FIELDS: dict[str, Callable[[Value], str]] = {

@@ -1,8 +1,8 @@
-"""JSON documents as SQL that stores the same document, each member's type included, and finds it again.
+"""Turns JSON documents into SQL that stores the same document, with the SQL type of each member, or compares with it.
 
-A member has the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types no literal and no
-CAST has, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Such members are carried by columns: those of a recursive
-table, whose types its first row decides and whose values are in its second one.
+A member gets the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types have no literal
+and no CAST, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Members of these types are columns of a recursive
+common table expression, whose first row determines the columns' types and whose second row has the values.
 """
 
 import base64
@@ -13,7 +13,7 @@ from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
 __all__ = ["document", "same_document", "typed_document"]
 
-_MOST_CARRIED = 4000  # a table has 4096 columns at most
+_MOST_COLUMNS = 4000  # a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
 _BLOBS = {249: "TINYBLOB", 250: "MEDIUMBLOB", 251: "LONGBLOB"}
 _CASTS = {
@@ -24,7 +24,7 @@ _CASTS = {
     "UnsignedInteger": "UNSIGNED",
 }
 
-_Carried = list[tuple[str, str]]  # each column's type and the literal of its value
+_Columns = list[tuple[str, str]]  # each column's type and the literal of its value
 
 
 def document(content: Any) -> str:
@@ -33,18 +33,18 @@ def document(content: Any) -> str:
 
 
 def typed_document(content: Any) -> str:
-    """A document with members of SQL types as an expression. Raises ValueError where a follower can't be told it."""
-    carried: _Carried = []
-    whole = f"CAST({_node(content, carried)} AS JSON)"
-    if not carried:
+    """A document with members of SQL types as an expression. Raises ValueError if no expression can give it."""
+    columns: _Columns = []
+    whole = f"CAST({_node(content, columns)} AS JSON)"
+    if not columns:
         return whole
-    if len(carried) > _MOST_CARRIED:
+    if len(columns) > _MOST_COLUMNS:
         raise ValueError(
-            f"a JSON document with {len(carried)} binary or TIMESTAMP members, {_MOST_CARRIED} are possible"
+            f"a JSON document with {len(columns)} binary or TIMESTAMP members, at most {_MOST_COLUMNS} are possible"
         )
-    names = ",".join(f"v{place}" for place in range(len(carried)))
-    types = ",".join(f"v{place} {kind} PATH '$.v'" for place, (kind, _) in enumerate(carried))
-    values = ",".join(value for _, value in carried)
+    names = ",".join(f"v{index}" for index in range(len(columns)))
+    types = ",".join(f"v{index} {kind} PATH '$.v'" for index, (kind, _) in enumerate(columns))
+    values = ",".join(value for _, value in columns)
     return (
         f"(WITH RECURSIVE c(n,{names}) AS (SELECT 1,{names} FROM JSON_TABLE('{{}}','$' COLUMNS({types})) t "
         f"UNION ALL SELECT 2,{values} FROM c WHERE n=1) SELECT {whole} FROM c WHERE n=2)"
@@ -52,10 +52,10 @@ def typed_document(content: Any) -> str:
 
 
 def same_document(name: str, text: str) -> str:
-    """The condition that the column ``name`` holds the document ``text``, and not one that is merely equal to it.
+    """The condition that the column ``name`` holds exactly the document ``text``, not only one that compares as equal.
 
-    To JSON 1 = 1.0, which the server's own text of a document tells apart; the text is the same for the number 1 as an
-    INTEGER and a DECIMAL, for a DATE and a string, which the types of all members in their order tell apart.
+    In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
+    1, and for a DATE and a string, but the types of the members differ.
     """
     same = "e" if name.lower() == "`d`" else "d"
     conditions = [
@@ -63,7 +63,7 @@ def same_document(name: str, text: str) -> str:
         f"JSON_TYPE({name})=JSON_TYPE({same})",
         *(f"{_types(name, path)}<=>{_types(same, path)}" for path in ("$**[*]", "$**.*")),
     ]
-    # Merged into the outer query, the document would be made anew for each row.
+    # NO_MERGE: otherwise the server would build the document again for each row.
     return f"EXISTS (SELECT /*+ NO_MERGE(x) */ 1 FROM (SELECT {text} AS {same}) x WHERE {' AND '.join(conditions)})"
 
 
@@ -72,44 +72,45 @@ def _types(document: str, path: str) -> str:
     return f"(SELECT JSON_ARRAYAGG(JSON_TYPE(v)) FROM {members})"
 
 
-def _node(node: Any, carried: _Carried) -> str:
-    """A node of a typed document as an expression whose value has the node's type inside of JSON_ARRAY and the like."""
+def _node(node: Any, columns: _Columns) -> str:
+    """A node of a typed document as an expression that has the node's type as an argument of JSON_ARRAY or the like."""
     if not isinstance(node, dict):
         return document(node)
     ((tag, content),) = node.items()
     if tag == "array":
-        return f"JSON_ARRAY({','.join([_node(member, carried) for member in content])})"
+        return f"JSON_ARRAY({','.join([_node(member, columns) for member in content])})"
     if tag == "object":
-        members = [f"{quoted(key)},{_node(member, carried)}" for key, member in content.items()]
+        members = [f"{quoted(key)},{_node(member, columns)}" for key, member in content.items()]
         return f"JSON_OBJECT({','.join(members)})"
     if tag == "Opaque":
-        return _opaque(content["type"], content["base64"], carried)
+        return _opaque(content["type"], content["base64"], columns)
     if tag == "LocalTimestamp":
-        # The session's time zone is UTC, so the value's own parts are what its clock shows.
-        return _carry("TIMESTAMP(6)", SCALARS["DateTime"](content), carried)
+        # The session's time zone is UTC, so the value's parts are those of the literal.
+        return _column("TIMESTAMP(6)", SCALARS["DateTime"](content), columns)
     text = SCALARS[tag](content)
     kind = f"DECIMAL(65,{len(text.partition('.')[2])})" if tag == "Decimal" else _CASTS[tag]
     return f"CAST({text} AS {kind})"
 
 
-def _opaque(kind: int, content: str, carried: _Carried) -> str:
+def _opaque(kind: int, content: str, columns: _Columns) -> str:
     """Bytes as a member of MySQL's field type ``kind``."""
     literal, length = from_base64(content), len(base64.b64decode(content))
     if kind == _VARBINARY:
         return literal
     if kind == _WIDE_TEXT:
-        # Each of these character sets has whole pairs of bytes, and ucs2 takes all pairs. Alone it would be parsed.
+        # These character sets have two or four bytes a character, and in ucs2 all pairs of bytes are valid. A bare
+        # string would be parsed as JSON.
         return f"JSON_EXTRACT(JSON_ARRAY(_ucs2 {literal}),'$[0]')"
     if kind == _BLOB:
-        # Expressions over BLOBs are of this type whatever their length, so that a column of it may be too short.
-        return f"COALESCE({_carry('LONGBLOB', literal, carried)},x'')"
+        # An expression over BLOBs has the type BLOB whatever its length, but a BLOB column may be too short.
+        return f"COALESCE({_column('LONGBLOB', literal, columns)},x'')"
     if kind == _BINARY:
-        return _carry(f"BINARY({length})", literal, carried)
+        return _column(f"BINARY({length})", literal, columns)
     if kind == _BIT:
-        return _carry(f"BIT({8 * length})", literal, carried)
-    return _carry(_BLOBS[kind], literal, carried)
+        return _column(f"BIT({8 * length})", literal, columns)
+    return _column(_BLOBS[kind], literal, columns)
 
 
-def _carry(kind: str, value: str, carried: _Carried) -> str:
-    carried.append((kind, value))
-    return f"v{len(carried) - 1}"
+def _column(kind: str, value: str, columns: _Columns) -> str:
+    columns.append((kind, value))
+    return f"v{len(columns) - 1}"

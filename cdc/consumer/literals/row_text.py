@@ -1,12 +1,11 @@
-"""Rows as the texts between an INSERT's parentheses: the hottest path of the consumer. Pure.
+"""Turns rows into the comma-separated literals between an INSERT's parentheses: the consumer's hottest path.
 
-What ``literal`` finds out of each value anew, its tag, is mostly the same down a column. So rows are turned into
-columns, and a column whose tag is a common one is made into literals as a whole, by a loop that does nothing else:
-most of what a value costs in Python is the call of a function for it.
+The values of a column nearly always have the same tag, so rows are transposed to columns, and a column with a common
+tag is rendered by one loop without a function call for each value: calls are most of the cost in Python.
 
-Such a loop either makes what ``literal`` makes of each content, or raises. Then ``literal`` makes the column's texts
-value by value and has the last word on what is refused, and why. So contents of any other type must raise, which is
-what ``int.__repr__``, ``join`` and the tables of numbers do, and no text gets into SQL but quoted or as a number.
+Such a loop gives the same texts as ``literal``, or raises. Then ``literal`` renders the column value by value, and
+decides what is refused and why. So the loops must raise for contents of any other type, as ``int.__repr__``, ``join``
+and the tables of numbers do, and text gets into SQL only quoted or as a number.
 """
 
 import re
@@ -22,53 +21,53 @@ from cdc.model.values import NULL, Value
 
 __all__ = ["row_texts"]
 
-# Looking a number's text up takes half the time of formatting it. A number that is not here is left to ``literal``.
+# Looking up a number's text takes half the time of formatting it. Other numbers are left to ``literal``.
 _TWO = {number: f"{number:02d}" for number in range(100)}
 _THREE = {number: f"{number:03d}" for number in range(1000)}
 _FOUR = {number: f"{number:04d}" for number in range(10_000)}
-_BLOCK = 500  # rows at a time, which stay in the processor's cache
+_BLOCK = 500  # rows at a time, few enough for the processor's cache
 
 _Image = Sequence[Value]
 
 
-def row_texts(images: Sequence[_Image], places: Sequence[int]) -> list[str]:
-    """Of each row the literals of its values at ``places``, joined by commas.
+def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
+    """For each row the literals of its values at ``indexes``, joined by commas.
 
-    Raises ValueError for what is not a value of a record.
+    Raises ValueError for an invalid value.
     """
     texts: list[str] = []
     for first in range(0, len(images), _BLOCK):
-        texts += _block(images[first : first + _BLOCK], places)
+        texts += _block(images[first : first + _BLOCK], indexes)
     return texts
 
 
-def _block(images: Sequence[_Image], places: Sequence[int]) -> Iterable[str]:
-    if not places:
+def _block(images: Sequence[_Image], indexes: Sequence[int]) -> Iterable[str]:
+    if not indexes:
         return [""] * len(images)
     columns = list(zip(*images, strict=True))
-    return map(",".join, zip(*[_literals(columns[place]) for place in places], strict=True))
+    return map(",".join, zip(*[_literals(columns[index]) for index in indexes], strict=True))
 
 
 def _literals(column: Sequence[Value]) -> list[str]:
     sample = next((value for value in column if value != NULL), NULL)
     tag = next(iter(sample), "") if isinstance(sample, dict) else ""
     if tag in _COLUMNS:
-        # Which value is not like the others, and whether it is one all the same, shows below.
+        # If a value differs from the others or is invalid, ``literal`` decides below.
         with suppress(AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
-            return _alike(column, tag)
+            return _column_literals(column, tag)
     return [literal(value) for value in column]
 
 
-def _alike(column: Sequence[Value], tag: str) -> list[str]:
-    """The literals of a column of values with this tag and NULLs. Raises where there is another."""
+def _column_literals(column: Sequence[Value], tag: str) -> list[str]:
+    """The literals of a column whose values all have this tag or are NULL. Raises for any other value."""
     texts = _COLUMNS[tag]
     try:
         return texts(list(map(itemgetter(tag), column)))
     except TypeError:
         found = [literal(NULL)] * len(column)
-        places = list(compress(count(), map(ne, column, repeat(NULL))))
-        for place, text in zip(places, texts([column[place][tag] for place in places]), strict=True):
-            found[place] = text
+        indexes = list(compress(count(), map(ne, column, repeat(NULL))))
+        for index, text in zip(indexes, texts([column[index][tag] for index in indexes]), strict=True):
+            found[index] = text
         return found
 
 
@@ -83,13 +82,13 @@ def _strings(contents: list[str]) -> list[str]:
     return [f"'{content}'" for content in contents]
 
 
-# Not with possessive quantifiers: by those Python 3.11.2 takes an empty text for a number.
+# No possessive quantifiers: with them Python 3.11.2 matches an empty text.
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\n{_NUMBER})*", re.ASCII)
 
 
 def _decimals(contents: list[str]) -> list[str]:
-    """All looked at in one go, as lines of one text; one that has lines itself makes them too many."""
+    """Checks all contents at once, as lines of one text; a content with a line break changes the number of lines."""
     lines = "\n".join(contents)
     if lines.count("\n") != len(contents) - 1 or not _NUMBERS.fullmatch(lines):
         raise ValueError("not all are decimals")

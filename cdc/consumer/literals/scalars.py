@@ -1,7 +1,7 @@
-"""Scalar values of a record as SQL literals, by their tag.
+"""Turns a record's scalar values into SQL literals, by their tag.
 
-Written for a session with backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``), so that
-quotes and backslashes are the only characters that need escaping. Syntax: MySQL manual, "Literal Values".
+The session must have backslash escapes, character set utf8mb4 and time zone +00:00 (see ``session``); then only quotes
+and backslashes need escaping. Syntax: MySQL manual, "Literal Values".
 """
 
 import base64
@@ -14,7 +14,7 @@ from cdc.consumer.literals.timestamps import timestamp_text
 __all__ = ["SCALARS", "from_base64", "hexadecimal", "quoted"]
 
 _CHARSET = re.compile(r"[a-z0-9_]+")
-# The quickest way to write so many numbers.
+# The fastest way to format so many numbers.
 _DATETIME = "'%(year)04d-%(month)02d-%(day)02d %(hour)02d:%(minute)02d:%(second)02d'"
 _DATETIME_MICROS = _DATETIME[:-1] + ".%(subsecond)06d'"
 _DECIMAL = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
@@ -31,7 +31,7 @@ def hexadecimal(data: bytes) -> str:
 
 
 def from_base64(content: str) -> str:
-    """Bytes in base64 as a literal. Raises ValueError where it is no base64."""
+    """Bytes in base64 as a literal. Raises ValueError for invalid base64."""
     return hexadecimal(base64.b64decode(content, validate=True))
 
 

@@ -1,4 +1,4 @@
-"""Values of a record as SQL literals, names as SQL identifiers, and the conditions that find a value again."""
+"""Turns a record's values into SQL literals, names into identifiers, and both into conditions that find a row."""
 
 from cdc.consumer.literals.json_documents import document, same_document, typed_document
 from cdc.consumer.literals.scalars import SCALARS, from_base64, hexadecimal, quoted
@@ -8,9 +8,9 @@ from cdc.model.values import NULL, Value
 __all__ = ["equal", "exact", "identifier", "literal", "quoted", "seconds", "table_name"]
 
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
-# The error value of an ENUM, its number 0, reads as '' like a member '' does; only their numbers differ.
+# An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
-_SIGN = 1 << 63  # a SET with its 64th member is a negative number where it is compared
+_SIGN = 1 << 63  # a SET with its 64th member compares as a negative number
 
 
 def identifier(name: str) -> str:
@@ -24,25 +24,25 @@ def table_name(uri: Uri) -> str:
 
 
 def seconds(microseconds: int) -> str:
-    """A time since 1970, as the variable ``timestamp`` takes it."""
+    """Microseconds since 1970 as a value of the session variable ``timestamp``, which is in seconds."""
     whole, part = divmod(int(microseconds), 1_000_000)
     return f"{whole}.{part:06d}"
 
 
 def literal(value: Value) -> str:
-    """The literal that stores exactly this value. Raises ValueError for what is not a value of a record."""
+    """The literal that stores exactly this value. Raises ValueError for an invalid value."""
     if value == NULL:
         return "NULL"
     try:
         ((tag, content),) = value.items()
         return _LITERALS[tag](content)
     except (AttributeError, KeyError, OSError, OverflowError, TypeError) as error:
-        # Times past what a clock can show give the second and the third of these.
+        # OSError and OverflowError: times out of range.
         raise ValueError(f"not a value of a record ({type(error).__name__}: {error}): {str(value)[:80]}") from None
 
 
 def equal(column: str, value: Value) -> str:
-    """The condition by which a key finds its row: equality as the key's own collation has it, so an index serves."""
+    """The condition by which a key finds its row: equality in the key's own collation, so that an index can be used."""
     name = identifier(column)
     if value == NULL:
         return f"{name} IS NULL"
@@ -55,9 +55,9 @@ def equal(column: str, value: Value) -> str:
 
 
 def exact(column: str, value: Value) -> str:
-    """The condition that holds for this very value, bit for bit, and for no value that is merely equal to it.
+    """The condition that holds for exactly this value, not for others that compare as equal to it.
 
-    Where an index may serve, plain equality stands in front of the exact comparison.
+    Plain equality comes first where an index may help.
     """
     name = identifier(column)
     if value == NULL:
@@ -65,18 +65,18 @@ def exact(column: str, value: Value) -> str:
     text = literal(value)
     ((tag, content),) = value.items()
     if tag == "String":
-        # Collations call different texts equal: the bytes decide, in one character set for both sides.
+        # In a collation different texts can be equal, so bytes are compared, in one character set for both sides.
         return f"{name}={text} AND CAST(CONVERT({name} USING utf8mb4) AS BINARY)={hexadecimal(content.encode())}"
     if tag == "Text":
         return f"{name}={text} AND CAST({name} AS BINARY)={from_base64(content['base64'])}"
     if tag in ("Float", "Double"):
-        # FLOAT(m,d) compares by its digits; a sum of doubles does not. Zeros are equal, only their text has the sign.
+        # FLOAT(m,d) compares by its decimal digits, a sum as a double. Zeros are equal; only their texts show the sign.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
     if tag in ("Json", "JsonTyped"):
         return same_document(name, text)
     if tag == "Vector":
-        return f"HEX({name})=HEX({text})"  # vectors know no equality
+        return f"HEX({name})=HEX({text})"  # vectors have no equality operator
     return equal(column, value)
 
 

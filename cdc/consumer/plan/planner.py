@@ -114,8 +114,8 @@ def _with_sql_mode(step: Step, schema: TableSchema) -> Step:
     """The step with the leader's sql_mode, if the table computes values."""
     if not schema.computes:
         return step
-    modes = row_sql_mode.computing(step.record)
-    verified = schema.stored if row_sql_mode.is_looked_up(modes) else schema.unpredictable
+    modes = row_sql_mode.leader_modes(step.record)
+    verified = schema.stored if row_sql_mode.needs_comparison(modes) else schema.unpredictable
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
 
 

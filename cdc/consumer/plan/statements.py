@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from cdc.consumer.errors import unreadable
-from cdc.consumer.literals.before_images import UNLIKE, as_before, compared, comparison
+from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compared, comparison
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
@@ -120,7 +120,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     for change in step.changes:
         try:
             values[id(change)] = how.value(_before(change)).encode()
-        except UNLIKE as error:
+        except INCOMPARABLE as error:
             if len(step.changes) == 1:
                 raise ValueError(f"{type(error).__name__}: {error}") from None
     alike = [change for change in step.changes if id(change) in values]

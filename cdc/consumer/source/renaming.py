@@ -1,4 +1,4 @@
-"""Records under the follower's names of databases (the profile's ``[renames]``). Pure."""
+"""Replaces the leader's database names in records by the follower's names (the profile's ``[renames]``)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable, place
 from cdc.consumer.source.assembler import Located
-from cdc.consumer.source.renamed_sql import means, rewritten
+from cdc.consumer.source.renamed_sql import names_database, rewritten
 from cdc.errors import UserError
 from cdc.model.record import SKIPPED, Record, Uri
 from cdc.sql.redaction import excerpt
@@ -15,18 +15,18 @@ __all__ = ["Renaming"]
 
 
 class Renaming:
-    """``replicated(uri)`` says what is replicated to the follower; it goes by the leader's names."""
+    """Renames records; ``replicated(uri)`` says whether an object, by its name on the leader, is replicated."""
 
     def __init__(self, renames: Renames, *, replicated: Callable[[Uri], bool]) -> None:
         self._renames = renames
         self._replicated = replicated
 
     def passes(self, uri: Uri) -> bool:
-        """Whether what the follower calls ``uri`` is replicated."""
+        """Whether an object, by its name on the follower, is replicated."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
-        """Rows records by the follower's names; statements as they are, since a refused one may be skipped."""
+        """Rows records with the follower's names; statements unchanged, since a refused one may be skipped."""
         for item in records:
             if item is None or item.record.operation in ("Query", SKIPPED):
                 yield item
@@ -34,7 +34,10 @@ class Renaming:
                 yield item._replace(record=self.rows(item.record))
 
     def rows(self, record: Record) -> Record:
-        """The rows record with the follower's name of its table. Raises UserError where that is another's."""
+        """The rows record with its table's name on the follower.
+
+        Raises UserError if another database has that name there.
+        """
         uri = record.uri
         new = self._renames.new(uri.database)
         if new != uri.database:
@@ -43,37 +46,37 @@ class Renaming:
             return record
         if self._replicated(uri):
             raise self._taken(record, uri.database)
-        # What passes goes by the follower's names from here on, and this one would be taken for the other.
+        # Later stages know only the follower's names, and would write these rows to the other database.
         return replace(record, rows=())
 
     def statement(self, record: Record) -> Record:
-        """A Query record that is replicated, with the follower's names in text and context; ``affects`` stays.
+        """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.
 
-        Raises Unapplicable where it can't be proven which of its words are databases, or where one of them is a
-        database whose name another one gets; UserError where it changes such a database.
+        Raises Unapplicable if it is ambiguous which of its words are databases, or if it names a database whose name
+        another database gets; UserError if it changes such a database.
         """
         for name in self._renames.taken:
             if _affects(record, name):
                 raise self._taken(record, name)
-            if means(record, name):
+            if names_database(record, name):
                 raise Unapplicable(
-                    f"a statement is about the leader's {name}, which is another database on the follower: "
+                    f"a statement names the leader's {name}, but on the follower another database has that name: "
                     f"{excerpt(record.query)}",
                     record=record,
-                    hint="give that database a new name too",
+                    hint="rename that database too",
                 )
         context = dict(record.context or {})
         database = context.get("database", "")
-        # In no database rather than in another one: the server then refuses names without a database.
+        # No default database rather than the wrong one: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
         return replace(record, query=rewritten(record, self._renames), context=context)
 
     def _taken(self, record: Record, database: str) -> UserError:
         return UserError(
-            f"two of the leader's databases would be {database} on the follower: "
+            f"two of the leader's databases would have the name {database} on the follower: "
             f"{database} itself and {self._renames.former(database)}",
             where=place(record),
-            hint="leave one of them out in the consumer's [filters], or rename it too",
+            hint="exclude one of them in the consumer's [filters], or rename it too",
         )
 
 

@@ -1,9 +1,9 @@
-"""What a record says of its statement, held against what the statement's own text says. Pure.
+"""Checks that a record's statement does what the record says: a replicated kind of statement, on the objects it names.
 
-The consumer may do on the follower what the leader's users do on the leader, and whoever can write to the topic writes
-its statements. So none runs but one of the kinds that are replicated, on the objects that the record names: by those
-it passed the filters, and no filter lets the server's own databases through. The text is read by the producer's reader
-and by the server by the same rules: what would make these two differ is refused too.
+The consumer may run on the follower whatever the leader's users may run on the leader, and any client that can write to
+the topic could put a statement there. So a statement runs only if it is of a replicated kind and changes only the
+objects that its record names: the filters decide by those, and never let the server's own databases through. The text
+is parsed by the producer's parser; whatever the server might read differently is refused, too.
 """
 
 import re
@@ -19,22 +19,22 @@ from cdc.sql.tokens import spans, tokens
 
 __all__ = ["check_claims", "quoting"]
 
-# Text that is not ASCII is sent as it is in these; the bytes of others would be other words to the server.
+# The character sets in which text that is not ASCII can be sent; in others its bytes might mean other words.
 _SENT = frozenset({"utf8mb4", "utf8mb3", "utf8", "latin1", "binary"})
 _SPACE = "\u00a0"
 _VERSIONED = re.compile(r"/\*!(\d{6}(?=\s)|\d{5})", re.ASCII)
 _HINT = (
-    "something else writes to the topic, or producer and consumer are of different versions; if the leader did run it, "
+    "another client writes to the topic, or producer and consumer are of different versions; if the leader did run it, "
     "run it on the follower by hand"
 )
 
 
 def quoting(context: dict[str, Any] | None) -> dict[str, bool]:
-    """What the statement's sql_mode says of quotes. Raises ValueError where the server may read the mode otherwise."""
+    """The parser's options for the statement's sql_mode. Raises ValueError if the server may read it differently."""
     modes = (context or {}).get("sql_mode", "")
     if not isinstance(modes, str) or not modes.isascii():
         raise ValueError(f"the sql_mode is {modes!r}")
-    # The server takes the names in any case, and ANSI for four of them.
+    # The server accepts the names in any case, and ANSI for four of them.
     named = {mode.strip().upper() for mode in modes.split(",")}
     return {
         "ansi_quotes": not named.isdisjoint({"ANSI_QUOTES", "ANSI"}),
@@ -43,9 +43,9 @@ def quoting(context: dict[str, Any] | None) -> dict[str, bool]:
 
 
 def check_claims(record: Record, *, version: int) -> None:
-    """Raises Unapplicable where the statement is none that is replicated, or does other things than its record says.
+    """Raises Unapplicable if the statement is not of a replicated kind, or does not do what its record says.
 
-    ``version`` is the follower's, as executable comments have it (90704 for 9.7.4).
+    ``version`` is the follower's, in the form of executable comments (90704 for 9.7.4).
     """
     try:
         problem = _problem(record, version)
@@ -62,17 +62,17 @@ def _problem(record: Record, version: int) -> str:
         return f"its text in {charset} may mean something else"
     modes = quoting(context)
     if charset == "latin1":
-        latin1_encode(record.query)  # raises ValueError for a text that is none
+        latin1_encode(record.query)  # raises ValueError for text that is not latin1
         if any(token.kind == "word" and _SPACE in token.text for token in tokens(record.query, **modes)):
-            return "it has a no-break space, which ends a word in latin1 alone"
+            return "it has a no-break space, which ends a word only in latin1"
     if any(int(number) > version for text in _between(record.query, modes) for number in _VERSIONED.findall(text)):
-        return "it has a comment that only a newer server than the follower executes"
+        return "it has a comment that only a server newer than the follower executes"
     kind, effects = classify(record.query, database=context.get("database", ""), **modes)
     if kind != "ddl":
-        return f"it is none that is replicated ({kind})"
+        return f"it is not of a kind that is replicated ({kind})"
     doubt = next((effect.unfaithful for effect in effects if effect.unfaithful), "")
     if doubt:
-        return f"it is none that is replicated ({doubt})"
+        return f"it is not of a kind that is replicated ({doubt})"
     resource = record.uri.resource
     said = {
         (effect.action, str(Uri(resource, *_names(effect.database, effect.name))),
@@ -89,7 +89,7 @@ def _problem(record: Record, version: int) -> str:
 
 
 def _between(text: str, modes: dict[str, bool]) -> Iterator[str]:
-    """What stands between the tokens: comments, and the marks around those that the server executes."""
+    """The text between the tokens: comments, and the marks around comments that the server executes."""
     at = 0
     for span in spans(text, **modes):
         yield text[at : span.start]

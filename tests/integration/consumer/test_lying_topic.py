@@ -32,7 +32,7 @@ def test_a_statement_that_is_not_what_its_record_says(stage: Stage) -> None:
         return stage.topic.query(statement, create, database=stage.name)
 
     for statement, reason in (
-        ("CREATE USER 'intruder'@'%'", "none that is replicated (account)"),
+        ("CREATE USER 'intruder'@'%'", "not of a kind that is replicated (account)"),
         ("CREATE TABLE u (i INT); CREATE USER 'intruder'@'%'", "the follower refuses a statement"),
         (f"DROP TABLE {stage.name}.t, mysql.time_zone", "affects other objects than its record says"),
     ):

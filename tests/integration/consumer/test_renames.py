@@ -78,7 +78,7 @@ def test_a_statement_that_proves_nothing_is_refused(stage: Stage) -> None:
     view = f"CREATE VIEW v AS SELECT {stage.name}.i FROM {stage.name}"
     stage.topic.send([stage.topic.query(view, ("CreateView", f"{stage.name}/v"), database=stage.name)])
     line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert f"it can't be told where a statement means the database {stage.name}, which is renamed: {view}" in line
+    assert f"it is ambiguous where a statement names the database {stage.name}, which is renamed: {view}" in line
     run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
     assert stage.execute("SHOW TABLES", database=f"{stage.name}_2") == [(stage.name,)]
 
@@ -87,7 +87,10 @@ def test_a_database_that_has_the_new_name_is_refused(stage: Stage) -> None:
     name = f"{stage.name}_2"
     stage.topic.send([stage.topic.query(f"CREATE DATABASE {name}", ("CreateDatabase", name))])
     line = refused("cdc-consumer", stage.profile, "--until-current")
-    assert f"two of the leader's databases would be {name} on the follower: {name} itself and {stage.name}" in line
+    assert (
+        f"two of the leader's databases would have the name {name} on the follower: {name} itself and {stage.name}"
+        in line
+    )
     stage.topic.send([stage.topic.add(f"{name}/t", ["i"], [number(1)])])
     assert databases(stage) == [name]
 

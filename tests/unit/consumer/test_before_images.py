@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cdc.consumer.literals import before_images
-from cdc.consumer.literals.before_images import UNLIKE, comparison
+from cdc.consumer.literals.before_images import INCOMPARABLE, comparison
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
@@ -46,7 +46,7 @@ def test_a_value_of_another_type_is_compared_by_itself() -> None:
 def test_a_number_is_not_taken_for_a_members_text() -> None:
     how = comparison(NAMES, [1], [image(1, {"Enum": 0})])
     assert how.value(image(1, {"Enum": 5})) == "'5'"
-    with pytest.raises(UNLIKE):
+    with pytest.raises(INCOMPARABLE):
         how.value(image(1, {"Enum": "5"}))
 
 

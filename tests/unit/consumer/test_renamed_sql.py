@@ -4,7 +4,7 @@ import pytest
 
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.source.renamed_sql import means, rewritten
+from cdc.consumer.source.renamed_sql import names_database, rewritten
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 
@@ -76,7 +76,7 @@ def test_what_the_text_proves(action: str, statement: str, wanted: str | None) -
     ],
 )
 def test_what_it_does_not_prove_is_refused(action: str, statement: str) -> None:
-    with pytest.raises(Unapplicable, match="where a statement means the database shop") as raised:
+    with pytest.raises(Unapplicable, match="where a statement names the database shop") as raised:
         rewritten(record(statement, action), RENAMES)
     assert "--skip 7" in str(raised.value)
 
@@ -94,5 +94,5 @@ def test_two_databases_can_change_places() -> None:
 
 
 def test_a_name_that_is_taken_is_found() -> None:
-    assert means(record("CREATE VIEW v AS SELECT 1 FROM shop_copy.t", "CreateView"), "shop_copy")
-    assert not means(record("CREATE TABLE shop_copy (i INT)", "CreateTable"), "shop_copy")
+    assert names_database(record("CREATE VIEW v AS SELECT 1 FROM shop_copy.t", "CreateView"), "shop_copy")
+    assert not names_database(record("CREATE TABLE shop_copy (i INT)", "CreateTable"), "shop_copy")

@@ -48,11 +48,11 @@ def test_the_filters_go_by_the_leaders_names() -> None:
 
 
 def test_two_databases_never_become_one() -> None:
-    with pytest.raises(UserError, match="two of the leader's databases would be b on the follower: b itself and a"):
+    with pytest.raises(UserError, match="databases would have the name b on the follower: b itself and a"):
         renaming({"a": "b"}).rows(rows("b"))
-    with pytest.raises(UserError, match="two of the leader's databases would be b"):
+    with pytest.raises(UserError, match="two of the leader's databases would have the name b"):
         renaming({"a": "b"}).statement(statement("CREATE VIEW v AS SELECT 1", "b", context="b"))
-    with pytest.raises(Unapplicable, match="a statement is about the leader's b, which is another database"):
+    with pytest.raises(Unapplicable, match="a statement names the leader's b, but on the follower another database"):
         renaming({"a": "b"}).statement(statement("CREATE VIEW v AS SELECT * FROM b.t", "a", context="a"))
 
 

@@ -50,7 +50,7 @@ def test_what_refuses_and_what_takes() -> None:
     assert row_sql_mode.strict(modes, adds=False) == "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE"
     assert row_sql_mode.lax("", adds=True) == "NO_AUTO_VALUE_ON_ZERO"
     assert row_sql_mode.permissive(modes, adds=False) == row_sql_mode.LAX
-    assert not row_sql_mode.is_looked_up("NO_ZERO_DATE")
-    assert row_sql_mode.is_looked_up("TIME_TRUNCATE_FRACTIONAL")
+    assert not row_sql_mode.needs_comparison("NO_ZERO_DATE")
+    assert row_sql_mode.needs_comparison("TIME_TRUNCATE_FRACTIONAL")
     with pytest.raises(ValueError, match="not the sql_mode"):
         row_sql_mode.strict("'; DROP TABLE t", adds=True)
