@@ -83,7 +83,9 @@ class DdlLedger:
             return self.skip(record, error)
         self.left_out += 1
         event(_LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query))
-        return Statement(ledger_table.settle(self._session.schema, record, state="not applied", note=reason).encode())
+        return Statement(
+            ledger_table.insert_not_run(self._session.schema, record, state="not applied", note=reason).encode()
+        )
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
         """The note that a record was skipped, because of ``error``."""
@@ -94,7 +96,7 @@ class DdlLedger:
             what=excerpt(shown), reason=error.what,
         )  # fmt: skip
         return Statement(
-            ledger_table.settle(
+            ledger_table.insert_not_run(
                 self._session.schema, record, state="skipped", note=error.what, statement=shown
             ).encode()
         )
@@ -106,7 +108,7 @@ class DdlLedger:
             position=record.position, what=record.query,
         )  # fmt: skip
         note = "the leader's event was left out of the stream (cdc-producer --skip)"
-        return Statement(ledger_table.settle(self._session.schema, record, state="skipped", note=note).encode())
+        return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _execute_once(self, record: Record) -> Statement:
         gtid = ddl_gtid(self._resource, record.sequence)

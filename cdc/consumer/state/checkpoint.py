@@ -62,7 +62,7 @@ _NEXT_OFFSETS = """
 
 
 class Partition(NamedTuple):
-    """One partition of a topic; the topic's id tells it from one of the same name that is made later."""
+    """One partition of a topic; the topic's id differs from that of a later topic of the same name."""
 
     topic: str
     number: int

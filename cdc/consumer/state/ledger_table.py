@@ -12,7 +12,7 @@ from cdc.consumer.literals.values import quoted
 from cdc.model.position import ddl_gtid
 from cdc.model.record import Record
 
-__all__ = ["ACTS_ON_LEADER", "create", "finish", "has_context", "insert", "settle", "table", "upgrade"]
+__all__ = ["ACTS_ON_LEADER", "create", "finish", "has_context", "insert", "insert_not_run", "table", "upgrade"]
 
 # The note of statements that must run when the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
@@ -73,7 +73,7 @@ def insert(schema: str, record: Record, *, state: str, note: str = "", statement
     )
 
 
-def settle(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
+def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
     """The statement that records a statement that does not run.
 
     An intent may exist already, if the follower refused the statement.
