@@ -255,7 +255,7 @@ def test_a_gap_stops_the_consumer(stage: Stage) -> None:
     (deleted,) = admin.delete_records([place]).values()
     deleted.result(30)
     line = refused("cdc-consumer", stage.consumer, "--until-current", status=3)
-    assert "a gap: sequence 0 is out, but in no topic" in line
+    assert "a gap: sequence 0 is committed, but in no topic" in line
 
 
 def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: Stage) -> None:
@@ -446,7 +446,7 @@ def test_retention_in_the_topic_of_a_quiet_table(stage: Stage) -> None:
     run_well("cdc-producer", stage.producer, "--until-current")
     cut("a")
     line = refused("cdc-consumer", stage.consumer, "--until-current", status=3)
-    assert "sequence 5 is out, but in no topic" in line
+    assert "sequence 5 is committed, but in no topic" in line
 
 
 def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -463,7 +463,7 @@ def test_a_topic_that_is_far_ahead_is_paused(kafka: Kafka, monkeypatch: pytest.M
         source.start(topic, {}, sequence=0, until_current=True)
         found, most = [], 0
         for located in source.records(threading.Event()):
-            most = max(most, source._merge.bytes)
+            most = max(most, source._merged.waiting_bytes)
             if located is not None:
                 found.append(located.record.sequence)
     assert found == list(range(16_000))
