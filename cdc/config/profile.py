@@ -1,27 +1,19 @@
-"""The profile: one TOML file that says which server, which topic and how; every key checked when it is read."""
+"""Reads the profile, the TOML file with all settings of a program, into dataclasses; every key is checked."""
 
-import difflib
 import os
-import re
 import ssl
-import tomllib
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
 from cdc.config.start_position import BEGINNING, WORDS, parsed_start
+from cdc.config.toml_tables import build, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
 
 __all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
-
-_MOVED = {
-    "binlog_index_file": "the position lives in Kafka, in the commit log of the topic",
-    "resume_file": "the position lives in Kafka, in the commit log of the topic",
-    "fluvio": "rename the table [fluvio] to [kafka]",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ class Database:
                 )
             return os.environ[self.password_env]
         if self.password_file:
-            return _read(Path(self.password_file), key="database.password_file").strip("\r\n")
+            return text_of(Path(self.password_file), key="database.password_file").strip("\r\n")
         return self.password
 
 
@@ -218,13 +210,9 @@ class Profile:
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
         """Read a profile's text; ``name`` is its file for the errors. Raises UserError."""
+        content = parsed(text, name=name)
         try:
-            content = tomllib.loads(text)
-        # Beside its own error, a ValueError: Python's for a number of more digits than it takes.
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"broken TOML: {_said(error)}", where=name, hint="mend the file's syntax") from None
-        try:
-            profile: Self = _build(cls, content, path="")
+            profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)
         except UserError as error:
             raise UserError(error.what, where=f"{name}, {error.where}", hint=error.hint) from None
         if not profile.mysql_resource_name:
@@ -232,27 +220,9 @@ class Profile:
         return profile
 
 
-def _said(error: Exception) -> str:
-    """What tomllib says and where, without what it quotes: parts of the file, which may be of a password."""
-    if not isinstance(error, tomllib.TOMLDecodeError):
-        return "a value is too large, or too deep"
-    what, _, place = str(error).rpartition(" (at ")
-    what = re.sub(r"""['"(].*""", "", re.sub(r"'([=\]]+)'", r"\1", what), flags=re.DOTALL).strip()
-    return f"{what} (at {place}"
-
-
 def load(path: Path) -> Profile:
     """Read the profile in a file. Raises UserError: no such file, broken TOML, unknown key, wrong type or value."""
-    return Profile.parse(_read(path, key="PROFILE"), name=str(path))
-
-
-def _read(path: Path, *, key: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")  # with a byte order mark or without: editors on Windows write one
-    except FileNotFoundError:
-        raise UserError(f"no such file: {path}", where=f"profile key {key}", hint="check the path") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read {path}: {error}", where=f"profile key {key}") from None
+    return Profile.parse(text_of(path, key="PROFILE"), name=str(path))
 
 
 _TABLES: dict[str, Any] = {
@@ -265,51 +235,8 @@ _TABLES: dict[str, Any] = {
     "log": Log,
     "metrics": Metrics,
 }
-
-
-def _build(kind: Any, content: dict[str, Any], *, path: str) -> Any:
-    known = {f.name: f for f in fields(kind) if f.init}
-    values: dict[str, Any] = {}
-    for key, value in content.items():
-        name = f"{path}{key}"
-        if key not in known:
-            raise _unknown(key, name, list(known))
-        if key in _TABLES:
-            if not isinstance(value, dict):
-                raise UserError(f"{key} must be a table", where=f"profile key {name}", hint=f"write it as [{name}]")
-            values[key] = _build(_TABLES[key], value, path=f"{name}.")
-        else:
-            values[key] = _checked(known[key], value, name)
-    return kind(**values)
-
-
-def _unknown(key: str, name: str, known: list[str]) -> UserError:
-    if key in _MOVED:
-        return UserError(
-            f"{key} is not used",
-            where=f"profile key {name}",
-            hint=f"remove it: {_MOVED[key]}" if key != "fluvio" else _MOVED[key],
-        )
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-    return UserError("unknown key", where=f"profile key {name}", hint=f"the nearest known key is {near[0]!r}")
-
-
-def _checked(spec: Any, value: Any, name: str) -> Any:
-    default = spec.default if spec.default is not MISSING else spec.default_factory()
-    wanted = type(default)
-    # bool is an int in Python, but port = true is a mistake
-    if wanted is tuple:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UserError("must be a list of strings", where=f"profile key {name}", hint='write ["name"]')
-        return tuple(value)
-    if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
-        words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
-        shown = repr(value) if spec.repr else "the value"  # a secret that was written without quotes
-        raise UserError(f"{shown} is not {words}", where=f"profile key {name}", hint=f"write {words}")
-    choices = spec.metadata.get("choices")
-    if choices and value not in choices:
-        raise UserError(f"{value!r} is not known", where=f"profile key {name}", hint=f"one of {', '.join(choices)}")
-    low, high = spec.metadata.get("range", (None, None))
-    if low is not None and not low <= value <= high:
-        raise UserError(f"{value} is out of range", where=f"profile key {name}", hint=f"from {low} to {high}")
-    return value
+_REMOVED = {
+    "binlog_index_file": "remove it: the position is in Kafka, in the commit log of the topic",
+    "resume_file": "remove it: the position is in Kafka, in the commit log of the topic",
+    "fluvio": "rename the table [fluvio] to [kafka]",
+}

@@ -3,7 +3,8 @@
 import re
 
 from cdc.errors import UserError
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 
 __all__ = ["BEGINNING", "NOW", "OLDEST", "WORDS", "parsed_start"]
 

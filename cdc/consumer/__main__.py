@@ -16,8 +16,9 @@ from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text
 from cdc.kafka.broker_checks import Brokers
+from cdc.service.logs import event, setup_logging
 from cdc.service.monitor import shown
-from cdc.service.process import event, exit_status, setup_logging, stop_on_signals
+from cdc.service.process import exit_status, stop_on_signals
 from cdc.service.retry import Retry
 
 __all__ = ["main"]

@@ -35,10 +35,9 @@ from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
-from cdc.model.record import Uri
-from cdc.service.patience import Patience
-from cdc.service.process import event
-from cdc.service.retry import Retry
+from cdc.model.uri import Uri
+from cdc.service.logs import event
+from cdc.service.retry import RetriedCalls, Retry
 
 __all__ = ["run"]
 
@@ -61,7 +60,7 @@ def run(
         lock, schema = profile.mysql_resource_name, profile.consumer.schema
         session = opened.enter_context(Session(profile.database, lock=lock, stop=stop, schema=schema))
 
-        startup = Startup(profile, session, source, Patience(retry, session.try_keep, stop))
+        startup = Startup(profile, session, source, RetriedCalls(retry, session.try_keep, stop))
         startup.connect()
         topic = startup.topic(names.main, wait=not until_current)
         if topic is None:
@@ -85,7 +84,7 @@ def _replicate(
     startup: Startup, checkpoint: Checkpoint, start: Callable[..., object], *, counters: Counters, skips: Skips
 ) -> None:
     """Apply all records of the started source; ``start`` starts it again where records must be read again."""
-    profile, source, patience = startup.profile, startup.source, startup.patience
+    profile, source, calls = startup.profile, startup.source, startup.calls
     passes = replicated(profile)
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
     resource = profile.mysql_resource_name
@@ -93,7 +92,7 @@ def _replicate(
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes))
     while True:
         try:
-            for applied in _applied(profile, source, renaming, applier, patience.stop):
+            for applied in _applied(profile, source, renaming, applier, calls.stop):
                 if applied is not None:
                     counters.applied(
                         applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
@@ -104,10 +103,10 @@ def _replicate(
                     counters.drained()
         except Reread:
             begin = applier.checkpoint
-            patience.ask(partial(start, begin.offsets, sequence=begin.sequence + 1))
+            calls.call(partial(start, begin.offsets, sequence=begin.sequence + 1))
         else:
             break
-    if not patience.stop.is_set():
+    if not calls.stop.is_set():
         skips.check_end(applier.checkpoint.sequence)
 
 
@@ -147,8 +146,8 @@ def _applier(startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, pas
     )
     preparation = Preparation(session, ledger, tables, differences=differences, passes=passes, checkpoint=checkpoint)
     committed = Committed(session, checkpoint)
-    patience = startup.patience
-    return Applier(session, preparation, execution, committed=committed, retry=patience.retry, stop=patience.stop)
+    calls = startup.calls
+    return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)
 
 
 def _reader(profile: Profile) -> KafkaReader:

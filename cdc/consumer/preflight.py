@@ -10,8 +10,8 @@ from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, Partition
 from cdc.errors import Disconnected, UserError
+from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
-from cdc.service.process import event
 
 __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 

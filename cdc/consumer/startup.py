@@ -14,8 +14,8 @@ from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import Disconnected, Unreachable, UserError
-from cdc.service.patience import Patience
-from cdc.service.process import event
+from cdc.service.logs import event
+from cdc.service.retry import RetriedCalls
 
 __all__ = ["Startup"]
 
@@ -26,12 +26,12 @@ _ASK_SECONDS, _LOG_SECONDS = 0.5, 10.0
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """Of the follower's ``session`` and the ``source`` of the records; ``patience`` says how long to wait for each."""
+    """Of the follower's ``session`` and the ``source`` of the records; ``calls`` says how long to wait for each."""
 
     profile: Profile
     session: Session
     source: RecordSource
-    patience: Patience
+    calls: RetriedCalls
 
     def connect(self) -> None:
         """Connect to the follower once it is there, and check it.
@@ -47,13 +47,13 @@ class Startup:
         """
         hint = "start cdc-producer, which creates it, or fix kafka.topic in the profile"
         logged_at = -_LOG_SECONDS
-        while (topic := self.patience.ask(self.source.topic)) is None and not self.patience.stop.is_set():
+        while (topic := self.calls.call(self.source.topic)) is None and not self.calls.stop.is_set():
             if not wait:
                 raise UserError("there is no such topic", where=f"topic {name}", hint=hint)
             if time.monotonic() - logged_at >= _LOG_SECONDS:
                 logged_at = time.monotonic()
                 event(_LOG, "waiting for the topic", topic=name, hint=hint)
-            self.patience.pause(_ASK_SECONDS)
+            self.calls.pause(_ASK_SECONDS)
         return topic
 
     def checkpoint(self, topic: Topic, *, first: preflight.First | None) -> Checkpoint:
@@ -73,8 +73,8 @@ class Startup:
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
         """The result of ``question``, which is called with a connected session until both servers answer."""
-        retry = self.patience.retry
-        while not self.patience.stop.is_set():
+        retry = self.calls.retry
+        while not self.calls.stop.is_set():
             try:
                 if not self.session.connected:
                     preflight.connect(self.session, name=str(self.profile.database))

@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from cdc.errors import Disconnected
 from cdc.model.partition import Partition
-from cdc.service.process import LIBRDKAFKA
+from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["backwards", "begin_offsets", "end_offsets", "newest", "oldest"]
 

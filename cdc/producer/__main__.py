@@ -16,6 +16,7 @@ from cdc.producer.metrics import Activity
 from cdc.producer.pipeline import Started
 from cdc.producer.sink.skips import Skips
 from cdc.service import monitor, process
+from cdc.service.logs import event, setup_logging
 from cdc.service.retry import Retry
 
 __all__ = ["main"]
@@ -65,8 +66,8 @@ def main() -> int:
 
 def _run(path: Path, started: Started, skip: list[str]) -> int:
     settings = profile.load(path)
-    line = process.setup_logging(level=settings.log.level, form=settings.log.format)
-    log = functools.partial(process.event, logging.getLogger("cdc.producer"))
+    line = setup_logging(level=settings.log.level, form=settings.log.format)
+    log = functools.partial(event, logging.getLogger("cdc.producer"))
     stop = process.stop_on_signals()
     retry = Retry(seconds=settings.producer.retry_seconds, log=log, stop=stop)
     activity = Activity(

@@ -4,7 +4,8 @@ import time
 from dataclasses import replace
 
 from cdc.model.commit_entry import Entry, Partial
-from cdc.model.position import GtidSet, Position, file_number
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position, file_number
 from cdc.producer.decode.changes import Begin, Change, Commit, Moved, Prepared, Whole
 
 __all__ = ["Progress"]

@@ -6,7 +6,8 @@ from dataclasses import replace
 from cdc.config.start_position import BEGINNING, NOW, OLDEST, parsed_start
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry, Partial
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 from cdc.producer.binlog.leader import Leader
 
 __all__ = ["starting_entry"]

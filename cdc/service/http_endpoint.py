@@ -17,7 +17,7 @@ from prometheus_client.exposition import choose_encoder
 from cdc import __version__
 from cdc.errors import UserError
 from cdc.service.health import Check, verdict
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["Endpoint"]
 

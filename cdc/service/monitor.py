@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from cdc.config.profile import Metrics
 from cdc.service.health import Check
 from cdc.service.http_endpoint import Endpoint
-from cdc.service.process import LastLine
+from cdc.service.logs import LastLine
 
 __all__ = ["Activity", "shown"]
 

@@ -1,25 +1,29 @@
-"""Reconnecting: how long a program waits for a server that went away, and when it gives up."""
+"""Waits between attempts to reach a server, with backoff, and gives up after a number of seconds."""
 
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
-from cdc.errors import Disconnected, ServerGone
+from cdc.errors import Disconnected, ServerGone, Unreachable
 
-__all__ = ["Retry"]
+__all__ = ["RetriedCalls", "Retry"]
+
+Answer = TypeVar("Answer")
 
 _NEVER = "it has not answered since the start, so the address in the profile may be wrong"
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
-_HELD = 30.0  # a connection that stands for so long has ended the trouble before it
-_ATTEMPTS = 3  # fail at least before the one that gives up: one alone may take longer than all the seconds
+_HELD = 30.0  # a connection that lasts for so long ends the trouble before it
+_ATTEMPTS = 3  # that fail at least before giving up: a single one may take longer than all the seconds
 
 
 class Retry:
-    """Waits with backoff between attempts: ``seconds`` in all since the last success, and for three of them at least.
+    """Waits with backoff between attempts: for ``seconds`` in all since the last success, and at least three times.
 
-    ``log(event, **fields)`` is told of each wait; ``stop`` ends a wait early. ``waits`` counts them, and ``trouble``
-    says what the newest is about until an attempt succeeds.
+    ``log(event, **fields)`` is called for each wait; setting ``stop`` ends a wait early. ``waits`` counts the waits;
+    ``trouble`` is the error of the newest until an attempt succeeds.
     """
 
     def __init__(self, *, seconds: float, log: Callable[..., None], stop: threading.Event) -> None:
@@ -36,11 +40,11 @@ class Retry:
         self.trouble = ""
 
     def answered(self) -> None:
-        """The servers are there, so the addresses are right."""
+        """Note that the servers have answered, so the addresses are right."""
         self._answered = True
 
     def connected(self) -> None:
-        """The servers were there; only where that holds for a while it ends the count, or ``success``."""
+        """Note a connection. The seconds start again only if it lasts for a while, or with ``success``."""
         self.answered()
         self.succeeded = True
         self._connected_at = time.monotonic()
@@ -49,11 +53,11 @@ class Retry:
         self.trouble = ""
 
     def success(self) -> None:
-        """The servers did their work: the next failure starts a new count."""
+        """Note that the servers did their work: with the next failure the seconds start again."""
         self.connected()
-        self._count_anew()
+        self._reset()
 
-    def _count_anew(self) -> None:
+    def _reset(self) -> None:
         self._failing_since = None
         self._failed = 0
         self._wait = _FIRST_WAIT
@@ -61,11 +65,12 @@ class Retry:
     def wait(self, error: Disconnected) -> None:
         """Wait before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
 
-        At the start too: a server may be the last to start of many, and only then is the address worth a doubt.
+        Also before the first success, since servers may start later than this program; then the error's hint doubts
+        the address too.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
-            self._count_anew()
+            self._reset()
         self._connected_at = None
         self._failing_since = self._failing_since or now
         self._failed += 1
@@ -77,3 +82,37 @@ class Retry:
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)
+
+
+@dataclass(frozen=True, slots=True)
+class RetriedCalls:
+    """Repeats calls that raise Unreachable, waiting as ``retry`` says.
+
+    ``keep_alive`` is called before each wait, for a connection that must not time out; setting ``stop`` ends the waits.
+    """
+
+    retry: Retry
+    keep_alive: Callable[[], object]
+    stop: threading.Event
+
+    def call(self, function: Callable[[], Answer]) -> Answer | None:
+        """What ``function`` returns once the server is reachable; None when ``stop`` is set. Raises ServerGone."""
+        waited = False
+        while not self.stop.is_set():
+            try:
+                answer = function()
+            except Unreachable as error:
+                self.keep_alive()
+                self.retry.wait(Disconnected(error.what, where=error.where, hint=error.hint))
+                waited = True
+            else:
+                if waited:
+                    self.retry.connected()
+                return answer
+        return None
+
+    def pause(self, seconds: float) -> None:
+        """Wait before repeating a call that was answered."""
+        self.retry.answered()
+        self.keep_alive()
+        self.stop.wait(seconds)

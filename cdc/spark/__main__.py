@@ -14,8 +14,9 @@ from importlib import metadata, util
 from pathlib import Path
 
 from cdc.errors import UserError
+from cdc.service.logs import setup_logging
 from cdc.service.private_files import MASK
-from cdc.service.process import exit_status, setup_logging
+from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
 from cdc.spark.job.options import SMALL, consumer_of, parsed, profiles_of

@@ -22,7 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.profile import Profile
 from cdc.config.topic_names import PER_TABLE
-from cdc.service.process import complain, exit_status, setup_logging
+from cdc.service.logs import print_error, setup_logging
+from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read, within
 from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
@@ -37,7 +38,8 @@ from cdc.spark.report.files import HTML, clear, staged
 from cdc.spark.report.outcome import Audit, write
 from cdc.spark.report.terminal import terminal
 from cdc.spark.state.coverage import Covered, Held
-from cdc.spark.state.state import State, identity
+from cdc.spark.state.identity import identity
+from cdc.spark.state.state import State
 
 __all__ = ["audit_topics", "main"]
 
@@ -48,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return exit_status(lambda: _run(options), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - whatever fails here is no verdict, and 1 would read as drift
-        complain("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         return 2
 
 
@@ -168,7 +170,7 @@ def _keep(
         # What --watch cancels when it stops is no failure of the save.
         if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
             raise
-        complain("cdc-audit", f"the state was not kept: {_bottom(error)}")
+        print_error("cdc-audit", f"the state was not kept: {_bottom(error)}")
     spark.sparkContext.setLogLevel("ERROR")
 
 

@@ -1,29 +1,29 @@
-"""``cdc-tail``: a leader's records as they pass, one line each, or as JSON, in the order of their sequences."""
+"""``cdc-tail``: prints a leader's records in the order of their sequences, one line each or as JSON."""
 
 import argparse
 import functools
 import sys
 import threading
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
-from cdc.errors import Disconnected, UserError
+from cdc.errors import Disconnected
 from cdc.kafka.errors import question_error
-from cdc.model.printable import visible
-from cdc.model.record import SKIPPED, Record, Row
-from cdc.model.values import Value, display
-from cdc.service import process
+from cdc.model.record import Record
+from cdc.service.logs import LIBRDKAFKA, setup_logging
+from cdc.service.process import exit_status, stop_on_signals
+from cdc.tail.lines import line
 from cdc.tail.merged_topics import TailedTopics
+from cdc.tail.single_topic import TailedTopic
 
-__all__ = ["line", "main"]
+__all__ = ["main"]
 
-_ANSWER_SECONDS = 10.0
+_POLL_SECONDS = 0.2
 
 
 def main() -> int:
@@ -34,87 +34,44 @@ def main() -> int:
     parser.add_argument("-n", "--records", type=int, default=10, metavar="N", help="how many of the last (default 10)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
     parser.add_argument("--json", action="store_true", help="each record's JSON as it is in Kafka")
-    return process.exit_status(functools.partial(_run, parser.parse_args()), program="cdc-tail")
+    return exit_status(functools.partial(_run, parser.parse_args()), program="cdc-tail")
 
 
 def _run(arguments: argparse.Namespace) -> int:
     settings = profile.load(arguments.profile)
-    process.setup_logging(level=settings.log.level, form=settings.log.format)
-    kafka = settings.kafka
+    setup_logging(level=settings.log.level, form=settings.log.format)
     last = None if arguments.beginning else max(0, arguments.records)
-    stop = process.stop_on_signals()
-    messages = _messages if kafka.layout == SINGLE else _merged
-    for value, where in messages(kafka, last=last, follow=arguments.follow, stop=stop):
+    stop = stop_on_signals()
+    for value, where in _messages(settings.kafka, last=last, follow=arguments.follow, stop=stop):
         text = value.decode("utf-8", "replace") if arguments.json else line(Record.parse(value, where=where))
         print(text, flush=arguments.follow)
     return 0
 
 
-def line(record: Record) -> str:
-    """A record as a person reads it: sequence, binlog position, operation, URI and the values."""
-    head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
-    if record.operation in ("Query", SKIPPED):
-        return visible(f"{head}  {' '.join(record.query.split())}")
-    return visible(f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}")
-
-
-def _row(columns: tuple[str, ...], row: Row) -> str:
-    if row.before is None or row.after is None:
-        return _cells(columns, row.before or row.after or [])
-    changed = [f"{c}={display(old)}→{display(new)}" for c, old, new in zip(columns, row.before, row.after, strict=True)
-               if old != new]  # fmt: skip
-    return f"{_cells(columns, row.before)}: {' '.join(changed)}"
-
-
-def _cells(columns: tuple[str, ...], values: list[Value]) -> str:
-    return " ".join(f"{column}={display(value)}" for column, value in zip(columns, values, strict=True))
-
-
 def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """Values and places of the topic's committed messages: the ``last`` ones or all, then new ones to ``follow``."""
-    consumer = _consumer(kafka)
-    try:
-        first, end = consumer.get_watermark_offsets(TopicPartition(kafka.topic, 0), timeout=_ANSWER_SECONDS)
-        # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
-        start = first if last is None else max(first, end - 2 * last - 100)
-        consumer.assign([TopicPartition(kafka.topic, 0, start)])
-        kept: deque[tuple[bytes, str]] = deque(maxlen=last)
-        at_end = False
-        while not stop.is_set() and not (at_end and not follow):
-            message = consumer.poll(0.2)
-            if message is None:
-                continue
-            error = message.error()
-            if error is None:
-                found = (message.value() or b"", f"topic {kafka.topic}, offset {message.offset()}")
-                if at_end or last is None:
-                    yield found
-                else:
-                    kept.append(found)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                at_end = True
-                yield from kept
-                kept.clear()
-            else:
-                problem = _translated(error, kafka)
-                raise Disconnected(problem.what, where=problem.where, hint=problem.hint) if at_end else problem
-    except KafkaException as error:
-        raise _translated(error.args[0], kafka) from None
-    finally:
-        consumer.close()
+    """Value and offset of the ``last`` committed records or of all (None), then of new ones to ``follow``.
 
-
-def _merged(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.Event) -> Iterator[tuple[bytes, str]]:
-    """The same of all topics of layout "per_table", in the order of the sequences."""
-    consumer = _consumer(kafka)
+    Raises UserError for what Kafka refuses or does not answer; Disconnected for that while following.
+    """
+    consumer: Consumer | None = None
+    topics: TailedTopic | TailedTopics | None = None
     try:
-        topics = TailedTopics(consumer, kafka.properties(), kafka.topics(), last=last)
+        consumer = _consumer(kafka)
+        if kafka.layout == SINGLE:
+            topics = TailedTopic(consumer, kafka.topic, last=last)
+        else:
+            topics = TailedTopics(consumer, kafka.properties(), kafka.topics(), last=last)
         while not stop.is_set() and not (topics.at_end and not follow):
-            yield from topics.next(0.2)
+            yield from topics.next(_POLL_SECONDS)
     except KafkaException as error:
-        raise _translated(error.args[0], kafka) from None
+        where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
+        problem = question_error(error.args[0], kafka.properties(), where=where)
+        if topics is not None and topics.at_end:
+            raise Disconnected(problem.what, where=problem.where, hint=problem.hint) from None
+        raise problem from None
     finally:
-        consumer.close()
+        if consumer is not None:
+            consumer.close()
 
 
 def _consumer(kafka: Kafka) -> Consumer:
@@ -125,15 +82,7 @@ def _consumer(kafka: Kafka) -> Consumer:
         "enable.partition.eof": True,
         "fetch.wait.max.ms": 50,
     }
-    try:
-        return Consumer(kafka.properties() | own, logger=process.LIBRDKAFKA)
-    except KafkaException as error:
-        raise _translated(error.args[0], kafka) from None
-
-
-def _translated(error: KafkaError, kafka: Kafka) -> UserError:
-    where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-    return question_error(error, kafka.properties(), where=where)
+    return Consumer(kafka.properties() | own, logger=LIBRDKAFKA)
 
 
 if __name__ == "__main__":

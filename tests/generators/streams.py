@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.topic_names import Topics
-from cdc.model.position import ddl_gtid
+from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Uri
 from tests.harness.readable import until_readable
 

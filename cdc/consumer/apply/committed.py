@@ -6,7 +6,7 @@ from cdc.consumer.errors import HINTS, Interrupted
 from cdc.consumer.follower.session import Session
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import Disconnected, PromiseError
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["Committed", "lost", "moved", "sequence_in"]
 

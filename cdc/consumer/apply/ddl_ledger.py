@@ -26,9 +26,9 @@ from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.model.charset import latin1_encode
-from cdc.model.position import ddl_gtid
+from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record, Uri
-from cdc.service.process import event
+from cdc.service.logs import event
 from cdc.sql.redaction import excerpt
 
 __all__ = ["DdlLedger"]

@@ -22,7 +22,7 @@ from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Un
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["ParallelExecutor", "RunFailed"]
 

@@ -26,7 +26,7 @@ from cdc.consumer.state.conflicts import Conflict
 from cdc.consumer.state.skips import Skips
 from cdc.model.record import Record, Row
 from cdc.model.values import NULL, Value
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["RowByRow"]
 

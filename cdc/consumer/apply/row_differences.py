@@ -9,7 +9,7 @@ from cdc.consumer.literals.values import equal, exact, identifier, table_name
 from cdc.consumer.plan.planner import Change
 from cdc.model.record import Uri
 from cdc.model.values import Value
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["RowDifferences"]
 

@@ -17,7 +17,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.plan.planner import in_order
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["SerialExecutor"]
 

@@ -11,7 +11,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import identifier, quoted, table_name
 from cdc.errors import PromiseError
 from cdc.model.record import Uri
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["Triggers"]
 

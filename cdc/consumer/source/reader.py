@@ -19,7 +19,7 @@ from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, s
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
 from cdc.model.commit_entry import Commits
 from cdc.model.record import Record
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["KafkaReader", "Topic"]
 

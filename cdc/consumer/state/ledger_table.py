@@ -9,7 +9,7 @@ skipped      the operator left the record out (``--skip``); ``note`` says what t
 import json
 
 from cdc.consumer.literals.values import quoted
-from cdc.model.position import ddl_gtid
+from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record
 
 __all__ = ["ACTS_ON_LEADER", "create", "finish", "has_context", "insert", "insert_not_run", "table", "upgrade"]

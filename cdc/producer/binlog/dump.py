@@ -9,7 +9,8 @@ from typing import Any
 
 from cdc.errors import Disconnected, PromiseError
 from cdc.model.commit_entry import Entry, PreparedXa
-from cdc.model.position import GtidSet, Position, ddl_uuid
+from cdc.model.gtid import GtidSet, ddl_uuid
+from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.compressed import payload
 from cdc.producer.binlog.events import RawEvent

@@ -9,7 +9,8 @@ from typing import Any
 import pymysql
 
 from cdc.errors import Disconnected, UserError
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 from cdc.service.mysql_connection import TLS_FAILED, connected
 
 __all__ = ["Leader", "Objects", "inspect", "objects"]

@@ -17,7 +17,8 @@ import pymysql
 from pymysqlreplication import BinLogStreamReader, binlogstream
 
 from cdc.errors import Disconnected, UserError
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.binlog.packets import Packets

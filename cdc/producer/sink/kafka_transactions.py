@@ -12,7 +12,7 @@ from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.producer.sink.batch_size import Batch
 from cdc.producer.sink.router import Headers
-from cdc.service.process import LIBRDKAFKA
+from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["NEVER", "KafkaTransactions"]
 

@@ -16,7 +16,7 @@ from cdc.kafka.partitions import end_offsets, newest
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
-from cdc.service.process import LIBRDKAFKA
+from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["KafkaTopics", "hanging"]
 

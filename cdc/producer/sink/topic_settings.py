@@ -9,7 +9,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from cdc.errors import UserError
 from cdc.kafka.errors import NOT_AUTHORIZED
-from cdc.service.process import event
+from cdc.service.logs import event
 
 __all__ = ["described", "note_risks", "require_kept"]
 

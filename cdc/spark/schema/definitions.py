@@ -17,7 +17,7 @@ from itertools import islice
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.renames import Renames
-from cdc.model.position import ddl_uuid
+from cdc.model.gtid import ddl_uuid
 from cdc.model.uri import Uri
 from cdc.spark.schema.create_like import made_like
 from cdc.spark.schema.lineage import Act

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.position import ddl_uuid
+from cdc.model.gtid import ddl_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.bookkeeping import checkpoint, not_the_consumers
 from cdc.spark.streams.consumer_notes import FOREIGN

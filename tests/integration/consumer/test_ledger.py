@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdc.consumer.follower.locks import lock_name
-from cdc.model.position import ddl_gtid
+from cdc.model.gtid import ddl_gtid
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, run_well, running

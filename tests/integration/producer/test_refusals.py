@@ -42,7 +42,7 @@ def execute(server: MySql, *statements: str) -> None:
         ('[kafka]\ntopik = "t"', "'topic'"),
         ('[database]\nport = "3080"', "is not a whole number"),
         ("[database]\nport = 70000", "out of range"),
-        ('resume_file = "f"', "the position lives in Kafka"),
+        ('resume_file = "f"', "the position is in Kafka"),
         ("[fluvio]", "rename the table"),
     ],
 )

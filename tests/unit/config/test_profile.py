@@ -90,7 +90,7 @@ def test_secrets_of_kafka_are_not_shown() -> None:
         ("[kafka]\npartitions = 3", "one partition"),
         ("[kafka]\nprefix = 'a b'", "part of a topic's name"),
         ("[kafka]\nevents = true\ntopic = 'mysql_binlog_events'", "another name"),
-        ("resume_file = 'x'", "the position lives in Kafka"),
+        ("resume_file = 'x'", "the position is in Kafka"),
         ("[fluvio]\ntopic = 'x'", "rename the table [fluvio] to [kafka]"),
         ("mysql_resource_name = ''", "resource name is empty"),
     ],

@@ -4,7 +4,8 @@ import pytest
 
 from cdc.config.start_position import parsed_start
 from cdc.errors import UserError
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

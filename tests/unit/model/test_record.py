@@ -11,7 +11,7 @@ from cdc.errors import PromiseError
 from cdc.model.charset import latin1_decode, latin1_encode
 from cdc.model.printable import UNSEEN
 from cdc.model.record import Record, Uri
-from cdc.tail.__main__ import line
+from cdc.tail.lines import line
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 

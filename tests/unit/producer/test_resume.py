@@ -6,7 +6,8 @@ import pytest
 
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry, Partial
-from cdc.model.position import GtidSet, Position
+from cdc.model.gtid import GtidSet
+from cdc.model.position import Position
 from cdc.producer.binlog.leader import Leader
 from cdc.producer.resume import starting_entry
 

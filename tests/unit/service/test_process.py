@@ -11,7 +11,8 @@ from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.model.printable import UNSEEN
 from cdc.model.uri import Uri
-from cdc.service.process import event, exit_status, setup_logging
+from cdc.service.logs import event, setup_logging
+from cdc.service.process import exit_status
 
 
 def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +49,7 @@ def fails(error: Exception) -> int:
 
 
 _DEFECT = """
-from cdc.service.process import setup_logging
+from cdc.service.logs import setup_logging
 setup_logging(level="info", form="json")
 print(1 / 0)
 """

@@ -1,13 +1,14 @@
 """When a program gives up waiting for a server: pure, by a clock of the test's own."""
 
 import threading
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 
-from cdc.errors import Disconnected, ServerGone
+from cdc.errors import Disconnected, ServerGone, Unreachable
 from cdc.service import retry
-from cdc.service.retry import Retry
+from cdc.service.retry import RetriedCalls, Retry
 
 
 class Clock:
@@ -81,3 +82,51 @@ def test_what_was_never_there_is_waited_for_and_the_address_doubted(clock: Clock
             said = str(error)
         clock.now += 30
     assert said.startswith("gave up after 60 s: gone; hint: start it; it has not answered since the start")
+
+
+def away(times: int) -> Callable[[], str]:
+    """A call that is answered after so many failures."""
+    left = iter(range(times))
+
+    def call() -> str:
+        for _ in left:
+            raise Unreachable("no answer", where="there", hint="start it")
+        return "here"
+
+    return call
+
+
+def retried(seconds: float = 60.0, keep_alive: Callable[[], object] = lambda: None) -> RetriedCalls:
+    stop = threading.Event()
+    return RetriedCalls(Retry(seconds=seconds, log=lambda *_, **__: None, stop=stop), keep_alive, stop)
+
+
+def test_brokers_that_never_answered_are_waited_for_too() -> None:
+    assert retried().call(away(1)) == "here"
+
+
+def test_brokers_that_have_answered_are_waited_for() -> None:
+    kept: list[None] = []
+    calls = retried(keep_alive=lambda: kept.append(None))
+    calls.retry.answered()
+    assert calls.call(away(2)) == "here"
+    assert len(kept) == 2
+    assert calls.retry.trouble == ""
+
+
+def test_retried_calls_end_with_the_seconds() -> None:
+    calls = retried(seconds=0.0)
+    calls.retry.answered()
+    with pytest.raises(ServerGone, match="no answer"):
+        calls.call(away(100))
+
+
+def test_a_stop_ends_retried_calls() -> None:
+    calls = retried()
+    calls.retry.answered()
+
+    def call() -> str:
+        calls.stop.set()
+        raise Unreachable("no answer")
+
+    assert calls.call(call) is None

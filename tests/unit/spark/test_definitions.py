@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc.config.renames import Renames
-from cdc.model.position import ddl_gtid
+from cdc.model.gtid import ddl_gtid
 from cdc.spark.schema.create_like import made_like
 from cdc.spark.schema.definitions import definitions, renamed_statement
 from cdc.spark.schema.lineage import TEXT, Act

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import UserError
-from cdc.model.position import GtidSet, ddl_gtid
+from cdc.model.gtid import GtidSet, ddl_gtid
 
 A = "11111111-1111-1111-1111-111111111111"
 B = "22222222-2222-2222-2222-222222222222"

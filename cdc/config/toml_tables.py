@@ -1,0 +1,94 @@
+"""Reads TOML text into dataclasses and checks each key: its name, its type, and its ``choices`` or ``range``."""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+from cdc.errors import UserError
+
+__all__ = ["build", "parsed", "text_of"]
+
+
+def text_of(path: Path, *, key: str) -> str:
+    """The text of a file that the profile key ``key`` names. Raises UserError."""
+    try:
+        return path.read_text(encoding="utf-8-sig")  # with or without a byte order mark, which Windows editors write
+    except FileNotFoundError:
+        raise UserError(f"no such file: {path}", where=f"profile key {key}", hint="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}", where=f"profile key {key}") from None
+
+
+def parsed(text: str, *, name: str) -> dict[str, Any]:
+    """The TOML in ``text``; ``name`` is its file in errors. Raises UserError."""
+    try:
+        return tomllib.loads(text)
+    # Besides its own error, a ValueError: Python's for a number with more digits than it reads.
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"broken TOML: {_without_quotes(error)}", where=name, hint="correct the file's syntax"
+        ) from None
+
+
+def build(
+    kind: Any, content: Mapping[str, Any], *, tables: Mapping[str, Any], removed: Mapping[str, str], path: str = ""
+) -> Any:
+    """A ``kind`` (dataclass) of the values in ``content``; a key in ``tables`` holds a table of that dataclass.
+
+    ``removed`` are keys of former versions with the hint that users get; ``path`` is what precedes the keys in errors.
+    Raises UserError.
+    """
+    known = {f.name: f for f in fields(kind) if f.init}
+    values: dict[str, Any] = {}
+    for key, value in content.items():
+        name = f"{path}{key}"
+        if key not in known:
+            raise _unknown(key, name, list(known), removed)
+        if key in tables:
+            if not isinstance(value, dict):
+                raise UserError(f"{key} must be a table", where=f"profile key {name}", hint=f"write it as [{name}]")
+            values[key] = build(tables[key], value, tables=tables, removed=removed, path=f"{name}.")
+        else:
+            values[key] = _checked(known[key], value, name)
+    return kind(**values)
+
+
+def _without_quotes(error: Exception) -> str:
+    """What tomllib reports and where, without the parts of the file that it quotes: they may be of a password."""
+    if not isinstance(error, tomllib.TOMLDecodeError):
+        return "a value is too large, or too deep"
+    what, _, place = str(error).rpartition(" (at ")
+    what = re.sub(r"""['"(].*""", "", re.sub(r"'([=\]]+)'", r"\1", what), flags=re.DOTALL).strip()
+    return f"{what} (at {place}"
+
+
+def _unknown(key: str, name: str, known: list[str], removed: Mapping[str, str]) -> UserError:
+    if key in removed:
+        return UserError(f"{key} is not used", where=f"profile key {name}", hint=removed[key])
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
+    return UserError("unknown key", where=f"profile key {name}", hint=f"the nearest known key is {near[0]!r}")
+
+
+def _checked(spec: Any, value: Any, name: str) -> Any:
+    default = spec.default if spec.default is not MISSING else spec.default_factory()
+    wanted = type(default)
+    # bool is an int in Python, but port = true is a mistake.
+    if wanted is tuple:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise UserError("must be a list of strings", where=f"profile key {name}", hint='write ["name"]')
+        return tuple(value)
+    if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool):
+        words = {str: "a string", int: "a whole number", bool: "true or false", dict: "a table"}[wanted]
+        shown = repr(value) if spec.repr else "the value"  # a secret that was written without quotes
+        raise UserError(f"{shown} is not {words}", where=f"profile key {name}", hint=f"write {words}")
+    choices = spec.metadata.get("choices")
+    if choices and value not in choices:
+        raise UserError(f"{value!r} is not known", where=f"profile key {name}", hint=f"one of {', '.join(choices)}")
+    low, high = spec.metadata.get("range", (None, None))
+    if low is not None and not low <= value <= high:
+        raise UserError(f"{value} is out of range", where=f"profile key {name}", hint=f"from {low} to {high}")
+    return value

@@ -1,0 +1,159 @@
+"""Sets of GTIDs, read from and written to MySQL's text form, and the GTIDs under which a consumer executes DDL.
+
+The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
+"""
+
+import re
+import uuid
+from typing import Self
+
+from cdc.errors import UserError
+
+__all__ = ["GtidSet", "ddl_gtid", "ddl_uuid"]
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_NAMESPACE = uuid.UUID("4f3c6a52-5d0e-5c8b-9b53-2f1f5a1ce7d1")
+
+Intervals = list[tuple[int, int]]
+
+
+def ddl_uuid(resource: str) -> str:
+    """The GTID source under which a consumer executes the DDL of the leader called ``resource``."""
+    return str(uuid.uuid5(_NAMESPACE, resource))
+
+
+def ddl_gtid(resource: str, sequence: int) -> str:
+    """The GTID of the one DDL record ``sequence`` (from 0) of the leader called ``resource``.
+
+    GTIDs start at 1, so it is sequence + 1. A server executes one GTID once, whatever crashes.
+    """
+    return f"{ddl_uuid(resource)}:{sequence + 1}"
+
+
+class GtidSet:
+    """A set of GTIDs as sorted, disjoint, inclusive intervals per source (UUID, or UUID:tag)."""
+
+    __slots__ = ("_sources",)
+
+    def __init__(self, sources: dict[str, Intervals] | None = None) -> None:
+        self._sources: dict[str, Intervals] = sources or {}
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read MySQL's text form; white space and case do not matter. Raises UserError on anything else."""
+        found: dict[str, Intervals] = {}
+        for item in "".join(text.split()).lower().split(","):
+            if not item:
+                continue
+            source, *parts = item.split(":")
+            if not _UUID.fullmatch(source) or not parts:
+                raise UserError(f"not a GTID set: {item!r}", hint="write uuid:first-last, as MySQL shows it")
+            key = source
+            for part in parts:
+                if _TAG.fullmatch(part):
+                    key = f"{source}:{part}"
+                else:
+                    found.setdefault(key, []).append(_interval(part, source=key))
+        return cls({source: _merged(intervals) for source, intervals in found.items()})
+
+    def add(self, gtid: str) -> None:
+        """Add one ``uuid[:tag]:number``; adding one that is there already changes nothing."""
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        intervals = self._sources.get(source)
+        if intervals:
+            first, last = intervals[-1]
+            # A leader commits nearly in order, so the common case extends the last interval in place.
+            if last == gno - 1:
+                intervals[-1] = (first, gno)
+                return
+        self._sources[source] = _merged([*(intervals or ()), (gno, gno)])
+
+    def __contains__(self, gtid: str) -> bool:
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        return any(low <= gno <= high for low, high in self._sources.get(source, []))
+
+    def issubset(self, other: "GtidSet") -> bool:
+        """Whether every GTID of this set is in ``other``."""
+        return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
+
+    def without(self, gtid: str) -> "GtidSet":
+        """This set but for one GTID."""
+        source, _, number = gtid.rpartition(":")
+        gno = int(number)
+        parts = [
+            part
+            for low, high in self._sources.get(source, [])
+            for part in ([(low, gno - 1), (gno + 1, high)] if low <= gno <= high else [(low, high)])
+        ]
+        return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
+
+    def encode(self) -> bytes:
+        """The form in which a server is asked for a dump (MySQL source, Gtid_set::encode), tags included."""
+        tagged = any(":" in source for source in self._sources)
+        count = sum(1 for intervals in self._sources.values() if intervals)
+        parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]
+        for source, intervals in sorted(self._sources.items()):
+            if not intervals:
+                continue
+            name, _, tag = source.partition(":")
+            parts.append(uuid.UUID(name).bytes)
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode("ascii"))
+            parts.append(len(intervals).to_bytes(8, "little"))
+            parts += [number.to_bytes(8, "little") for low, high in intervals for number in (low, high + 1)]
+        return b"".join(parts)
+
+    def __bool__(self) -> bool:
+        return any(self._sources.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GtidSet) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __str__(self) -> str:
+        return ",".join(
+            f"{source}:" + ":".join(f"{low}-{high}" if high > low else str(low) for low, high in intervals)
+            for source, intervals in sorted(self._sources.items())
+            if intervals
+        )
+
+    def __repr__(self) -> str:
+        return f"GtidSet.parse({str(self)!r})"
+
+
+def _interval(text: str, *, source: str) -> tuple[int, int]:
+    first, _, last = text.partition("-")
+    if not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
+        raise UserError(f"not a GTID interval: {text!r} of {source}", hint="write uuid:first-last")
+    low, high = int(first), int(last or first)
+    if high < low:
+        raise UserError(f"a GTID interval runs backwards: {text}", where=f"GTID source {source}")
+    return low, high
+
+
+def _merged(intervals: Intervals) -> Intervals:
+    """The same numbers as sorted, disjoint intervals with a gap between any two."""
+    merged: Intervals = []
+    for low, high in sorted(intervals):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return merged
+
+
+def _inside(intervals: Intervals, others: Intervals) -> bool:
+    """Whether each of ``intervals`` lies within one of ``others``; both are merged."""
+    rest = iter(others)
+    around = next(rest, None)
+    for low, high in intervals:
+        while around is not None and around[1] < low:
+            around = next(rest, None)
+        if around is None or not around[0] <= low <= high <= around[1]:
+            return False
+    return True

@@ -1,0 +1,118 @@
+"""Writes a program's events and its last error to standard error, as ``key=value`` text or as JSON lines."""
+
+import json
+import logging
+import os
+import sys
+import time
+import traceback
+from types import TracebackType
+from typing import TextIO
+
+from cdc.errors import CdcError
+from cdc.model.printable import UNSEEN, visible
+
+__all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
+
+# librdkafka logs each failed attempt to connect; the failures that matter reach the user as one of our errors.
+LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
+LIBRDKAFKA.setLevel(logging.CRITICAL)
+
+_ERASE = "\r\x1b[K"  # to the start of the line, and clear to its end (ECMA-48, EL)
+_COLUMNS = 80  # of a terminal that does not tell its width
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
+        body = {"time": stamp, "level": record.levelname.lower(), "event": record.getMessage()}
+        fields = {name: _plain(value) for name, value in getattr(record, "fields", {}).items()}
+        # Characters that JSON allows unescaped but that control a terminal; escaped it is the same JSON.
+        return UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(body | fields, ensure_ascii=False))
+
+
+def _plain(value: object) -> object:
+    """Numbers and None unchanged, everything else as in the text format: a position is ``file:offset``."""
+    return value if isinstance(value, str | int | float | None) else str(value)
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        stamp = time.strftime("%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}"
+        words = [stamp, record.levelname.lower(), record.getMessage()]
+        for key, value in getattr(record, "fields", {}).items():
+            text = str(value)
+            words.append(f"{key}={json.dumps(text, ensure_ascii=False)}" if " " in text else f"{key}={text}")
+        return visible(" ".join(words))
+
+
+class LastLine(logging.StreamHandler[TextIO]):
+    """Log lines on a terminal, with a progress line below them that is rewritten in place."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._line = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a log line over the last line, and the last line again below it. Called with the lock held."""
+        if self._line:
+            self.stream.write(_ERASE)
+        super().emit(record)
+        self._draw()
+
+    def show(self, line: str) -> None:
+        """Replace the last line; an empty one removes it."""
+        columns = os.get_terminal_size(self.stream.fileno()).columns or _COLUMNS
+        self.acquire()
+        try:
+            if line or self._line:
+                self.stream.write(_ERASE)
+            # One column is left free: after the last one some terminals start a new line.
+            self._line = visible(line)[: columns - 1]
+            self._draw()
+        finally:
+            self.release()
+
+    def _draw(self) -> None:
+        self.stream.write(self._line)
+        self.stream.flush()
+
+
+def setup_logging(*, level: str, form: str) -> LastLine | None:
+    """Log to standard error, one line per event, as ``key=value`` text or as JSON lines.
+
+    On a terminal, returns the handler that can show a last line below them.
+    """
+    last_line = LastLine(sys.stderr) if sys.stderr.isatty() and os.environ.get("TERM") != "dumb" else None
+    handler = last_line or logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    root = logging.getLogger("cdc")
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False
+    if form == "json":
+        sys.excepthook = _log_defect
+    return last_line
+
+
+def event(logger: logging.Logger, name: str, /, *, level: int = logging.INFO, **fields: object) -> None:
+    """Log one event with its fields."""
+    logger.log(level, name, extra={"fields": fields})
+
+
+def print_error(program: str, error: CdcError | str) -> None:
+    """Write why ``program`` ends, or what failed, to standard error: one line, in the format of the log."""
+    root = logging.getLogger("cdc")
+    if not any(isinstance(handler.formatter, _JsonFormatter) for handler in root.handlers):
+        print(f"{program}: {visible(str(error))}", file=sys.stderr, flush=True)
+    elif isinstance(error, CdcError):
+        fields = {"error": error.what, "where": error.where, "hint": error.hint, "exit_status": error.exit_status}
+        event(root, "ended", level=logging.ERROR, program=program, **fields)
+    else:
+        event(root, "failed", level=logging.ERROR, program=program, error=error)
+
+
+def _log_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Log an error that cdc did not expect as one JSON line, instead of Python's lines of text."""
+    text = "".join(traceback.format_exception(kind, error, trace))
+    event(logging.getLogger("cdc"), "defect", level=logging.CRITICAL, error=repr(error), traceback=text)

@@ -1,0 +1,27 @@
+"""Formats a record as one line of text: sequence, binlog position, operation, URI and values."""
+
+from cdc.model.printable import visible
+from cdc.model.record import SKIPPED, Record, Row
+from cdc.model.values import Value, display
+
+__all__ = ["line"]
+
+
+def line(record: Record) -> str:
+    """A record as one line; characters that control a terminal are replaced."""
+    head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
+    if record.operation in ("Query", SKIPPED):
+        return visible(f"{head}  {' '.join(record.query.split())}")
+    return visible(f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}")
+
+
+def _row(columns: tuple[str, ...], row: Row) -> str:
+    if row.before is None or row.after is None:
+        return _cells(columns, row.before or row.after or [])
+    changed = [f"{c}={display(old)}→{display(new)}" for c, old, new in zip(columns, row.before, row.after, strict=True)
+               if old != new]  # fmt: skip
+    return f"{_cells(columns, row.before)}: {' '.join(changed)}"
+
+
+def _cells(columns: tuple[str, ...], values: list[Value]) -> str:
+    return " ".join(f"{column}={display(value)}" for column, value in zip(columns, values, strict=True))
