@@ -8,19 +8,19 @@ from fnmatch import translate
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "goes_by_name"]
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "filtered_name"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
 _KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables")
 
 
-def goes_by_name(action: str) -> bool:
-    """Whether what a statement does (``action`` of a record's affects) is filtered by the object's own name.
+def filtered_name(action: str, name: str | None) -> str | None:
+    """The name by which the filters decide about an object that a statement affects; None if its database decides.
 
-    Routines, triggers, events and databases are no tables to be named in a filter: their database decides.
+    ``action`` is that of a record's affects. Filters can name tables and views; an index has the name of its table.
     """
-    return action.endswith(("Table", "View", "Index"))
+    return name if action.endswith(("Table", "View", "Index")) else None
 
 
 def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
@@ -86,6 +86,10 @@ class Filters:
         if include is not None:
             return include.match(database) is not None
         return exclude is None or exclude.match(database) is None
+
+    def wants(self, database: str, name: str | None) -> bool:
+        """Whether a table or view passes, or with None for the name whether anything of the database may."""
+        return self.wants_database(database) if name is None else self.wants_table(database, name)
 
     def wants_table(self, database: str, table: str) -> bool:
         """Whether changes of this table pass."""

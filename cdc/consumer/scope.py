@@ -17,9 +17,7 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
     filters, own = profile.filters, profile.consumer.schema
 
     def passes(uri: Uri) -> bool:
-        wanted = (
-            filters.wants_database(uri.database) if uri.table is None else filters.wants_table(uri.database, uri.table)
-        )
+        wanted = filters.wants(uri.database, uri.table)
         if wanted and uri.database == own:
             raise UserError(
                 f"the leader has a database {own}, and on the follower that is the consumer's own",

@@ -2,9 +2,7 @@
 
 import json
 import os
-import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +12,7 @@ from importlib import metadata, util
 from pathlib import Path
 
 from cdc.errors import UserError
+from cdc.service.java import require_java
 from cdc.service.logs import setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
@@ -25,7 +24,6 @@ from cdc.spark.report.files import JSON, clear
 
 __all__ = ["command", "main"]
 
-_JAVA = 17
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
@@ -44,7 +42,7 @@ def _run(options: Sequence[str]) -> int:
     consumer_of(given)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
-    _require_java(os.environ)
+    require_java(os.environ)
     # Done here too, because Spark takes seconds to start and a user's mistake is told at once. With a state it has to
     # wait: another audit may use both.
     if given.state is None:
@@ -119,19 +117,6 @@ def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
     return process.returncode
-
-
-def _require_java(environment: Mapping[str, str]) -> None:
-    """Raises UserError where Spark would find no Java, or one that is too old for it."""
-    home = environment.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java", path=environment.get("PATH", ""))
-    hint = f"install a JDK of version {_JAVA} or newer, and set JAVA_HOME where it is not on PATH"
-    if not java or not Path(java).is_file():
-        raise UserError("no JDK: Spark needs Java", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', told)
-    if found and int(found[1]) < _JAVA:
-        raise UserError(f"Java {found[1]} is too old for Spark", where=java, hint=hint)
 
 
 if __name__ == "__main__":

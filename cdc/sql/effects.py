@@ -16,6 +16,7 @@ __all__ = [
     "ANY_DATABASE",
     "ELSEWHERE",
     "ITS_ROWS",
+    "LEADER_ONLY",
     "TEMPORARY",
     "Effect",
     "alter_table",
@@ -44,6 +45,8 @@ class Effect(NamedTuple):
     like: tuple[str, str] | None = None
 
 
+LEADER_ONLY = ("Trigger", "Event")
+"""How actions end that affect objects which only the leader has: what triggers and events do arrives as rows."""
 ANY_DATABASE = Effect("SkipDatabase", "*")  # what an event of which nothing is known may have changed
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"

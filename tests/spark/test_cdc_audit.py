@@ -177,8 +177,10 @@ def test_the_connector_is_fetched_without_a_word(kafka: Kafka, tmp_path: Path) -
 def test_no_jdk(tmp_path: Path) -> None:
     options = profiles(tmp_path, "127.0.0.1:9", leader="a", follower="b")
     bare = {"PATH": str(tmp_path)}
-    assert "no JDK" in refused("cdc-audit", *options, "--report", tmp_path, env=bare)
-    assert "no JDK" in refused("cdc-audit", *options, "--report", tmp_path, env=bare | {"JAVA_HOME": str(tmp_path)})
+    assert "there is no Java" in refused("cdc-audit", *options, "--report", tmp_path, env=bare)
+    assert "there is no Java" in refused(
+        "cdc-audit", *options, "--report", tmp_path, env=bare | {"JAVA_HOME": str(tmp_path)}
+    )
 
 
 def test_java_that_is_too_old(tmp_path: Path) -> None:

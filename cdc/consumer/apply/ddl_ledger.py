@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from cdc.config.filters import goes_by_name
+from cdc.config.filters import filtered_name
 from cdc.consumer.errors import UNKNOWN_DATABASE, Refused, Unapplicable, place
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
@@ -29,12 +29,12 @@ from cdc.model.charset import latin1_encode
 from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
+from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
 
 __all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
-_NOT_APPLIED = ("Trigger", "Event")
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
@@ -133,7 +133,7 @@ class DdlLedger:
                 hint="let all of its tables in, or none",
             )
         actions = [affect["action"] for affect in record.affects]
-        if actions and all(action.endswith(_NOT_APPLIED) for action in actions):
+        if actions and all(action.endswith(LEADER_ONLY) for action in actions):
             return ledger_table.ACTS_ON_LEADER
         return None
 
@@ -192,7 +192,7 @@ class DdlLedger:
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
     """The name that the filters are applied to: the object at this end of the effect, or its database."""
     uri = Uri.parse(affect[end])
-    return uri if goes_by_name(affect["action"]) else Uri(uri.resource, uri.database)
+    return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
 def _enter_database(session: Session, name: str) -> None:

@@ -17,6 +17,7 @@ from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, Partition
 from cdc.errors import UserError
+from cdc.sql.effects import LEADER_ONLY
 
 __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status"]
 
@@ -24,7 +25,6 @@ _NEWEST = 10
 # Dropping a database drops its triggers and events.
 _ON_TRIGGERS_AND_EVENTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
-_LEADER_ONLY = ("Trigger", "Event")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def _follow(standing: dict[str, list[Entry]], entry: Entry, affects: list[dict[s
         if action == "DropDatabase":
             for name in [name for name in standing if name.partition(" ")[2].startswith(f"{uri}/")]:
                 del standing[name]
-        for kind in _LEADER_ONLY:
+        for kind in LEADER_ONLY:
             if not action.endswith(kind):
                 continue
             before = standing.pop(f"{kind} {uri}", [])

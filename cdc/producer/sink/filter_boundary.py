@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from cdc.config.filters import Filters, goes_by_name
+from cdc.config.filters import Filters, filtered_name
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out
@@ -19,7 +19,7 @@ def passes(change: Statement, filters: Filters) -> bool:
     that a follower can't be given, or can't repeat faithfully.
     """
     named = [place for effect in change.effects for place in _places(effect)]
-    wanted = [_wants(filters, *place) for place in named]
+    wanted = [filters.wants(*place) for place in named]
     if change.unreadable and may_pass(change.effects, filters):
         raise _unreadable(change)
     if not any(wanted):
@@ -44,8 +44,7 @@ def passes(change: Statement, filters: Filters) -> bool:
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:
     """Whether anything that these effects name, or may mean, passes the filters."""
     return any(
-        effect == ANY_DATABASE
-        or any(_wants(filters, *place) or _may_want(filters, *place) for place in _places(effect))
+        effect == ANY_DATABASE or any(filters.wants(*place) or _may_want(filters, *place) for place in _places(effect))
         for effect in effects
     )
 
@@ -69,11 +68,7 @@ def tables(effect: Effect) -> Iterator[tuple[str, str]]:
 def _places(effect: Effect) -> list[tuple[str, str | None]]:
     """What the filters go by: the objects of an effect, or their databases (None for the name)."""
     places = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
-    return [(database, name if goes_by_name(effect.action) else None) for database, name in places]
-
-
-def _wants(filters: Filters, database: str, name: str | None) -> bool:
-    return filters.wants_database(database) if name is None else filters.wants_table(database, name)
+    return [(database, filtered_name(effect.action, name)) for database, name in places]
 
 
 def _may_want(filters: Filters, database: str, name: str | None) -> bool:

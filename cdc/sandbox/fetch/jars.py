@@ -3,9 +3,7 @@
 import functools
 import importlib.util
 import os
-import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,10 +11,10 @@ from xml.sax.saxutils import quoteattr
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
+from cdc.service.java import require_java
 
 __all__ = ["fetched_jars", "java", "spark_connector_jars"]
 
-_JDK = 17
 # What PySpark's own jars folder holds already.
 _IN_PYSPARK = (
     "org.apache.hadoop",
@@ -112,14 +110,5 @@ def _ivy_jar() -> Path:
 
 @functools.cache
 def java() -> Path:
-    """The ``java`` of ``$JAVA_HOME`` or of PATH. Raises UserError when there is none or it is too old."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=f"{home}/bin" if home else None)
-    hint = f"install a JDK {_JDK} or newer (Debian: openjdk-17-jre-headless)"
-    if found is None:
-        raise UserError("there is no java", where="JAVA_HOME" if home else "PATH", hint=hint)
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
-    if version is None or int(version[1]) < _JDK:
-        raise UserError(f"Java is too old: {said.splitlines()[0] if said else 'no version'}", where=found, hint=hint)
-    return Path(found)
+    """The ``java`` of this process's environment. Raises UserError when there is none or it is too old."""
+    return require_java(os.environ)

@@ -22,13 +22,13 @@ from cdc.model.uri import Uri
 from cdc.spark.schema.create_like import made_like
 from cdc.spark.schema.lineage import Act
 from cdc.spark.schema.statement_match import same_words
+from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import tokens
 
 __all__ = ["Definitions", "SchemaDrift", "Unmatched", "definitions", "renamed_statement"]
 
 _LISTED = 3  # statements in one object's evidence
-_ACTS_ON_LEADER = ("Trigger", "Event")  # the consumer does not create them
 _NEVER = ("never named",)
 _BEFORE = ("from before the topic",)
 _NO_RENAMES = Renames({})
@@ -137,7 +137,7 @@ def definitions(
     """
     skipped = {sequence for sequence, state in settled.items() if state == "skipped"}
     for_them = (act for act in leader if act.sequence not in settled or act.sequence in skipped)
-    ours = _statements(act for act in for_them if not act.action.endswith(_ACTS_ON_LEADER))
+    ours = _statements(act for act in for_them if not act.action.endswith(LEADER_ONLY))
     theirs = _statements(follower)
     numbers = {sequence: _number(acts, resource) for sequence, acts in theirs.items()}
     left_out = {sequence: ours[sequence] for sequence in sorted(skipped) if sequence in ours}

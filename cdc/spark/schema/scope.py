@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cdc.config.filters import CHECKPOINT_DATABASE, Filters, goes_by_name
+from cdc.config.filters import CHECKPOINT_DATABASE, Filters, filtered_name
 from cdc.model.uri import Uri
 from cdc.spark.input.renaming import named
 from cdc.spark.schema.lineage import Act
+from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
 
-__all__ = ["ON_LEADER", "Scope"]
+__all__ = ["Scope"]
 
-ON_LEADER = ("Trigger", "Event")  # the consumer leaves them out whatever its filters are
 _LISTED = 10
 _HINT = "name the profile of cdc-consumer with --consumer"
 
@@ -42,9 +42,7 @@ class Scope:
         uri = Uri.parse(act.uri)
         if self.filters is None or uri.database == CHECKPOINT_DATABASE:
             return uri.database != CHECKPOINT_DATABASE
-        if uri.table is not None and goes_by_name(act.action):
-            return self.filters.wants_table(named(uri.database), uri.table)
-        return self.filters.wants_database(named(uri.database))
+        return self.filters.wants(named(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
         """The same of a skipped event, of which it may not be known what it changed."""
@@ -55,7 +53,7 @@ class Scope:
         left_out = [
             act
             for act in sorted(leader)
-            if settled.get(act.sequence) == "not applied" and not act.action.endswith(ON_LEADER)
+            if settled.get(act.sequence) == "not applied" and not act.action.endswith(LEADER_ONLY)
         ]
         if self.filters is None and left_out:
             act = left_out[0]

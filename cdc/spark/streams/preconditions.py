@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cdc.config.filters import Filters, goes_by_name
+from cdc.config.filters import Filters, filtered_name
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.model.uri import Uri
@@ -10,10 +10,11 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import named
 from cdc.spark.schema.definitions import renamed_statement
 from cdc.spark.schema.lineage import Act
-from cdc.spark.schema.scope import ON_LEADER, Scope
+from cdc.spark.schema.scope import Scope
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.watermark import Watermark
+from cdc.sql.effects import LEADER_ONLY
 
 __all__ = ["doubts"]
 
@@ -90,7 +91,7 @@ def _capture(
         if scope.wants_table(database, table) and not filters.wants_table(renames.new(named(database)), table)
     }
     for act in acts:
-        if scope.wants(act) and not act.action.endswith(ON_LEADER):
+        if scope.wants(act) and not act.action.endswith(LEADER_ONLY):
             left_out |= _left_out(act, filters, renames)
     if left_out:
         names = ", ".join(sorted(left_out)[:_LISTED])
@@ -110,11 +111,8 @@ def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
         database = renames.new(named(uri.database))
-        if uri.table is None or not goes_by_name(act.action):
-            if not filters.wants_database(database):
-                found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
-        elif not filters.wants_table(database, uri.table):
-            found.add(f"{uri.database}.{uri.table}")
+        if not filters.wants(database, filtered_name(act.action, uri.table)):
+            found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
     return found
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.config.filters import Filters
+from cdc.config.filters import Filters, filtered_name
 from cdc.config.topic_names import PER_TABLE, Topics
 
 GLOBS = st.lists(st.sampled_from(["a", "b", "a*", "*"]), max_size=2).map(tuple)
@@ -61,3 +61,12 @@ def test_a_database_with_a_dot() -> None:
     for glob in ("my.db", "`my.db`"):
         assert Filters(include_dbs=(glob,)).wants_table("my.db", "t")
         assert not Filters(exclude_dbs=(glob,)).wants_database("my.db")
+
+
+@pytest.mark.parametrize(
+    ("action", "passes"), [("CreateTable", False), ("DropView", False), ("CreateIndex", False), ("CreateTrigger", True)]
+)
+def test_objects_that_no_filter_names_pass_with_their_database(action: str, *, passes: bool) -> None:
+    filters = Filters(exclude_tables=("d.t",))
+    assert filters.wants("d", filtered_name(action, "t")) is passes
+    assert filters.wants("d", filtered_name(action, None))
