@@ -1,114 +1,196 @@
-"""Each side's history up to where both are compared, and the rows that are left of it: folded, or told without it.
+"""Comparison: from both streams, each side's history up to where both are compared, and the rows that differ.
 
-The leader's goes up to the watermark, the follower's up to its last whole transaction: what the follower has beyond the
-watermark did not come from the leader, so it belongs in the comparison.
+The leader's history ends at the watermark, the follower's at its last complete transaction: what the follower has
+beyond the watermark did not come from the leader, so it belongs in the comparison.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from cdc.spark.compare.cascades import without_cascades
 from cdc.spark.compare.digest_agreement import Agreement, agreement
-from cdc.spark.compare.fold import carried, changes, fold, segments, with_era_told_from_the_end
-from cdc.spark.compare.row_drift import Tally, compare, compared, fold_of, tally
+from cdc.spark.compare.fold import carried, changes, fold, segments, with_relative_era
+from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
+from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.schema.lineage import Name, Segment
+from cdc.spark.inspection import Streams
+from cdc.spark.job.session import set_for
+from cdc.spark.schema.lineage import Act, Name, Segment, lifelines, named
+from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held, upto
-from cdc.spark.state.layers import newest
-from cdc.spark.streams.contents import Contents
+from cdc.spark.state.layers import few_touched, newest, stay
+from cdc.spark.streams.consumer_notes import marks
 
-__all__ = [
-    "Comparison", "History", "compared_as_needed", "compared_where_touched", "compared_whole", "records_upto",
-]  # fmt: skip
+__all__ = ["Comparison", "Extent", "Histories", "History", "compared_rows", "extent", "histories"]
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What is compared of each side: records up to the sequence in ``ends``, rows of ``tables``, effects of statements.
+
+    The consumer's filters let all of it in.
+    """
+
+    ends: Mapping[str, int]
+    tables: Mapping[str, frozenset[Name]]
+    acts: Mapping[str, list[Act]]
+
+    @property
+    def all_tables(self) -> frozenset[Name]:
+        """The tables of both sides that have rows in either topic."""
+        return self.tables[LEADER] | self.tables[FOLLOWER]
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One side's ``records`` up to where it is compared, its tables' lifelines since they begin, and its marks."""
+    """One side's ``records`` up to where it is compared, the lineage of its tables (``lives``), and its marks."""
 
     records: DataFrame
     lives: Sequence[Segment]
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
-        """The lifelines of all tables, or of those in ``owners``, as ``changes`` and ``carried`` want them."""
+        """The lineage of all tables, or of those in ``owners``, for ``changes`` and ``carried``."""
         lives = [each for each in self.lives if owners is None or each.owner in owners]
         return segments(self.records.sparkSession, lives)
 
     def folded(self, held: DataFrame | None = None) -> DataFrame:
-        """All rows, with their ``era`` as ``carried`` wants it; ``held`` is the fold of what came before them."""
+        """All rows, with ``era`` for a later ``carried``; ``held`` is the fold of the records before these."""
         lives = self.segments()
-        made = changes(self.records, lives, self.marks)
-        return with_era_told_from_the_end(fold(made if held is None else made.unionByName(carried(held, lives))), lives)
+        new = changes(self.records, lives, self.marks)
+        return with_relative_era(fold(new if held is None else new.unionByName(carried(held, lives))), lives)
 
     def hashes(self) -> DataFrame:
-        """Those of the rows that were changed."""
+        """The hashes of the rows that were changed."""
         return changes(self.records, self.segments()).select("hash")
 
     def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """The rows that ``agreed`` does not settle, of which there are some."""
-        made = []
+        """The open rows of ``agreed``, of which there are some."""
+        parts = []
         if agreed.whole:
-            made.append(changes(self.records, self.segments(agreed.whole), self.marks))
+            parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
         if agreed.among is not None:
             lives = self.segments(agreed.among_of)
-            made.append(changes(self.records, lives, self.marks, among=agreed.among))
-        return fold(made[0] if len(made) == 1 else made[0].unionByName(made[1]))
+            parts.append(changes(self.records, lives, self.marks, among=agreed.among))
+        return fold(parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """Both sides' ``records`` up to where they are compared, and the history of each side."""
+
+    records: DataFrame
+    sides: Mapping[str, History]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ``rows`` that were to be compared, None where none were, and the ``rest``: what the others count.
+    """The ``rows`` that were compared one by one, None if digests showed all to be equal; the ``tally`` counts all.
 
-    ``touched``: they are those that were touched since they were held.
+    ``listed`` are the rows that the report lists, None if there are none. ``touched``: ``rows`` are only those that
+    were changed since the state was kept.
     """
 
     rows: DataFrame | None
-    rest: Tally = field(default_factory=Tally)
-    touched: bool = False
+    tally: Tally
+    listed: DataFrame | None
+    touched: bool
 
 
-def compared_as_needed(
-    records: DataFrame, histories: Mapping[str, History], contents: Mapping[str, Contents]
-) -> Comparison:
-    """What can't be told by digests of the ``records``, which are all there are."""
-    agreed = agreement(records, {side: each.lives for side, each in histories.items()}, contents)
-    if agreed.settles_all:
-        return Comparison(None, agreed.tally)
-    folds = {side: each.folded_where_open(agreed) for side, each in histories.items()}
-    return Comparison(compare(folds[LEADER], folds[FOLLOWER]), agreed.tally)
+def extent(streams: Streams, scope: Scope) -> Extent:
+    """What is compared of ``streams``, which have a watermark."""
+    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
+    return Extent(
+        ends=ends,
+        tables={side: _tables(streams, side, scope) for side in ends},
+        acts={side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()},
+    )
 
 
-def compared_whole(histories: Mapping[str, History], before: Held | None) -> tuple[DataFrame, Tally]:
-    """All rows, those from ``before`` included, and the tally of no others."""
-    return _joined(histories, newest(before.layers) if before else None), Tally()
+def histories(streams: Streams, within: Extent, held: Held | None, *, resource: str) -> Histories:
+    """Both sides' histories since ``held``, with the lineage of all tables that exist or existed."""
+    # Most audits have neither notes nor foreign writes, and then nothing has to be joined.
+    noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
+    foreign = bool(streams.watermark.foreign)
+    of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
+    records = without_cascades(
+        upto(streams.new_records, "sequence", within.ends),
+        streams.new_transactions,
+        streams.contents,
+        of_side[FOLLOWER],
+    )
+    sides = {
+        side: History(
+            records=records.where(F.col("side") == side),
+            lives=lifelines(
+                within.tables[side] | named(acts),
+                [act for act in acts if not held or act.sequence >= held.next[side]],
+            ),
+            marks=of_side[side],
+        )
+        for side, acts in within.acts.items()
+    }
+    return Histories(records, sides)
 
 
-def compared_where_touched(histories: Mapping[str, History], before: Held) -> tuple[DataFrame, Tally]:
-    """The rows that were touched since they were held, for which they must ``stay``, and the tally of the others."""
-    hashes = reduce(DataFrame.union, [each.hashes() for each in histories.values()], before.open).distinct()
-    held = newest(before.layers, hashes).persist(StorageLevel.MEMORY_AND_DISK)
-    return _joined(histories, held), before.tally.less(tally(compared(held)))
+def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_state: bool) -> Comparison:
+    """Compare the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state."""
+    touched = False
+    if for_state or held:
+        touched = held is not None and _few_touched(both, streams, held)
+        rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    else:
+        agreed = agreement(both.records, {side: each.lives for side, each in both.sides.items()}, streams.contents)
+        if agreed.complete:
+            return Comparison(None, agreed.tally.plus(Tally()), None, touched)
+        folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}
+        rows, others = compare(folds[LEADER], folds[FOLLOWER]), agreed.tally
+    counted = others.plus(tally(rows))
+    if not counted.drifted and not any(counted.breaks.values()):
+        return Comparison(rows, counted, None, touched)
+    # Without a state the rows are compared a second time here, which few audits need: caching them costs all more.
+    return Comparison(rows, counted, not_equal(rows).persist(StorageLevel.MEMORY_AND_DISK), touched)
 
 
-def _joined(histories: Mapping[str, History], held: DataFrame | None) -> DataFrame:
-    folds = {side: each.folded(None if held is None else fold_of(held, side)) for side, each in histories.items()}
+def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
+    """Whether few rows were changed since ``held``, and all others stay as they were; sets Spark for either case."""
+    lives = [each for history in both.sides.values() for each in history.lives]
+    few = few_touched(held, streams.new_rows) and stay({line.name for line in held.tally.lines}, lives)
+    # Each row that is looked up has two folds, and so has each row that is held if all are compared.
+    looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
+    new_records = sum(each.records for each in streams.new_contents.values())
+    set_for(streams.new_records.sparkSession, new_records, rows=streams.new_rows + looked_up)
+    return few
+
+
+def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
+    """All rows, those of ``held`` included, and the tally of no others."""
+    return _joined(both, newest(held.layers) if held else None), Tally()
+
+
+def _touched_rows(both: Histories, held: Held) -> tuple[DataFrame, Tally]:
+    """The rows changed since ``held``, and those open then, and the tally of all others."""
+    hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open).distinct()
+    before = newest(held.layers, hashes).persist(StorageLevel.MEMORY_AND_DISK)
+    return _joined(both, before), held.tally.less(tally(compared(before)))
+
+
+def _joined(both: Histories, held: DataFrame | None) -> DataFrame:
+    folds = {side: each.folded(None if held is None else fold_of(held, side)) for side, each in both.sides.items()}
     return compare(folds[LEADER], folds[FOLLOWER])
 
 
-def records_upto(
-    ends: Mapping[str, int],
-    records: DataFrame,
-    transactions: DataFrame,
-    contents: Mapping[str, Contents],
-    marks: DataFrame | None,
-) -> DataFrame:
-    """Both sides' ``records`` up to the sequences ``ends``, without what only the follower's foreign keys did.
+def _tables(streams: Streams, side: str, scope: Scope) -> frozenset[Name]:
+    contents = streams.contents.get(side)
+    return frozenset(name for name in contents.tables if scope.wants_table(*name)) if contents else frozenset()
 
-    For the others see ``without_cascades``, of which there are none in most audits.
-    """
-    return without_cascades(upto(records, "sequence", ends), transactions, contents, marks)
+
+def _acts_upto(acts: Iterable[Act], end: int, scope: Scope) -> list[Act]:
+    return [act for act in acts if act.sequence <= end and scope.wants(act)]

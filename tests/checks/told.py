@@ -3,7 +3,7 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from cdc.spark.compare.row_drift import Table
+from cdc.spark.compare.tally import Table
 from cdc.spark.report.outcome import Audit
 
 __all__ = ["told"]

@@ -6,13 +6,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, Table
+from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
+from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.streams.consumer_notes import Skip
+from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
-from cdc.spark.streams.skipped import Skip
-from cdc.spark.streams.watermark import ForeignWrite
 
 __all__ = ["NASTY", "big", "clean", "drifting", "lag", "unjudged"]
 

@@ -20,8 +20,9 @@ from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit
+from cdc.spark.topics import Replication, Topics
 from tests.generators.streams import Stream, messages
-from tests.harness.pair import Pair
+from tests.spark.test_state import Pair
 
 Judge = Callable[..., Audit]
 
@@ -84,9 +85,9 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         records = under_leaders_names(parse(messages(spark, sides)), **names).persist()
         try:
             arrivals = spark.createDataFrame([(*each, at) for at, each in enumerate(arrived)], SCHEMA)
-            keep = (lambda _: None) if folded else None
             clear(tmp_path)
-            return judge(records, profiles, spans, tmp_path, arrivals=arrivals, keep=keep, consumer=consumer)
+            topics = Topics(records, arrivals, spans)
+            return judge(topics, Replication(profiles, consumer), tmp_path, for_state=folded).audit
         finally:
             spark.catalog.clearCache()
 

@@ -6,7 +6,7 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.compare.digest_agreement import Agreement, agreement, tellable
+from cdc.spark.compare.digest_agreement import Agreement, agreement, comparable_tables
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.schema.lineage import lifelines
 from cdc.spark.streams.contents import statements, survey
@@ -67,7 +67,7 @@ def test_a_faithful_copy_leaves_nothing_to_fold(spark: SparkSession) -> None:
             [query("RENAME TABLE", "db", ("RenameTable", "db/toy", "db/game"))],
         ),
     )
-    assert found.settles_all
+    assert found.complete
     assert counted(found) == {"game": (2, 2), "pet": (2, 2)}
     assert all(line.leader_checksum == line.follower_checksum != "0" for line in found.tally.lines)
 
@@ -129,4 +129,4 @@ def test_a_table_is_told_of_by_all_names_that_its_rows_were_logged_under(spark: 
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower}))
     contents, acts = survey(records), statements(records)
     lives = {side: lifelines(contents[side].tables, acts.get(side, [])) for side in contents}
-    assert tellable(lives, contents) == ([("db", "pet")], {("db", "game"), ("db", "toy")})
+    assert comparable_tables(lives, contents) == ([("db", "pet")], {("db", "game"), ("db", "toy")})

@@ -22,8 +22,8 @@ from cdc.spark.compare.row_drift import compare
 from cdc.spark.input.records import parse
 from cdc.spark.schema.lineage import lifelines
 from cdc.spark.streams.contents import Contents, statements, survey
-from cdc.spark.streams.integrity import Break, integrity
-from cdc.spark.streams.watermark import transactions
+from cdc.spark.streams.integrity import Break, Earlier, integrity
+from cdc.spark.streams.transactions import transactions
 from tests.generators.streams import Stream, Table, query
 
 pytestmark = pytest.mark.spark
@@ -227,8 +227,8 @@ def test_a_transaction_of_earlier_that_comes_again_is_told(
     earlier = transactions(frame(spark, {"leader": whole[:2]}), resource=RESOURCE, ends={"leader": 1})
     records = frame(spark, {"leader": whole}).where("offset >= 2")
     now = transactions(records, resource=RESOURCE, ends={"leader": 3})
-    resources, next_ones = {"leader": RESOURCE}, {"leader": 2}
-    found = integrity(records, now, survey(records), resources, next_ones=next_ones, earlier=earlier, torn=False)
+    checked = Earlier({"leader": 2}, earlier)
+    found = integrity(records, now, survey(records), {"leader": RESOURCE}, earlier=checked, incomplete=False)
     assert [(each.kind, each.offset, each.detail) for each in found.examples] == [
         ("torn", 3, "transaction a:1: it came before, and comes again with sequence 3 to 3")
     ]

@@ -18,8 +18,8 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.audit import audit_topics, main
-from cdc.spark.compare.row_drift import Table as Line
-from cdc.spark.compare.row_drift import Tally
+from cdc.spark.compare.tally import Table as Line
+from cdc.spark.compare.tally import Tally
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.lag.transit import Transit
 from cdc.spark.report.outcome import Audit

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cdc.spark.compare.row_drift import Table
+from cdc.spark.compare.tally import Table
 from cdc.spark.page.markup import Content, Figure, Html, element, fragment, table
 from cdc.spark.page.plots import time_line
 from cdc.spark.report.outcome import Audit

@@ -6,18 +6,21 @@ is there only when rows drifted, in a folder that Spark's executors must share w
 """
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from cdc.service.private_files import write_text
-from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, Table
+from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
+from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import HTML, JSON
 from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.streams.consumer_notes import Skip
+from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
-from cdc.spark.streams.skipped import Skip
-from cdc.spark.streams.watermark import ForeignWrite
 
 __all__ = ["VERSION", "Audit", "Topic", "to_json", "write"]
 
@@ -69,6 +72,12 @@ class Audit:
     discontinued: list[Discontinuity] = field(default_factory=list)
     lag: Lag | None = None
     waiting_us: int | None = None
+
+    @classmethod
+    def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":
+        """The audit with the fields of all ``sections``: dataclasses of which each has some fields of this one."""
+        found = {each.name: getattr(section, each.name) for section in sections for each in fields(section)}
+        return cls(reasons=list(reasons), **found)
 
     @property
     def verdict(self) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from cdc.spark.compare.row_drift import DriftedRow, Table
+from cdc.spark.compare.row_drift import DriftedRow
+from cdc.spark.compare.tally import Table
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.report.units import duration, moment
 from cdc.spark.schema.definitions import SchemaDrift

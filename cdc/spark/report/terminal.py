@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
-from cdc.spark.compare.row_drift import DriftedRow, Table
+from cdc.spark.compare.row_drift import DriftedRow
+from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import HTML, PARQUET
 from cdc.spark.report.outcome import Audit
@@ -22,7 +23,7 @@ from cdc.spark.report.phrases import (
 )
 from cdc.spark.report.printable import cut, differing, value_text, visible
 from cdc.spark.report.units import duration
-from cdc.spark.streams.left_out import CAUSE
+from cdc.spark.streams.skipped_events import CAUSE
 from cdc.sql.redaction import excerpt
 
 __all__ = ["terminal"]

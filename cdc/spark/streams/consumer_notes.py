@@ -1,30 +1,32 @@
-"""Changes that are out of the ordinary: foreign writes, and what the consumer noted of the leader's records.
+"""Changes out of the ordinary: foreign writes, and what the consumer's ledger and conflicts tables say about the
+leader's records, as marks that the fold attaches to rows.
 
-A **mark** of a change is the last thing that the fold keeps of such changes to a row:
+A **mark** describes a change. The fold keeps for each row the mark of the last change that has one:
 
     foreign    on the follower: the change did not come through the consumer
-    conflict   on the follower: the consumer took the row away to let the leader's win; on the leader: the follower's
-               row was not what the leader's record met (a row of ``cdc.conflicts``)
-    skipped    on the leader: an operator let the follower do without the record (a row of ``cdc.ledger``)
+    conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
+               the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
+    skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
 
-Its fields are the change's own place (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
-1970), the ``kind``, ``at`` and ``note``, the consumer's words. ``at`` is a sequence: on the leader the follower's at
-which the mark came to be known, on the follower that of the leader's record in conflict, or where a foreign transaction
-ends.
+Its fields are the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
+1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence: on the leader the follower's
+sequence at which the note was written; on the follower the sequence of the leader's record in conflict, or the end of
+the foreign transaction.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["FOREIGN", "MARK", "ledger_rows", "marked", "marks", "statements_settled"]
+__all__ = ["MARK", "Skip", "marked", "marks", "not_run", "skipped_records"]
 
-# Of transactions (``streams.watermark``): what did not come through the consumer.
-FOREIGN = "kind IN ('foreign', 'moved')"
+# The type of the column ``mark``, kept in a state as ``leader_marked`` and ``follower_marked``.
 MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"
@@ -33,34 +35,54 @@ _SHOWN = 300  # characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
 
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """A leader record that an operator skipped on the follower (``cdc-consumer --skip``).
+
+    ``statement`` describes the record, ``note`` the follower's error.
+    """
+
+    sequence: int
+    statement: str
+    note: str
+
+
+def skipped_records(records: DataFrame, *, resource: str, limit: int) -> list[Skip]:
+    """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
+    rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
+    return [Skip(**row.asDict()) for row in rows.distinct().orderBy("sequence").limit(limit).collect()]
+
+
+def not_run(records: DataFrame, resource: str) -> Mapping[int, str]:
+    """The leader's sequences that the follower did not apply, with the ledger's state: skipped or not applied."""
+    rows = _ledger_rows(records, resource).where("state IN ('skipped', 'not applied')")
+    return {row["sequence"]: row["state"] for row in rows.select("sequence", "state").distinct().collect()}
+
+
 def marks(
     records: DataFrame, transactions: DataFrame, *, resource: str, noted: bool, foreign: bool
 ) -> Mapping[str, DataFrame | None]:
-    """Each side's marks by sequence of its own records, for ``marked``; None where there are none.
+    """Each side's marks for ``marked``, by its own sequences or transactions; None if there are none.
 
-    ``noted``: the consumer has noted something, ``foreign``: there are foreign transactions.
+    ``noted``: the consumer's tables have conflicts or skipped records; ``foreign``: there are foreign transactions.
     """
     found: dict[str, DataFrame | None] = {LEADER: None, FOLLOWER: None}
-    theirs = []
+    on_follower = []
     if noted:
         conflicts = _conflicts(records, resource)
-        skipped = ledger_rows(records, resource).where("state = 'skipped'")
-        skipped = skipped.select("sequence", "at", F.lit("skipped").alias("kind"), F.expr(f"left(note, {_SHOWN})"))
-        notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
-        notes = notes.toDF("sequence", "at", "kind", "note")
-        found[LEADER] = notes.groupBy("sequence").agg(F.max(F.struct("at", "kind", "note")).alias("known"))
-        # Of several in one transaction, one that removed other rows.
+        found[LEADER] = _notes(_ledger_rows(records, resource), conflicts)
+        # Of several conflicts in one transaction, one in which other rows were removed.
         chief = F.struct(F.col("removed") != "", "at", "sequence", F.expr(_REASON).alias("note"))
         last = conflicts.groupBy("transaction").agg(F.max(chief).alias("of"))
-        known = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")
-        theirs.append(last.select("transaction", known))
+        conflict = F.struct(F.col("of.sequence").alias("at"), F.lit("conflict").alias("kind"), "of.note")
+        on_follower.append(last.select("transaction", conflict))
     if foreign:
         write = F.struct(
             F.col("final").alias("at"), F.lit("foreign").alias("kind"), F.lit(None).cast("string").alias("note")
         )
-        theirs.append(transactions.where(FOREIGN).select("transaction", write))
-    if theirs:
-        joined = theirs[0] if len(theirs) == 1 else theirs[0].union(theirs[1])
+        on_follower.append(transactions.where(FOREIGN).select("transaction", write))
+    if on_follower:
+        joined = on_follower[0] if len(on_follower) == 1 else on_follower[0].union(on_follower[1])
         found[FOLLOWER] = joined.toDF("transaction", "known")
     return found
 
@@ -70,15 +92,25 @@ def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
     if marks is None:
         return rows.withColumn("mark", F.lit(None).cast(MARK))
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
-    # What the consumer put while it settled a conflict is the leader's.
-    told = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT takes)")
-    place = ("sequence", "file", "position", "transaction", "ts_us", "known.kind", "known.at", "known.note")
-    return joined.withColumn("mark", F.when(told, F.struct(*place)))
+    # The rows that the consumer writes while it resolves a conflict are the leader's.
+    applies = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT removes)")
+    fields = ("sequence", "file", "position", "transaction", "ts_us", "known.kind", "known.at", "known.note")
+    return joined.withColumn("mark", F.when(applies, F.struct(*fields)))
 
 
-def ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """What the follower's ledger says of the leader ``resource``: sequence, state, statement, note; ``at`` which
-    sequence of the follower's own it says so."""
+def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
+    """The latest note for each of the leader's sequences that was skipped or met a conflict."""
+    skipped = ledger.where("state = 'skipped'")
+    skipped = skipped.select("sequence", "at", F.lit("skipped").alias("kind"), F.expr(f"left(note, {_SHOWN})"))
+    notes = skipped.union(conflicts.select("sequence", "at", F.lit("conflict"), F.expr(_REASON)))
+    notes = notes.toDF("sequence", "at", "kind", "note")
+    return notes.groupBy("sequence").agg(F.max(F.struct("at", "kind", "note")).alias("known"))
+
+
+def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
+    """The follower's ledger for the leader ``resource``: sequence, state, statement, note, and ``at``, the follower's
+    own sequence of the ledger row.
+    """
     rows = _images(records, "ledger", resource)
     return rows.select(
         _cell("sequence", "SignedInteger").cast("bigint").alias("sequence"),
@@ -87,12 +119,6 @@ def ledger_rows(records: DataFrame, resource: str) -> DataFrame:
         _cell("note", "String").alias("note"),
         "at",
     )
-
-
-def statements_settled(records: DataFrame, resource: str) -> Mapping[int, str]:
-    """The leader's sequences that the follower did without, with the state that its ledger gives them."""
-    rows = ledger_rows(records, resource).where("state IN ('skipped', 'not applied')")
-    return {row["sequence"]: row["state"] for row in rows.select("sequence", "state").distinct().collect()}
 
 
 def _conflicts(records: DataFrame, resource: str) -> DataFrame:
@@ -107,7 +133,7 @@ def _conflicts(records: DataFrame, resource: str) -> DataFrame:
 
 
 def _images(records: DataFrame, table: str, resource: str) -> DataFrame:
-    """The rows that were put into one of the consumer's tables for the leader ``resource``."""
+    """The rows that were inserted or changed for the leader ``resource`` in one of the consumer's own tables."""
     own = f"valid AND side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
     rows = records.where(own).where((F.col("table") == table) & F.col("rows").isNotNull())
     rows = rows.select("columns", "transaction", F.col("sequence").alias("at"), F.explode("rows.after").alias("image"))

@@ -1,4 +1,4 @@
-"""What each topic holds: how many records, which sequences, which tables, and the statements that shape the tables."""
+"""Contents: from the records of both topics, each one's counts, sequences, times, tables and statements' effects."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from cdc.spark.streams.row_digests import SHAPE, UNFIT
 __all__ = ["FINGERPRINT", "Contents", "joined", "offsets", "statements", "survey"]
 
 
-# Of a set of sequences: it is another one where any is missing or there twice, as far as 64 bits can tell.
+# Of a set of sequences: it differs, except for collisions of 64 bits, if any is missing or there twice.
 FINGERPRINT = "bit_xor(xxhash64(sequence))"
 
 
@@ -23,11 +23,13 @@ FINGERPRINT = "bit_xor(xxhash64(sequence))"
 class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it,
-    ``conflicts``: it has settled some. ``silent_keys``: the server does not log what its foreign keys do; ``unchecked``
-    has the last sequence of each table's rows with their checks off. ``rows``, of all records, ``fingerprint``, of
-    their sequences, and ``shapes`` (``streams.row_digests``; None for a table that has several or is unfit for digests)
-    are known where they were read at once. ``own``: something is in a database called as the consumer's own.
+    ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it;
+    ``conflicts``: its table of resolved conflicts is. ``silent_keys``: the server does not log what its foreign keys
+    change; ``unchecked`` has for each table the last sequence of rows that were changed with foreign key checks off.
+    ``own``: records of a database with the name of the consumer's own are in it. A state keeps these fields.
+
+    The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shape`` (``streams.row_digests``;
+    None if it has several, or one that digests can't be made of) are only known of records that were read together.
     """
 
     records: int
@@ -54,7 +56,7 @@ class Contents:
 
 
 def survey(records: DataFrame) -> Mapping[str, Contents]:
-    """Each side's contents, the consumer's own tables left out; a side whose topic is empty is absent."""
+    """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
     groups = (
         records.groupBy("side", "valid", "resource", "database", "table")
         .agg(
@@ -80,7 +82,7 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
 
 
 def _contents(rows: Sequence[Row]) -> Contents:
-    """The contents of the side whose groups these are."""
+    """The contents of one side, from its groups of records."""
     valid = [row for row in rows if row["valid"]]
     of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
     tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
@@ -105,13 +107,13 @@ def _contents(rows: Sequence[Row]) -> Contents:
 
 
 def _shape(group: Row) -> int | None:
-    """The one shape of all records of a table."""
+    """The shape of all records of a table; None if they have several, or digests can't be made of them."""
     one = group["shape"] == group["other_shape"] and not group["unfit"]
     return group["shape"] if one else None
 
 
 def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:
-    """The contents of topics of which ``before`` was read earlier, and ``since`` is what came then."""
+    """The contents of both topics: ``before`` is of the records of earlier audits, ``since`` of the new ones."""
     both = {side: _and_then(before[side], since[side]) for side in before.keys() & since.keys()}
     return {**before, **since, **both}
 
@@ -138,13 +140,13 @@ def _and_then(one: Contents, two: Contents) -> Contents:
 
 
 def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[int, tuple[str, int]]:
-    """Partition and offset of those of one side's ``sequences`` that are in ``records``."""
+    """Partition and offset by sequence, for those of one side's ``sequences`` that are in ``records``."""
     held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:
-    """Per side what its statements did, in no order. Statements are few beside rows: they fit the driver."""
+    """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver."""
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
         .select(

@@ -1,17 +1,52 @@
-"""When writes came to the follower that were not the leader's: counts along the time its topic covers."""
+"""Foreign writes: from the follower's transactions, those that did not come through the consumer, listed and counted
+over time.
+"""
+
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from cdc.spark.streams.consumer_notes import FOREIGN
+from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["foreign_times"]
+__all__ = ["ForeignWrite", "foreign_times", "foreign_writes"]
 
+_TABLES_LISTED = 20
 _PARTS = 120
 
 
+@dataclass(frozen=True, slots=True)
+class ForeignWrite:
+    """A follower transaction that did not come through the consumer; ``ts_us`` is its commit time in µs since 1970."""
+
+    transaction: str
+    file: str
+    position: int
+    ts_us: int
+    tables: list[str]
+    rows: int
+    statement: str | None
+
+
+def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]:
+    """The first ``limit`` foreign transactions, in the follower's order."""
+    foreign = transactions.where(FOREIGN).orderBy("final").limit(limit)
+    return [
+        ForeignWrite(
+            transaction=row["transaction"],
+            file=row["start"]["file"],
+            position=row["start"]["position"],
+            ts_us=row["ts_us"],
+            tables=sorted(row["tables"])[:_TABLES_LISTED],
+            rows=row["rows"],
+            statement=row["statement"],
+        )
+        for row in foreign.collect()
+    ]
+
+
 def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> list[tuple[int, int, int]]:
-    """(from, to, count): the foreign transactions between both times, in µs since 1970, in parts of equal length."""
+    """(from, to, count) of the foreign transactions between both times (µs since 1970), in parts of equal length."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
     found = transactions.where(FOREIGN).groupBy(part.alias("part")).count().orderBy("part").collect()

@@ -1,4 +1,4 @@
-"""Is each topic the unbroken stream its producer promises: no gap, no repeat, nothing torn, nothing else in it."""
+"""Integrity: from the records of both topics, their gaps, repeats, incomplete transactions and invalid records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.streams.contents import FINGERPRINT, Contents
 
-__all__ = ["Break", "Integrity", "integrity"]
+__all__ = ["Break", "Earlier", "Integrity", "integrity"]
 
 _EXAMPLES = 20
 _FEW = 1_000_000
@@ -17,7 +17,10 @@ _FEW = 1_000_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class Break:
-    """One break of a stream, at an offset of a partition (topic/number); ``kind`` is gap, repeat, torn or broken."""
+    """One break of a stream, at an offset of a partition (topic/number).
+
+    ``kind`` is ``gap``, ``repeat``, ``torn`` (an incomplete transaction) or ``broken`` (not a record of this stream).
+    """
 
     side: str
     kind: str
@@ -28,10 +31,18 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Integrity:
-    """How often each (side, kind) of break was found, and the first few of each."""
+    """The number of breaks of each (side, kind), and the first few of each."""
 
     counts: Mapping[tuple[str, str], int]
     examples: list[Break]
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """What earlier audits checked: each side's sequence that must follow it (``next``), and its transactions."""
+
+    next: Mapping[str, int]
+    transactions: DataFrame
 
 
 def integrity(
@@ -40,25 +51,23 @@ def integrity(
     contents: Mapping[str, Contents],
     resources: Mapping[str, str],
     *,
-    next_ones: Mapping[str, int] | None = None,
-    earlier: DataFrame | None = None,
-    torn: bool = True,
+    earlier: Earlier | None = None,
+    incomplete: bool = True,
 ) -> Integrity:
-    """The breaks in both streams; none in sound ones. ``resources`` says whose records each side's topic holds.
+    """The breaks in both streams, of which ``records``, their ``transactions`` and ``contents`` were read.
 
-    ``contents`` and ``transactions`` are those of the ``records``.
-    A stream that does not start at sequence 0 is not a gap here: that is retention, which the caller judges. Where what
-    came first was judged earlier, ``next_ones`` has each side's sequence that must follow, and ``earlier`` the
-    transactions. ``torn`` is whether any of the ``transactions`` is, where that is known.
+    ``resources`` names the server whose records each side's topic should have. A stream that does not start at sequence
+    0 is not a gap here: the caller checks for retention. ``incomplete``: False if all ``transactions`` are known to be
+    complete, which saves a pass over them.
     """
-    next_ones = next_ones or {}
-    parts = [_torn(transactions)] if torn else []
+    next_ones = earlier.next if earlier else {}
+    parts = [_incomplete(transactions)] if incomplete else []
     if earlier is not None:
         few = sum(each.records for each in contents.values()) <= _FEW
-        parts.append(_come_again(transactions, earlier, few=few))
+        parts.append(_repeated(transactions, earlier.transactions, few=few))
     if any(each.broken or each.resources - {resources[side]} for side, each in contents.items()):
         parts.append(_broken(records, resources))
-    if not _run_on(records.sparkSession, contents, next_ones):
+    if not _has_every_sequence(records.sparkSession, contents, next_ones):
         parts.append(_sequence_breaks(records, next_ones))
     if not parts:
         return Integrity({}, [])
@@ -67,14 +76,14 @@ def integrity(
     if not counts:
         return Integrity({}, [])
     order = Window.partitionBy("side", "kind").orderBy("partition", "offset")
-    first = found.withColumn("place", F.row_number().over(order)).where(F.col("place") <= _EXAMPLES).drop("place")
+    first = found.withColumn("number", F.row_number().over(order)).where(F.col("number") <= _EXAMPLES).drop("number")
     return Integrity(counts, sorted(Break(**row.asDict()) for row in first.collect()))
 
 
-def _run_on(spark: SparkSession, contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
+def _has_every_sequence(spark: SparkSession, contents: Mapping[str, Contents], next_ones: Mapping[str, int]) -> bool:
     """Whether each side has every sequence from its first to its last exactly once, as nearly all streams do.
 
-    Told by their number and their fingerprint: a tenth of the work of finding where one does not.
+    It compares their number and their fingerprint, a tenth of the work of finding the breaks.
     """
     firsts = {side: next_ones.get(side, each.first) for side, each in contents.items() if each.first is not None}
     whole = []
@@ -87,7 +96,7 @@ def _run_on(spark: SparkSession, contents: Mapping[str, Contents], next_ones: Ma
     return all(contents[side].fingerprint == fingerprint for side, fingerprint in expected)
 
 
-def _torn(transactions: DataFrame) -> DataFrame:
+def _incomplete(transactions: DataFrame) -> DataFrame:
     text = "transaction %s: its %d records, sequence %d to %d, do not run from its first to its last"
     return transactions.where("state = 'torn'").select(
         "side",
@@ -98,13 +107,13 @@ def _torn(transactions: DataFrame) -> DataFrame:
     )
 
 
-def _come_again(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
-    """Transactions that were there before: each comes once, as a whole. ``few``: they fit into memory everywhere."""
+def _repeated(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> DataFrame:
+    """Transactions that are among the ``earlier`` ones too. ``few``: all of ``transactions`` fit into memory."""
     text = "transaction %s: it came before, and comes again with sequence %d to %d"
     known_by = ["side", "transaction"]
     before = earlier.select(known_by)
     if few:
-        # The earlier ones are looked through, and not sorted: there may be any number of them.
+        # The earlier ones are scanned, not sorted: there may be any number of them.
         named = F.xxhash64(*known_by).alias("hash")
         alike = before.withColumn("hash", named).join(F.broadcast(transactions.select(named)), "hash", "left_semi")
         before = F.broadcast(alike.drop("hash"))
@@ -120,13 +129,13 @@ def _come_again(transactions: DataFrame, earlier: DataFrame, *, few: bool) -> Da
 
 def _broken(records: DataFrame, resources: Mapping[str, str]) -> DataFrame:
     ours = F.concat_ws("/", "side", "resource").isin([f"{side}/{resource}" for side, resource in resources.items()])
-    strange = F.when(F.col("valid"), F.concat(F.lit("a record of "), "resource")).otherwise("not a record")
+    detail = F.when(F.col("valid"), F.concat(F.lit("a record of "), "resource")).otherwise("not a record")
     found = records.where(~F.col("valid") | ~ours)
-    return found.select("side", F.lit("broken").alias("kind"), "partition", "offset", strange.alias("detail"))
+    return found.select("side", F.lit("broken").alias("kind"), "partition", "offset", detail.alias("detail"))
 
 
 def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFrame:
-    """Each record says "n is here" and "n+1 comes next"; whoever is here unannounced follows a gap."""
+    """Gaps and repeats: each record has a number n and announces n+1; a record that none announced follows a gap."""
     here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
     next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
     said = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("said"))
@@ -134,10 +143,10 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
     counted = numbers.agg(
         F.expr("count_if(here)").alias("times"),
         F.expr("count_if(NOT here)").alias("announced"),
-        F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("place"),
+        F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
         F.min(F.when(F.col("here"), F.struct("offset", "partition"))).alias("before"),
     )
-    # What was judged earlier announced its next one, and had all before it once.
+    # The records of earlier audits announced the one that follows, and had each sequence before it once.
     resumed = F.coalesce(*(F.when(F.col("side") == side, number) for side, number in next_ones.items()), F.lit(0))
     counted = counted.withColumns({
         "times": F.col("times") + F.expr("int(times > 0)") * (F.col("sequence") < resumed).cast("int"),
@@ -155,7 +164,7 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
     return found.select(
         "side",
         kind.alias("kind"),
-        F.col("place.partition").alias("partition"),
-        F.col("place.offset").alias("offset"),
+        F.col("at.partition").alias("partition"),
+        F.col("at.offset").alias("offset"),
         detail.alias("detail"),
     )

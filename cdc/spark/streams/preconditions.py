@@ -1,6 +1,7 @@
-"""Why an audit can't judge: each reason that would make its verdict a guess, in words for the user."""
+"""Preconditions of a verdict: from what both topics and the profiles say, the reasons why an audit could not judge."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.profile import Profile
@@ -16,44 +17,53 @@ from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.watermark import Watermark
 from cdc.sql.effects import LEADER_ONLY
 
-__all__ = ["doubts"]
+__all__ = ["Preconditions", "unmet"]
 
 _LISTED = 10
 
 
-def doubts(
-    profiles: Mapping[str, Profile],
-    contents: Mapping[str, Contents],
-    mark: Watermark,
-    sound: Integrity,
-    *,
-    scope: Scope,
-    renames: Renames,
-    acts: Mapping[str, Sequence[Act]],
-    lost: tuple[int, int] | None,
-    limits: Mapping[str, int | None],
-) -> list[str]:
-    """The reasons, none when the audit can judge. ``profiles``, ``contents`` and ``acts`` are per side.
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    """What is checked before both streams are compared; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
 
-    ``lost`` are the leader sequences (after, up to) that the follower's log does not show, see ``watermark.hole``;
-    ``limits`` the sequences before which all records were to be read, where that is known (``brokers.Span``).
+    ``acts`` are what the statements did. ``limits`` are the sequences before which all records should have been read,
+    None if not known (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) for which the follower's
+    log is missing (``watermark.unlogged_gap``).
     """
-    found = [*_breaks(profiles, sound)]
+
+    profiles: Mapping[str, Profile]
+    scope: Scope
+    renames: Renames
+    contents: Mapping[str, Contents]
+    acts: Mapping[str, Sequence[Act]]
+    limits: Mapping[str, int | None]
+    watermark: Watermark
+    integrity: Integrity
+    gap: tuple[int, int] | None
+
+
+def unmet(checked: Preconditions) -> list[str]:
+    """The reasons why an audit of these streams could not judge, for the user; none if it can.
+
+    A later check is left out if an earlier one has found reasons that would explain its own.
+    """
+    profiles, leader = checked.profiles, checked.contents.get(LEADER)
+    reasons = [*_breaks(profiles, checked.integrity)]
     for side, profile in profiles.items():
-        found += _contents(profile, contents.get(side), limits[side])
-    found += _capture(profiles[FOLLOWER], contents.get(LEADER), acts.get(LEADER, ()), scope, renames)
-    if not any(found):
-        found += _watermark(profiles, contents.get(LEADER), mark)
-    if not any(found):
-        found += _log(profiles[FOLLOWER].kafka.topic, mark, lost)
-    if not any(found) and not renames:
-        found += _names(acts, profiles[LEADER].mysql_resource_name)
-    return found
+        reasons += _contents(profile, checked.contents.get(side), checked.limits[side])
+    reasons += _capture(profiles[FOLLOWER], leader, checked.acts.get(LEADER, ()), checked.scope, checked.renames)
+    if not reasons:
+        reasons += _watermark(profiles, leader, checked.watermark)
+    if not reasons:
+        reasons += _log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
+    if not reasons and not checked.renames:
+        reasons += _names(checked.acts, profiles[LEADER].mysql_resource_name)
+    return reasons
 
 
-def _breaks(profiles: Mapping[str, Profile], sound: Integrity) -> Iterator[str]:
-    for (side, kind), count in sorted(sound.counts.items()):
-        first = next(each for each in sound.examples if (each.side, each.kind) == (side, kind))
+def _breaks(profiles: Mapping[str, Profile], integrity: Integrity) -> Iterator[str]:
+    for (side, kind), count in sorted(integrity.counts.items()):
+        first = next(each for each in integrity.examples if (each.side, each.kind) == (side, kind))
         yield (
             f"topic {profiles[side].kafka.topic} is broken ({kind}, {count} in all): {first.detail} "
             f"(partition {first.partition}, offset {first.offset})"
@@ -81,8 +91,8 @@ def _capture(
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
     if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
         yield (
-            f"the leader has a database {own}, which to the audit is the consumer's own: with --consumer name the "
-            "profile of cdc-consumer, whose filters.exclude_dbs leaves it out or which has another consumer.schema"
+            f"the leader has a database {own}, which the audit takes for the consumer's own: with --consumer give the "
+            "profile of cdc-consumer, in which filters.exclude_dbs leaves it out or consumer.schema is another"
         )
     filters, tables = follower.filters, leader.tables if leader else frozenset()
     left_out = {
@@ -107,7 +117,7 @@ def _names_database(act: Act, database: str) -> bool:
 
 
 def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
-    """What a statement names and the follower's capture does not let in."""
+    """What a statement names and the follower producer's filters leave out."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
         database = renames.new(named(uri.database))
@@ -116,16 +126,16 @@ def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
     return found
 
 
-def _log(topic: str, mark: Watermark, lost: tuple[int, int] | None) -> Iterator[str]:
-    if mark.begins is not None and mark.begins > -1:
+def _log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Iterator[str]:
+    if watermark.begins is not None and watermark.begins > -1:
         yield (
-            f"topic {topic} begins when the follower was at sequence {mark.begins} of the leader already: "
+            f"topic {topic} begins when the follower was at sequence {watermark.begins} of the leader already: "
             "what it had applied by then is in no topic"
         )
-    elif lost:
+    elif gap:
         yield (
-            f"topic {topic} does not show how the follower came from sequence {lost[0]} of the leader to {lost[1]}: "
-            "its binlog was off, or somebody moved its checkpoint"
+            f"topic {topic} does not show how the follower came from sequence {gap[0]} of the leader to {gap[1]}: "
+            "its binlog was off, or its checkpoint was changed by hand"
         )
 
 
@@ -133,23 +143,23 @@ def _names(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
     sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), resource=resource)
     if sequence is not None:
         yield (
-            f"the follower ran the leader's sequence {sequence} under other names: name the profile of cdc-consumer, "
-            "whose [renames] count, with --consumer"
+            f"the follower ran the leader's sequence {sequence} under other names: give the profile of "
+            "cdc-consumer, which has [renames], with --consumer"
         )
 
 
-def _watermark(profiles: Mapping[str, Profile], leader: Contents | None, mark: Watermark) -> Iterator[str]:
+def _watermark(profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark) -> Iterator[str]:
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
-    if mark.sequence is None or mark.highest is None:
+    if watermark.sequence is None or watermark.highest is None:
         yield (
             f"topic {profiles[FOLLOWER].kafka.topic} has no checkpoint of {resource}: "
-            "cdc-consumer has not run, its consumer.schema is another (--consumer tells it), or the follower's "
-            "cdc-producer is behind"
+            "cdc-consumer has not run, its consumer.schema is another (give its profile with --consumer), or the "
+            "follower's cdc-producer is behind"
         )
-    elif mark.highest > end:
+    elif watermark.highest > end:
         yield (
-            f"the follower is at sequence {mark.highest}, topic {profiles[LEADER].kafka.topic} ends at {end}: "
-            "the follower was fed from another topic, or this one was made anew"
+            f"the follower is at sequence {watermark.highest}, topic {profiles[LEADER].kafka.topic} ends at {end}: "
+            "the follower was fed from another topic, or this one was deleted and created again"
         )
-    elif mark.highest > mark.sequence:
-        yield f"the follower's checkpoint went back from sequence {mark.highest} to {mark.sequence}"
+    elif watermark.highest > watermark.sequence:
+        yield f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}"

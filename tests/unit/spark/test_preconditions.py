@@ -1,5 +1,7 @@
 """Why an audit can't judge, as far as that can be told without records."""
 
+from dataclasses import replace
+
 import pytest
 
 from cdc.config.filters import Filters
@@ -10,10 +12,20 @@ from cdc.spark.schema.lineage import Act
 from cdc.spark.schema.scope import Scope
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
-from cdc.spark.streams.preconditions import doubts
+from cdc.spark.streams.preconditions import Preconditions, unmet
 from cdc.spark.streams.watermark import Watermark
 
-MARK = Watermark(-1, -1, -1, None, 0, 0)
+NOTHING = Preconditions(
+    profiles={LEADER: Profile(), FOLLOWER: Profile()},
+    scope=Scope(),
+    renames=Renames({}),
+    contents={},
+    acts={},
+    limits={LEADER: None, FOLLOWER: None},
+    watermark=Watermark(-1, -1, -1, None, 0, 0),
+    integrity=Integrity({}, []),
+    gap=None,
+)
 
 
 def left_out(
@@ -22,21 +34,15 @@ def left_out(
     """What of the leader's statements (action, path) the follower's capture leaves out, in the audit's words."""
     profiles = {LEADER: Profile(), FOLLOWER: Profile(filters=capture)}
     statements = [Act(at, 0, action, f"flv://mysql-srv1/{path}") for at, (action, path) in enumerate(acts)]
-    reasons = doubts(
-        profiles, {}, MARK, Integrity({}, []), scope=Scope(consumer), renames=renames or Renames({}),
-        acts={LEADER: statements}, lost=None, limits={LEADER: None, FOLLOWER: None},
-    )  # fmt: skip
+    checked = replace(NOTHING, profiles=profiles, scope=Scope(consumer), acts={LEADER: statements})
+    reasons = unmet(replace(checked, renames=renames) if renames else checked)
     return "".join(reasons).rpartition("leave out what the leader topic has: ")[2]
 
 
 @pytest.mark.parametrize(("limit", "cut"), [(None, False), (4, False), (5, True)])
 def test_a_topic_that_ends_before_its_commit_log_does(limit: int | None, *, cut: bool) -> None:
     contents = Contents(4, 0, 0, 3, 1, 2, frozenset({"mysql-srv1"}), frozenset())
-    profiles = {LEADER: Profile(), FOLLOWER: Profile()}
-    reasons = doubts(
-        profiles, {LEADER: contents}, MARK, Integrity({}, []), scope=Scope(), renames=Renames({}), acts={}, lost=None,
-        limits={LEADER: limit, FOLLOWER: None},
-    )  # fmt: skip
+    reasons = unmet(replace(NOTHING, contents={LEADER: contents}, limits={LEADER: limit, FOLLOWER: None}))
     assert ["ends at sequence 3, its commit log at 4: retention cut the rest" in each for each in reasons] == (
         [True] * cut
     )

@@ -1,6 +1,7 @@
-"""The events that an operator had a producer leave out (``cdc-producer --skip``): what they changed may differ. Pure.
+"""Schema drift by events that an operator let a producer skip (``cdc-producer --skip``), from the statements. Pure.
 
-The follower got nothing of them, and both topics agree on that; so they are drift for as long as what they name lives.
+Neither topic has these changes, so the rows in both are equal while the servers may differ: a skipped event counts as
+drift until the object that it names is dropped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from cdc.spark.schema.definitions import SchemaDrift
 from cdc.spark.schema.lineage import Act
 from cdc.sql.redaction import excerpt
 
-__all__ = ["CAUSE", "is_skip", "left_out"]
+__all__ = ["CAUSE", "is_skip", "skipped_event_drift"]
 
 CAUSE = "skipped event"
 
@@ -18,24 +19,24 @@ _SKIP = "Skip"
 
 
 def is_skip(act: Act) -> bool:
-    """Whether this says what an event that was left out may have changed."""
+    """Whether ``act`` names what a skipped event may have changed."""
     return act.action.startswith(_SKIP)
 
 
-def left_out(skips: Iterable[Act], acts: Sequence[Act], *, side: str) -> Iterator[SchemaDrift]:
-    """What may differ by the ``skips`` of one side, of which ``acts`` are the statements."""
+def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str) -> Iterator[SchemaDrift]:
+    """The objects that may differ because of the ``skips`` of one side; ``acts`` are that side's statements."""
     ordered = sorted(acts)
     for skip in sorted(skips):
         kind, name = skip.action.removeprefix(_SKIP), _name(skip.uri)
         later = [act for act in ordered if act.sequence > skip.sequence]
-        lives = _lives(kind, name, later)
-        if lives is not None:
+        last_name = _last_name(kind, name, later)
+        if last_name is not None:
             evidence = f"{excerpt(skip.text, length=300)} (sequence {skip.sequence} of the {side})"
-            yield SchemaDrift(kind, *lives, CAUSE, evidence)
+            yield SchemaDrift(kind, *last_name, CAUSE, evidence)
 
 
-def _lives(kind: str, name: tuple[str, str | None], later: Iterable[Act]) -> tuple[str, str | None] | None:
-    """What is called so in the end; None where it was dropped."""
+def _last_name(kind: str, name: tuple[str, str | None], later: Iterable[Act]) -> tuple[str, str | None] | None:
+    """The name of the object ``name`` after the statements ``later``; None if it was dropped."""
     for act in later:
         other = _name(act.uri)
         if act.action == "DropDatabase" and other[0] == name[0]:

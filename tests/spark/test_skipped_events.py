@@ -10,9 +10,9 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
 from cdc.spark.schema.lineage import Act
-from cdc.spark.streams.left_out import CAUSE, left_out
-from tests.harness.pair import Pair
+from cdc.spark.streams.skipped_events import CAUSE, skipped_event_drift
 from tests.harness.programs import refused, run_well
+from tests.spark.test_state import Pair
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -67,5 +67,5 @@ def test_how_long_what_was_skipped_matters(
     skip: tuple[str, str], later: list[tuple[str, ...]], lives: tuple[str, str | None] | None
 ) -> None:
     acts = [act(0, "DropTable", "d/a"), *(act(number, *each) for number, each in enumerate(later, start=5))]
-    found = list(left_out([act(4, *skip)], acts, side="leader"))
+    found = list(skipped_event_drift([act(4, *skip)], acts, side="leader"))
     assert [(each.database, each.name) for each in found] == ([lives] if lives else [])

@@ -1,0 +1,83 @@
+"""The tally: from compared rows, counts and checksums for each table, which can be added and subtracted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+__all__ = ["Table", "Tally", "tally"]
+
+_SIDES = ("leader", "follower")
+_COUNTS = ("leader_rows", "follower_rows", "missing", "extra", "different")
+_CHECKSUMS = ("leader_checksum", "follower_checksum")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table's rows, counted. The row counts, and the checksums, are of the rows that the topics show."""
+
+    database: str
+    table: str
+    leader_rows: int
+    follower_rows: int
+    missing: int
+    extra: int
+    different: int
+    leader_checksum: str
+    follower_checksum: str
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table."""
+        return self.database, self.table
+
+    def with_rows(self, other: Self, sign: int) -> Self:
+        """The line for the rows of both, or, if ``sign`` is -1, for the rows without those of ``other``."""
+        joined: dict[str, Any] = {name: getattr(self, name) + sign * getattr(other, name) for name in _COUNTS}
+        for name in _CHECKSUMS:
+            joined[name] = f"{int(getattr(self, name), 16) ^ int(getattr(other, name), 16):x}"
+        return replace(self, **joined)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A line for each table, by name, and each side's number of before images that differ from the row (``breaks``)."""
+
+    lines: Sequence[Table] = ()
+    breaks: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0))
+
+    @property
+    def drifted(self) -> int:
+        """The number of drifted rows."""
+        return sum(line.missing + line.extra + line.different for line in self.lines)
+
+    def plus(self, other: Self) -> Self:
+        """The tally of the rows of both, which have none in common."""
+        return self._with(other, 1)
+
+    def less(self, other: Self) -> Self:
+        """The tally of these rows without those of ``other``, all of which are among them."""
+        return self._with(other, -1)
+
+    def _with(self, other: Self, sign: int) -> Self:
+        found = {line.name: line for line in self.lines}
+        for line in other.lines:
+            found[line.name] = found[line.name].with_rows(line, sign) if line.name in found else line
+        breaks = {side: self.breaks[side] + sign * other.breaks[side] for side in _SIDES}
+        return replace(self, lines=[found[name] for name in sorted(found)], breaks=breaks)
+
+
+def tally(comparison: DataFrame) -> Tally:
+    """The tally of the rows of a comparison (``compare.row_drift``)."""
+    drifted = {kind: F.sum(F.expr(f"IF(kind = '{kind}', rows, 0)")) for kind in ("missing", "extra", "different")}
+    lines = comparison.groupBy("database", "table").agg(
+        *(F.sum(f"{side}_rows").alias(f"{side}_rows") for side in _SIDES),
+        *(total.alias(kind) for kind, total in drifted.items()),
+        *(F.lower(F.hex(F.bit_xor(f"{side}_hash"))).alias(f"{side}_checksum") for side in _SIDES),
+        *(F.sum(f"{side}_breaks").alias(f"{side}_breaks") for side in _SIDES),
+    )
+    found = [row.asDict() for row in lines.orderBy("database", "table").collect()]
+    breaks = {side: sum(row.pop(f"{side}_breaks") for row in found) for side in _SIDES}
+    return Tally([Table(**row) for row in found], breaks)

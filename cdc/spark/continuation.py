@@ -1,0 +1,75 @@
+"""Continuation: what an audit covered, kept in the state for the next audit."""
+
+import re
+import sys
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cdc.service.logs import print_error
+from cdc.spark.compare.row_drift import JOINED
+from cdc.spark.comparison import Comparison, Extent
+from cdc.spark.input.records import LEADER
+from cdc.spark.inspection import Streams
+from cdc.spark.job.session import gone
+from cdc.spark.lag.transit import Transit
+from cdc.spark.state.coverage import Covered, can_be_resumed
+from cdc.spark.state.state import State
+from cdc.spark.topics import Topics
+
+__all__ = ["covered", "keep"]
+
+
+def covered(
+    topics: Topics, streams: Streams, within: Extent, comparison: Comparison, times: Transit | None
+) -> Covered | None:
+    """What an audit covered of ``topics``; None if the next audit can't continue after it.
+
+    ``comparison`` and ``times`` were made ``for_state``.
+    """
+    if not can_be_resumed(streams.new_transactions, topics.held, upto=within.ends[LEADER]):
+        return None
+    assert comparison.rows is not None  # for a state rows are not only compared by digests
+    return Covered(
+        ends=within.ends,
+        contents=streams.contents,
+        rows=comparison.rows.select(*JOINED),
+        touched=comparison.touched,
+        open=comparison.listed.select("hash") if comparison.listed else None,
+        tally=comparison.tally,
+        mark=streams.watermark,
+        transit=times,
+        transactions=streams.new_transactions,
+        records=streams.new_records,
+        arrivals=topics.arrivals,
+        spans=topics.spans,
+    )
+
+
+def keep(spark: SparkSession, state: State, topics: Topics, found: Covered | None) -> None:
+    """Keep what was ``found`` to be covered beyond what ``state`` holds.
+
+    If that fails, or nothing can be kept, it is only reported: the next audit takes longer, but this one's verdict is
+    not affected.
+    """
+    if found is None:
+        print("cdc-audit: the state was not kept: the follower is inside of a transaction of the leader's; the next "
+              "audit reads the same records again", file=sys.stderr, flush=True)  # fmt: skip
+        return
+    # Spark would log a trace for each task that failed.
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        state.keep(topics.held, found, topics.ids)
+    except (OSError, Py4JError, PySparkException) as error:
+        # Jobs that --watch cancels when it stops have not failed.
+        if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
+            raise
+        print_error("cdc-audit", f"the state was not kept: {_root_cause(error)}")
+    spark.sparkContext.setLogLevel("ERROR")
+
+
+def _root_cause(error: Exception) -> str:
+    """The last cause that Spark names: its messages list the causes one after the other, each with its trace."""
+    causes = re.findall(r"^(?:Caused by)?: (.+)", str(error), re.MULTILINE)
+    return causes[-1] if causes else str(error).partition("\n")[0]

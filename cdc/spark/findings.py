@@ -1,0 +1,209 @@
+"""Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from cdc.config.profile import Profile
+from cdc.model.partition import partition_name
+from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, discontinuities, drifted_rows, with_offsets
+from cdc.spark.compare.tally import Table, Tally
+from cdc.spark.comparison import Comparison, Extent
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.spans import Span, newest_entry_us
+from cdc.spark.inspection import Streams
+from cdc.spark.lag.summary import Lag, lag
+from cdc.spark.lag.transit import Transit, transit
+from cdc.spark.report.files import PARQUET
+from cdc.spark.report.outcome import Audit, Topic
+from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
+from cdc.spark.schema.lineage import Name, named
+from cdc.spark.schema.scope import Scope
+from cdc.spark.state.parquet_check import write
+from cdc.spark.streams.consumer_notes import Skip, skipped_records
+from cdc.spark.streams.contents import Contents
+from cdc.spark.streams.foreign_writes import ForeignWrite, foreign_times, foreign_writes
+from cdc.spark.streams.integrity import Break, Integrity
+from cdc.spark.streams.skipped_events import skipped_event_drift
+from cdc.spark.topics import Replication, Topics
+
+__all__ = [
+    "Progress", "RowFindings", "SchemaFindings", "StreamFindings", "compared_definitions", "progress", "row_findings",
+    "schema_findings", "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
+]  # fmt: skip
+
+_LISTED = 100  # of each list in the report
+_ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFindings:
+    """The section on both streams by themselves."""
+
+    audited_at: str
+    leader: Topic
+    follower: Topic
+    foreign_writes: int
+    foreign: list[ForeignWrite]
+    foreign_over_time: list[tuple[int, int, int]]
+    skipped: list[Skip]
+    breaks: list[Break]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The section on where the follower is, and how long the leader's transactions took to it."""
+
+    sequence: int
+    waiting_us: int | None
+    lag: Lag | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaFindings:
+    """The section on objects that both sides define differently."""
+
+    schema_drift: int
+    schema: list[SchemaDrift]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFindings:
+    """The section on rows that differ."""
+
+    tables: list[Table]
+    drifted_rows: int = 0
+    drifted_by_cause: dict[str, int] = field(default_factory=dict)
+    drifted: list[DriftedRow] = field(default_factory=list)
+    discontinuities: dict[str, int] = field(default_factory=dict)
+    discontinued: list[Discontinuity] = field(default_factory=list)
+
+
+def stream_findings(streams: Streams, integrity: Integrity, topics: Topics, replication: Replication) -> StreamFindings:
+    """The section on ``streams`` by themselves; its audit time is now."""
+    profiles, foreign = replication.profiles, streams.watermark.foreign
+    skips = "skipped" in streams.not_run.values()
+    return StreamFindings(
+        audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        leader=_topic(profiles[LEADER], topics.spans[LEADER], streams.contents.get(LEADER)),
+        follower=_topic(profiles[FOLLOWER], topics.spans[FOLLOWER], streams.contents.get(FOLLOWER)),
+        foreign_writes=foreign,
+        foreign=foreign_writes(streams.transactions, limit=_LISTED) if foreign else [],
+        foreign_over_time=_foreign_over_time(streams) if foreign else [],
+        skipped=skipped_records(streams.records, resource=replication.resource, limit=_LISTED) if skips else [],
+        breaks=integrity.examples,
+    )
+
+
+def transit_times(streams: Streams, topics: Topics, *, for_state: bool) -> Transit | None:
+    """How long the leader's transactions up to the watermark took; None if there are none. ``for_state``: cached."""
+    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    after, before = (topics.held.next[LEADER] - 1, topics.held.transit) if topics.held else (-1, None)
+    upto = streams.watermark.sequence
+    found = transit(streams.new_transactions, topics.arrivals, after=after, upto=upto, before=before)
+    return replace(found, bins=found.bins.persist(StorageLevel.MEMORY_AND_DISK)) if found and for_state else found
+
+
+def progress(streams: Streams, times: Transit | None) -> Progress:
+    """The section on the follower's position; ``times`` are those of ``transit_times``."""
+    assert streams.watermark.sequence is not None  # else the preconditions are not met
+    return Progress(streams.watermark.sequence, _waiting(streams), lag(times) if times else None)
+
+
+def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:
+    """The objects that the statements of both sides define differently, and the statements that one side lacks."""
+    return definitions(
+        within.acts[LEADER],
+        within.acts[FOLLOWER],
+        resource=replication.resource,
+        settled=streams.not_run,
+        rows=within.all_tables,
+        renames=replication.renames,
+    )
+
+
+def schema_findings(defined: Definitions, streams: Streams, within: Extent, scope: Scope) -> SchemaFindings:
+    """The section on ``defined`` objects, and on those that events changed which a producer skipped."""
+    drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
+    return SchemaFindings(len(drift), drift[:_LISTED])
+
+
+def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
+    """The tables with rows missing or extra that neither a statement nor a row of the follower's topic names."""
+    known = within.tables[FOLLOWER] | named([*within.acts[FOLLOWER], *within.acts[LEADER]])
+    return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
+
+
+def row_findings(
+    comparison: Comparison, streams: Streams, within: Extent, unmatched: Sequence[Unmatched], folder: Path
+) -> RowFindings:
+    """The section on the rows of ``comparison``; all drifted rows are written to ``folder``.
+
+    ``unmatched`` are the statements that one side lacks, which explain some of them.
+    """
+    counted, listed = comparison.tally, comparison.listed
+    found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
+    if listed is None:
+        return found
+    sides = [side for side, count in counted.breaks.items() if count]
+    broken = with_offsets(streams.records, discontinuities(listed, sides, limit=_LISTED))
+    found = replace(found, discontinued=broken)
+    if not counted.drifted:
+        return found
+    drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
+    write(drifted, (folder / PARQUET).absolute(), option="option --report")
+    first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
+    causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
+    rows = [DriftedRow(**row.asDict(recursive=True)) for row in first]
+    return replace(found, drifted_by_cause=causes, drifted=rows)
+
+
+def with_signs_of_life(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:
+    """``audit`` with the time of each commit log's newest entry.
+
+    Its verdict is "could not judge" if one is more than ``max_age`` seconds old.
+    """
+    newest = {side: newest_entry_us(each.kafka, resource=each.mysql_resource_name) for side, each in profiles.items()}
+    leader, follower = (replace(getattr(audit, side), newest_us=us) for side, us in newest.items())
+    dated = replace(audit, leader=leader, follower=follower)
+    return dated if max_age is None else dated.no_older_than(max_age)
+
+
+def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
+    return Topic(
+        resource=profile.mysql_resource_name,
+        topic=profile.kafka.topic,
+        records=contents.records if contents else 0,
+        first=contents.first if contents else None,
+        last=contents.last if contents else None,
+        first_us=contents.first_us if contents else None,
+        last_us=contents.last_us if contents else None,
+        offsets={partition_name(partition): ends for partition, ends in span.partitions.items()},
+    )
+
+
+def _foreign_over_time(streams: Streams) -> list[tuple[int, int, int]]:
+    first_us, last_us = streams.contents[FOLLOWER].first_us, streams.contents[FOLLOWER].last_us
+    assert first_us is not None and last_us is not None  # there are foreign writes
+    return foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
+
+
+def _waiting(streams: Streams) -> int | None:
+    """The commit time of the oldest leader record that the follower has not applied, in µs since 1970; None if none."""
+    sequence, leader = streams.watermark.sequence, streams.contents.get(LEADER)
+    if sequence is None or leader is None or leader.end <= sequence:
+        return None
+    waiting = streams.new_records.where(f"side = '{LEADER}' AND valid AND sequence > {sequence}")
+    oldest = waiting.agg(F.min("ts_us")).first()
+    return oldest[0] if oldest else None
+
+
+def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> Iterator[SchemaDrift]:
+    """The objects that skipped events may have changed: neither topic has the changes, so rows can't show them."""
+    for side, end in within.ends.items():
+        skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
+        yield from skipped_event_drift(skips, within.acts[side], side=side)

@@ -1,0 +1,182 @@
+"""Transactions: from the records of both topics, one row a transaction, with its state and what made it.
+
+The consumer commits its checkpoint row with the rows it applies, and runs a leader's DDL under a GTID made of the
+leader's name and the record's sequence (``cdc.model.position``). So each follower transaction shows its ``kind``,
+whatever its rows or its statement are:
+
+    applied       has a checkpoint row that the consumer moved forward, or a DDL GTID: with it the follower is equal to
+                  the leader at sequence ``upto``
+    moved         has a checkpoint row that something else moved: it says where the follower is, but is a foreign write
+    bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint
+    foreign       all others: writes that did not come through the consumer
+
+The consumer only moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint
+row that keeps its sequence, or names another transaction, was changed by something else.
+"""
+
+from collections.abc import Mapping
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.model.gtid import ddl_uuid
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
+
+__all__ = ["FOREIGN", "transactions"]
+
+FOREIGN = "kind IN ('foreign', 'moved')"  # transactions that did not come through the consumer
+
+_COUNTS = "(touched IS NOT NULL OR changed_own IS NOT NULL)"
+_QUERY_SHOWN = 200
+_POSITION = ["sequence", "file", "position", "partition", "offset"]
+_KIND = f"""
+    CASE
+        WHEN side != '{FOLLOWER}' OR state != 'whole' THEN NULL
+        WHEN upto = since AND (upto >= 0 OR size(tables) > 0) THEN 'foreign'
+        WHEN upto IS NOT NULL THEN 'applied'
+        WHEN size(tables) = 0 AND size(changed_own) = 0 THEN 'bookkeeping'
+        ELSE 'foreign'
+    END
+"""
+# Columns that only the search for checkpoints moved by something else needs.
+_FOR_THE_SEARCH = ("changed_own", "claim")
+
+
+def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) -> DataFrame:
+    """One row a transaction of the valid ``records``; persisted.
+
+    ``resource`` is the leader whose checkpoints count, ``ends`` the last sequence of each side. ``state`` is ``whole``,
+    ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
+    transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) are the leader sequences that a follower's
+    transaction applied. ``kind`` is as in the module's docstring, NULL for the leader's transactions.
+    """
+    narrow = _narrow(records, resource)
+    alone = F.expr("index = 0 AND last")
+    # On many servers most transactions have one record: these need no sorting to find the records that belong together.
+    grouped = _of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone)))
+    found = _classified(grouped, resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    repeated, unproven = _needs_closer_look(found)
+    if repeated:
+        found.unpersist()
+        found = _classified(_grouped(narrow), resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    return (_with_moved(found, records) if unproven else found).drop(*_FOR_THE_SEARCH)
+
+
+def _needs_closer_look(transactions: DataFrame) -> tuple[bool, bool]:
+    """Whether a transaction may be there twice (two have the same hash), and whether a checkpoint names another leader
+    transaction than the one that ends at its sequence. Both are False for an undamaged stream.
+    """
+    once = "named_struct('hash', xxhash64(side, transaction), 'times', 1, 'ends', 0, 'claims', 0)"
+    position = "named_struct('hash', xxhash64({}, {}), 'times', 0, 'ends', {}, 'claims', {})"
+    ends = position.format("final", "transaction", 1, 0)
+    claims = position.format("upto", "claim", 0, 1)
+    each = f"""
+        CASE WHEN side = '{LEADER}' THEN array({once}, {ends})
+            WHEN kind = 'applied' AND claim IS NOT NULL THEN array({once}, {claims}) ELSE array({once}) END
+    """
+    hashes = transactions.select(F.explode(F.expr(each)).alias("of")).select("of.*")
+    counted = hashes.groupBy("hash").agg(*(F.sum(name).alias(name) for name in ("times", "ends", "claims")))
+    repeated, unproven = counted.agg(
+        F.expr("bool_or(times > 1)"), F.expr("bool_or(claims > 0 AND ends = 0)")
+    ).collect()[0]  # fmt: skip
+    return bool(repeated), bool(unproven)
+
+
+def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
+    """``transactions`` in which those are ``moved`` whose checkpoint names another transaction than the leader's record
+    at that sequence has.
+    """
+    leader = records.where(f"valid AND side = '{LEADER}'")
+    leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))
+    claims = transactions.where("kind = 'applied' AND claim IS NOT NULL").select("side", "transaction", "upto", "claim")
+    differing = claims.join(leader, "upto").where("recorded != claim")
+    moved = differing.select("side", "transaction", F.lit(True).alias("moved")).distinct()
+    joined = transactions.join(moved, ["side", "transaction"], "left")
+    return joined.withColumns({
+        "kind": F.expr("IF(moved, 'moved', kind)"),
+        "tables": F.expr("IF(moved, array_union(tables, changed_own), tables)"),
+    }).select(*transactions.columns).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
+
+
+def _narrow(records: DataFrame, resource: str) -> DataFrame:
+    """The columns of ``records`` that transactions are made of, without the rows' contents: these would be sorted too
+    when records are grouped by transaction.
+    """
+    touched = F.when(F.col("database") != CHECKPOINT_DATABASE, F.concat_ws(".", "database", "table"))
+    return records.where("valid").select(
+        *("side", "transaction", "sequence", "index", "last", "file", "position", "partition", "offset", "ts_us"),
+        touched.alias("touched"),
+        F.expr(changed_by_others(resource)).alias("changed_own"),
+        F.expr("coalesce(size(rows), 0)").alias("rows"),
+        F.substring("query", 1, _QUERY_SHOWN).alias("statement"),
+        F.expr(checkpoint(resource)).alias("checkpoint"),
+    )
+
+
+def _grouped(narrow: DataFrame) -> DataFrame:
+    return narrow.groupBy("side", "transaction").agg(
+        F.count("*").alias("records"),
+        F.min(F.struct(*_POSITION)).alias("start"),
+        F.max("sequence").alias("final"),
+        F.min("ts_us").alias("ts_us"),
+        F.expr("min(index) = 0 AND min(sequence - index) = max(sequence - index)").alias("contiguous"),
+        F.expr("count_if(last)").alias("lasts"),
+        F.expr("max(index) = max(IF(last, index, -1))").alias("ends_in_last"),
+        F.collect_set("touched").alias("tables"),
+        F.collect_set("changed_own").alias("changed_own"),
+        F.sum(F.expr(f"IF({_COUNTS}, rows, 0)")).alias("rows"),
+        F.min(F.expr(f"IF({_COUNTS}, statement, NULL)")).alias("statement"),
+        F.min("checkpoint.since").alias("checkpoint_since"),
+        F.max("checkpoint.upto").alias("checkpoint_upto"),
+        F.max_by("checkpoint.claim", "checkpoint.upto").alias("claim"),
+    )
+
+
+def _of_one_record(narrow: DataFrame) -> DataFrame:
+    """The result of ``_grouped`` for transactions that are one whole record each."""
+    return narrow.select(
+        *("side", "transaction"),
+        F.lit(1).cast("bigint").alias("records"),
+        F.struct(*_POSITION).alias("start"),
+        F.col("sequence").alias("final"),
+        "ts_us",
+        F.lit(True).alias("contiguous"),
+        F.lit(1).cast("bigint").alias("lasts"),
+        F.lit(True).alias("ends_in_last"),
+        F.expr("IF(touched IS NULL, array(), array(touched))").alias("tables"),
+        F.expr("IF(changed_own IS NULL, array(), array(changed_own))").alias("changed_own"),
+        F.expr(f"IF({_COUNTS}, bigint(rows), 0L)").alias("rows"),
+        F.expr(f"IF({_COUNTS}, statement, NULL)").alias("statement"),
+        F.col("checkpoint.since").alias("checkpoint_since"),
+        F.col("checkpoint.upto").alias("checkpoint_upto"),
+        F.col("checkpoint.claim").alias("claim"),
+    )
+
+
+def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> DataFrame:
+    at_end = F.concat_ws("/", "side", "final").isin([f"{side}/{end}" for side, end in ends.items()])
+    state = (
+        F.when(F.expr("contiguous AND lasts = 1 AND ends_in_last"), "whole")
+        .when(F.expr("contiguous AND lasts = 0") & at_end, "open")
+        .otherwise("torn")
+    )
+    # Only the follower runs DDL under these GTIDs; they count from 1, sequences from 0.
+    number = f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT)"
+    statement = F.when(F.col("side") == FOLLOWER, F.expr(number) - 1)
+    classified = grouped.withColumns({
+        "state": state,
+        "since": F.coalesce("checkpoint_since", statement - 1),
+        "upto": F.greatest("checkpoint_upto", statement),
+    })  # fmt: skip
+    classified = classified.withColumn("kind", F.expr(_KIND))
+    tables = F.expr(f"IF({FOREIGN}, array_union(tables, changed_own), tables)").alias("tables")
+    # A state keeps these columns in its Parquet files, except those for the search.
+    return classified.select(
+        *("side", "transaction", "records", "start", "final", "ts_us"),
+        tables,
+        *("rows", "statement", "state", "since", "upto", "kind"),
+        *_FOR_THE_SEARCH,
+    )

@@ -1,0 +1,109 @@
+"""What an audit reads: the records of both topics that no earlier audit covered, and when they arrived in Kafka."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.config.topic_names import PER_TABLE
+from cdc.spark.input.kafka_options import kafka_options
+from cdc.spark.input.records import FOLLOWER, LEADER, parse, read, within
+from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
+from cdc.spark.input.spans import Span, span, topic_ids
+from cdc.spark.job.session import set_for
+from cdc.spark.lag.arrivals import read_arrivals
+from cdc.spark.schema.scope import Scope
+from cdc.spark.state.coverage import Held
+from cdc.spark.state.state import State
+
+__all__ = ["Replication", "Topics", "read_topics"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replication:
+    """What is audited: the ``profiles`` of both producers by side, and the consumer's, None if it was not given."""
+
+    profiles: Mapping[str, Profile]
+    consumer: Profile | None = None
+
+    @property
+    def resource(self) -> str:
+        """The leader's name."""
+        return self.profiles[LEADER].mysql_resource_name
+
+    @property
+    def own_schema(self) -> str:
+        """The consumer's own database."""
+        return own_schema(self.profiles, self.consumer)
+
+    @property
+    def renames(self) -> Renames:
+        """The consumer's renames."""
+        return renames(self.profiles, self.consumer)
+
+    @property
+    def scope(self) -> Scope:
+        """The consumer's filters."""
+        return Scope(self.consumer.filters if self.consumer else None, self.own_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Both topics as they are now: ``held`` is what earlier audits covered, ``records`` are all others.
+
+    The records (columns of ``input.records``) have the leader's names. ``arrivals`` says when they were in Kafka.
+    ``spans`` are the offsets of all records, and ``ids`` Kafka's ids of the topics, both by side.
+    """
+
+    records: DataFrame
+    arrivals: DataFrame
+    spans: Mapping[str, Span]
+    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    held: Held | None = None
+
+
+def read_topics(spark: SparkSession, replication: Replication, state: State | None) -> Topics:
+    """Read both topics from where ``state`` ends to their present ends, and set Spark for their size.
+
+    Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
+    if files of the state are missing or damaged.
+    """
+    profiles = replication.profiles
+    # The follower's end is read first. All records before it were applied from records that the leader's topic has by
+    # then, so they come before the leader's end, which is read later.
+    spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
+    ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
+    held = state.held(ids) if state else None
+    new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
+    set_for(spark, sum(each.size for each in new.values()))
+    arrivals = _arrivals(spark, profiles, held)
+    return Topics(
+        records=within(_records(spark, replication, new), spans).persist(StorageLevel.MEMORY_AND_DISK),
+        # For a state they are read once more, to find out where the next audit continues.
+        arrivals=arrivals.persist(StorageLevel.MEMORY_AND_DISK) if state else arrivals,
+        spans=spans,
+        ids=ids,
+        held=held,
+    )
+
+
+def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, Span]) -> DataFrame:
+    profiles = replication.profiles
+    messages = [
+        read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
+    ]
+    with_events = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
+    records = parse(messages[0].unionByName(messages[1]), events_of=with_events)
+    return under_leaders_names(records, replication.renames, schema=replication.own_schema)
+
+
+def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], held: Held | None) -> DataFrame:
+    begins = held.arrivals if held else {}
+    logs = [
+        read_arrivals(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
+        for side, each in profiles.items()
+    ]
+    return logs[0].unionByName(logs[1])
