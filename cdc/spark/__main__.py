@@ -1,4 +1,6 @@
-"""cdc-audit: runs the audit through spark-submit on this machine, with the connector and the quiet it needs."""
+"""cdc-audit: runs the audit through spark-submit on this machine, with the Kafka connector and Spark's usual log lines
+filtered out, and passes on its exit status.
+"""
 
 import json
 import os
@@ -28,12 +30,12 @@ _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 def main() -> int:
-    """Run spark-submit and pass on its exit status; the options are those of cdc.spark.audit."""
+    """Run spark-submit with the options of cdc.spark.audit, and return its exit status."""
     return exit_status(lambda: _run(sys.argv[1:]), program="cdc-audit")
 
 
 def _run(options: Sequence[str]) -> int:
-    # Spark spills rows into files as well.
+    # Spark writes rows to temporary files, which other users must not read.
     os.umask(MASK)
     given = parsed("cdc-audit", options)
     profiles = profiles_of(given)
@@ -43,8 +45,8 @@ def _run(options: Sequence[str]) -> int:
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
     require_java(os.environ)
-    # Done here too, because Spark takes seconds to start and a user's mistake is told at once. With a state it has to
-    # wait: another audit may use both.
+    # Done here too: Spark takes seconds to start, and a user's mistake is reported at once. With a state it has to wait
+    # until that is locked: another audit may use the state and the report.
     if given.state is None:
         clear(given.report)
     report = given.report / JSON
@@ -55,34 +57,34 @@ def _run(options: Sequence[str]) -> int:
     # spark-submit finds PySpark through the python3 that comes first on PATH.
     environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
     environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # All of it runs here, so no name of this host needs to resolve.
+    # Everything runs on this machine, so its host name need not resolve.
     environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Spark stands between the audit and the terminal, and where there is none, lines shall be whole.
+    # The audit's output goes through Spark, so it can't see the terminal's width. 0 means no terminal: no line breaks.
     environment["COLUMNS"] = str(os.get_terminal_size(1).columns) if sys.stdout.isatty() else "0"
-    line = command(programs, environment, options, small=small)
+    arguments = command(programs, environment, options, small=small)
     if given.watch is not None:
-        line, environment = _without_spark_submit(line, environment)
-    status = _status(line, environment)
+        arguments, environment = _without_spark_submit(arguments, environment)
+    status = _status(arguments, environment)
     if status in (0, 1) and (
         _version(report) in (None, earlier) or json.loads(report.read_text())["exit_status"] != status
     ):
-        # spark-submit's own failures end with 1 too, which would read as drift.
-        raise UserError("Spark did not get as far as the audit's end", hint="what it said is above")
+        # spark-submit also ends with 1 if it fails itself, which would mean drift.
+        raise UserError("Spark ended before the audit did", hint="see Spark's messages above")
     return status
 
 
 def _version(report: Path) -> tuple[int, int] | None:
-    """What tells the report that is there from another one; None where there is none."""
+    """What distinguishes this report from a later one; None if there is no report."""
     if not report.exists():
         return None
-    found = report.stat()
-    return found.st_ino, found.st_mtime_ns
+    status = report.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
     """The spark-submit command line: the connector from CDC_SPARK_JARS (a comma list of jars), or by its Maven name.
 
-    A ``small`` audit ends before the JVM's second compiler and parallel collector would be of use.
+    A ``small`` audit ends before the JVM's second compiler and parallel garbage collector would save time.
     """
     here = Path(__file__).parent
     jars = environment.get("CDC_SPARK_JARS")
@@ -95,19 +97,20 @@ def command(programs: Path, environment: Mapping[str, str], options: Sequence[st
     return [*submit, "--driver-java-options", " ".join(java), str(here / "audit.py"), *options]
 
 
-def _without_spark_submit(line: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """A command that does what ``line`` does, and hears signals itself: spark-submit's JVM ends at once on them."""
-    script = next(at for at, word in enumerate(line) if word.endswith("audit.py"))
-    settings = shlex.join([*line[1:script], "pyspark-shell"])
-    return [sys.executable, *line[script:]], {**environment, "PYSPARK_SUBMIT_ARGS": settings}
+def _without_spark_submit(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """The same audit without spark-submit, whose JVM would end at once on a signal: Python handles it instead."""
+    script = next(at for at, word in enumerate(arguments) if word.endswith("audit.py"))
+    settings = shlex.join([*arguments[1:script], "pyspark-shell"])
+    return [sys.executable, *arguments[script:]], {**environment, "PYSPARK_SUBMIT_ARGS": settings}
 
 
 def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """The exit status of spark-submit, its errors passed on but for the lines that are always written.
+    """The exit status of spark-submit; its standard error is passed on without the lines that it always writes.
 
-    What Ivy says while it resolves the connector is held back, and shown only where it does not come to its end.
+    Ivy's output while it resolves the connector is held back, and shown only if it fails.
     """
-    # A signal of the terminal goes to all of its foreground group: in one of its own the child hears each but once.
+    # The terminal sends a signal to its whole foreground process group. In a group of its own the child gets each one
+    # only once, from the handlers below.
     with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, process_group=0) as process:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, lambda number, _: process.send_signal(number))

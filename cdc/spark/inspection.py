@@ -81,7 +81,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
 
 
 def preconditions(streams: Streams, topics: Topics, replication: Replication) -> Preconditions:
-    """What is to be checked before the streams are compared."""
+    """The facts that are checked before the streams are compared."""
     return Preconditions(
         profiles=replication.profiles,
         scope=replication.scope,

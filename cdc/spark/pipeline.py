@@ -71,7 +71,7 @@ class Judgement:
 
 
 def judge(topics: Topics, replication: Replication, folder: Path, *, for_state: bool = False) -> Judgement:
-    """Compare both ``topics``; drifted rows are written to ``folder``. ``for_state``: what it covers is to be kept."""
+    """Compare both ``topics``, and write the drifted rows to ``folder``. ``for_state``: the coverage will be kept."""
     scope, held = replication.scope, topics.held
 
     streams = inspected(topics, replication)

@@ -266,7 +266,7 @@ def test_what_only_looks_like_the_consumer_s_doing(judged: Judge) -> None:
         7: ("missing", "missing apply"),
         9: ("extra", "foreign write"),
     }
-    assert "brought the leader's change at binlog.000001:1004 (sequence 5) and left another row" in found[3].evidence
+    assert "applied the leader's change at binlog.000001:1004 (sequence 5) and left another row" in found[3].evidence
     assert "(a trigger?)" in found[6].evidence
     assert "is not in the follower's log" in found[7].evidence
 

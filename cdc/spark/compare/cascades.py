@@ -1,11 +1,13 @@
-"""The rows that the follower's own foreign keys changed, where the leader changed its own without a word in its log.
+"""Cascades: from both sides' records, those without changes that only the follower's foreign keys logged.
 
-Since MySQL 9.6 a server logs what its foreign keys do, and says so in the flags of each rows event. With an older
-leader the consumer leaves cascades to the follower, and a newer one then has changes in its log that the leader's
-lacks. They are left out of the fold, so that neither side shows them. In the follower's log they are the rows with
-foreign key checks off, in a transaction that stands for none of the leader's records of that table that the consumer
-applies with the checks off: those that had them off on the leader, and those of a leader that logs all. So each
-transaction tells it by the sequences that it stands for, whatever the leader logs, or is upgraded to, later.
+Since MySQL 9.6 a server logs what its foreign keys change, and says so in the flags of each rows event. With an older
+leader the consumer leaves cascades to the follower; if that is newer, its log has changes that the leader's lacks. They
+are left out of the fold, so that neither side shows them.
+
+In the follower's log they are rows with foreign key checks off, in a transaction that applied none of the leader's
+records of that table for which the consumer turns the checks off: records that had them off on the leader, and records
+of a leader that logs cascades. Each transaction is examined by the sequences that it applied, so a leader that is
+upgraded later changes nothing for earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -26,9 +28,9 @@ _UNCHECKED_OR_LOGS_ALL = "coalesce(flags & 18, 0) != 0"
 def without_cascades(
     records: DataFrame, transactions: DataFrame, contents: Mapping[str, Contents], marks: DataFrame | None
 ) -> DataFrame:
-    """Both sides' records, without those that only the follower's foreign keys made.
+    """Both sides' records without those of changes that only the follower's foreign keys made.
 
-    No transaction is looked at in which the consumer settled conflicts, for which it takes the checks off.
+    Transactions in which the consumer resolved conflicts are kept as they are, since it turns the checks off for that.
     """
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:

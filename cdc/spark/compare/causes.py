@@ -1,16 +1,17 @@
-"""Why a row drifted: one cause each, with the evidence for it in a line.
+"""Causes: from drifted rows and statements that one side lacks, one cause for each row, with its evidence in a line.
 
-    foreign write           a follower transaction that did not come through the consumer touched it last, or emptied
-                            its table
-    skipped sequence        an operator let the follower do without the leader's last change of it (--skip)
-    conflict converged      the consumer removed it, since it shared a unique key with a row of the leader's
-    before-image mismatch   a log and what was found do not go together: it was changed with the binlog off
-    schema drift            a statement that one side alone has: its table is another one, or the follower changed it
-                            by itself (a trigger, a foreign key) in a transaction of the consumer
+    foreign write           a follower transaction that did not come through the consumer changed the row last, or
+                            emptied its table
+    skipped sequence        an operator skipped the leader's last change of it on the follower (--skip)
+    conflict converged      the consumer removed it, since it shared a unique key with a row of the leader
+    before-image mismatch   a before image differs from what the log had left: it was changed with the binlog off
+    schema drift            only one side has a statement: the tables differ, or the follower changed the row by itself
+                            (a trigger, a foreign key) in a transaction of the consumer
     missing apply           none of these: the leader's change is not in the follower's log, which is past it
 
-What came last counts, since whatever the consumer applies leaves the leader's image: a foreign write that the leader
-has overwritten since is not why a row drifted. A keyless row is known by its content, so any such change counts there.
+The last change counts, since after each change that the consumer applies the row equals the leader's: a foreign write
+that the leader has overwritten since is not the cause. A keyless row is known only by its content, so there any such
+change counts.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -33,7 +34,7 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
-# Where the follower's last change of the row came through the consumer, as far as a row can tell.
+# Both sides changed the row, and the follower's last change has no mark, so it came through the consumer.
 _CHANGED_BY_BOTH = """
     leader_last IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
@@ -41,7 +42,7 @@ _CHANGED_BY_BOTH = """
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
 _LAST_ON_LEADER = "(NOT keyed OR leader_marked.sequence = leader_last.sequence)"
 _AFTER_FOLLOWER = "(NOT keyed OR coalesce(leader_marked.at > follower_last.sequence, true))"
-# What the leader did to the row after the conflict, the consumer had to bring.
+# Changes of the leader after the conflict had to be applied by the consumer.
 _BY_CONFLICT = f"{_LAST_ON_FOLLOWER} AND (NOT keyed OR coalesce(leader_last.sequence <= follower_marked.at, true))"
 _EXPLAINS = """
     IF(s.alters,
@@ -56,7 +57,7 @@ def _case(cause: str, *evidence: str) -> str:
     return f"named_struct('cause', '{cause}', 'evidence', concat({', '.join(evidence)}))"
 
 
-def _place(change: str) -> str:
+def _position(change: str) -> str:
     return f"{change}.file, ':', {change}.position"
 
 
@@ -64,42 +65,42 @@ def _foreign() -> str:
     time = "date_format(timestamp_micros(follower_marked.ts_us), 'yyyy-MM-dd HH:mm:ss')"
     did = """
         CASE kind WHEN 'different' THEN concat('changed ', array_join(columns, ', '))
-            WHEN 'missing' THEN 'removed it' ELSE 'put it' END
+            WHEN 'missing' THEN 'removed it' ELSE 'added it' END
     """
     transaction = "'follower transaction ', follower_marked.transaction"
-    return _case(FOREIGN, transaction, "' at '", _place("follower_marked"), "', '", time, "' UTC: '", did)
+    return _case(FOREIGN, transaction, "' at '", _position("follower_marked"), "', '", time, "' UTC: '", did)
 
 
 def _broken(side: str) -> str:
     change = f"{side}_broken"
     return _case(
-        MISMATCH, "'the change at '", _place(change), f"' (sequence ', {change}.sequence, ')'",
-        f"' met other values than the log of the {side} had left: something changed it with the binlog off'",
+        MISMATCH, "'the change at '", _position(change), f"' (sequence ', {change}.sequence, ')'",
+        f"' found other values than the log of the {side} had left: something changed it with the binlog off'",
     )  # fmt: skip
 
 
 def _cause() -> str:
-    """The CASE that gives cause and evidence of a drifted row, with ``statement``, the one that explains it."""
+    """The SQL CASE for cause and evidence of a drifted row; ``statement`` is the one that explains it, or NULL."""
     sequence, note = "leader_marked.sequence", "leader_marked.note"
     skipped = _case(SKIPPED, "'record '", sequence, "' was skipped by an operator: '", note)
     removed = _case(
-        CONFLICT, "'removed by the consumer at '", _place("follower_marked"), "': '", "follower_marked.note"
+        CONFLICT, "'removed by the consumer at '", _position("follower_marked"), "': '", "follower_marked.note"
     )
     unfound = _case(
         MISMATCH, "'the consumer did not find it (leader sequence '", sequence, "': '", note, "'), '",
         r"'though the follower\'s log has it: its binlog was off when that changed'",
     )  # fmt: skip
     itself = _case(
-        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
+        SCHEMA, r"'the consumer\'s transaction at '", _position("follower_last"),
         r"' changed it, and the leader did not: a trigger or foreign key of the follower\'s did'",
     )  # fmt: skip
-    otherwise = _case(
-        SCHEMA, r"'the consumer\'s transaction at '", _place("follower_last"),
-        r"' brought the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
-        r"') and left another row: something on the follower changed it in our transaction (a trigger?)'",
+    overwritten = _case(
+        SCHEMA, r"'the consumer\'s transaction at '", _position("follower_last"),
+        r"' applied the leader\'s change at '", _position("leader_last"), "' (sequence '", "leader_last.sequence",
+        r"') and left another row: something on the follower changed it in that transaction (a trigger?)'",
     )  # fmt: skip
     missing = _case(
-        MISSING, r"'the leader\'s change at '", _place("leader_last"), "' (sequence '", "leader_last.sequence",
+        MISSING, r"'the leader\'s change at '", _position("leader_last"), "' (sequence '", "leader_last.sequence",
         r"') is not in the follower\'s log, which is past it'",
     )  # fmt: skip
     return f"""
@@ -112,7 +113,7 @@ def _cause() -> str:
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
             WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
             WHEN leader_last IS NULL THEN {itself}
-            WHEN follower_last.sequence >= brought THEN {otherwise}
+            WHEN follower_last.sequence >= applied_at THEN {overwritten}
             ELSE {missing}
         END
     """
@@ -126,29 +127,30 @@ def with_causes(
 ) -> DataFrame:
     """``drifted`` rows of a comparison with the columns ``cause`` and ``evidence``.
 
-    ``statements`` are those that one side alone has, ``tables`` the (database, table) that rows were logged for.
-    Without ``transactions`` (``streams.watermark``) a change that the follower made otherwise counts as one it lacks.
+    ``statements`` are those that only one side has, ``tables`` the (database, table) that have rows in either topic.
+    Without ``transactions`` (``streams.transactions``) a change that the follower applied with another result counts as
+    missing.
     """
-    drifted = _with_brought(drifted, transactions)
+    drifted = _with_applied_at(drifted, transactions)
     spark = drifted.sparkSession
-    told = _by_table(spark, statements, tables)
-    joined = drifted.join(F.broadcast(told), ["database", "table"], "left")
+    by_table = _by_table(spark, statements, tables)
+    joined = drifted.join(F.broadcast(by_table), ["database", "table"], "left")
     joined = joined.withColumn("statement", F.expr(f"try_element_at(filter(statements, s -> {_EXPLAINS}), -1)"))
     return joined.withColumn("found", F.expr(_cause())).select("*", "found.cause", "found.evidence")
 
 
-def _with_brought(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
-    """The rows with ``brought``: from which sequence of the follower's on the consumer's transaction was that brought
-    the leader's last change of them. NULL where there is none, and where nothing on the follower says so.
+def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
+    """The rows with ``applied_at``: the follower's sequence at which the transaction begins that applied the leader's
+    last change of the row. NULL if there is none, and if the follower's last change did not come through the consumer.
     """
-    nothing = F.lit(None).cast("bigint").alias("brought")
+    nothing = F.lit(None).cast("bigint").alias("applied_at")
     asked = drifted.where(_CHANGED_BY_BOTH)
     if transactions is None or asked.isEmpty():
         return drifted.select("*", nothing)
     mark = F.struct("since", F.col("ts_us").alias("at_us"), F.col("start.sequence").alias("begins"))
     applied = transactions.where("kind = 'applied'").select("since", "upto", mark.alias("mark"))
     asked = asked.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("asked"))
-    found = matched(asked, {"by": applied}).select("asked.*", F.col("by.begins").alias("brought"))
+    found = matched(asked, {"by": applied}).select("asked.*", F.col("by.begins").alias("applied_at"))
     return found.unionByName(drifted.where(f"NOT ({_CHANGED_BY_BOTH})").select("*", nothing))
 
 
@@ -165,7 +167,7 @@ def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Coll
 
 
 def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """What the statement did to which tables."""
+    """(action, database, table) for each table that the statement changed."""
     for act in statement.acts:
         for uri in (act.uri, act.to):
             if uri:

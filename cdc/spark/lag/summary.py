@@ -1,7 +1,8 @@
-"""How long the leader's transactions took to the follower, and on to the topic of the follower's own binlog.
+"""Lag: from counted transit times, how long the leader's transactions took to the follower, and from there to the topic
+of the follower's own binlog.
 
-Only counts reach the driver (``lag.transit``): per stage, table and stretch of time, how many transactions took
-about as long. A bin of them stands for its mean: so the quantiles are right to 5 % or 128 µs, and the largest is exact.
+Only counts reach the driver (``lag.transit``): for each stage, table and stretch of time, the number of transactions in
+each bin of lengths. A bin counts as its mean, so quantiles are accurate to 5 % or 128 µs; the maximum is exact.
 """
 
 import math
@@ -32,7 +33,7 @@ class Quantiles:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The transactions that the leader committed from ``from_us`` (µs since 1970) up to the next stretch's."""
+    """The transactions that the leader committed from ``from_us`` (µs since 1970) until the next stretch begins."""
 
     from_us: int
     lag: Quantiles
@@ -40,10 +41,10 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage over all, as a histogram and over time.
+    """One stage of all transactions: in total, as a histogram, and over time.
 
-    A bar of the histogram is (from µs, to µs, transactions), its end √2 times its start. Stretches without any
-    transaction are left out.
+    A bar of the histogram is (from µs, to µs, transactions), its end √2 times its start. Stretches without transactions
+    are left out.
     """
 
     total: Quantiles
@@ -53,7 +54,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class TableLag:
-    """The stages of the transactions that touched a table; ``table`` is a database where they are its statements."""
+    """The stages of the transactions that changed a table; ``table`` is a database for statements on that database."""
 
     table: str
     stages: dict[str, Quantiles]
@@ -61,10 +62,10 @@ class TableLag:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Of the ``transactions`` of the leader, committed from ``first_us`` to ``last_us``, that the follower should have.
+    """The lag of the leader's ``transactions``, committed from ``first_us`` to ``last_us``, that the follower applied.
 
-    A stage counts those of which both times are known, and is absent where there are none. ``stretch_us`` is how long
-    the parts of ``over_time`` are. ``tables`` are the slowest by WHOLE's p95, of ``tables_seen``.
+    A stage counts those of which both times are known, and is absent if there are none. ``stretch_us`` is the length of
+    the parts of ``over_time``. ``tables`` are the slowest by WHOLE's p95, out of ``tables_seen``.
     """
 
     transactions: int
@@ -77,7 +78,7 @@ class Lag:
 
 
 def lag(transit: Transit) -> Lag | None:
-    """What ``transit`` counted, put into words; None where none of its transactions was applied."""
+    """The lag by the counts in ``transit``; None if none of its transactions was applied."""
     found: dict[str, list[Row]] = {"all": [], "time": [], "table": []}
     for row in _quantiles(transit.bins).collect():
         found[row["kind"]].append(row)
@@ -96,7 +97,7 @@ def lag(transit: Transit) -> Lag | None:
 
 
 def _quantiles(bins: DataFrame) -> DataFrame:
-    """The fields of Quantiles by stage and group: each table, each stretch, and all with their bins for a histogram."""
+    """The fields of Quantiles by stage and group: each table, each stretch, and all, with its bins for a histogram."""
     group = "named_struct('kind', '{}', 'name', {})"
     whole, time = group.format("all", "''"), group.format("time", "string(stretch)")
     groups = F.explode(F.expr(f"IF(stretch IS NULL, array({group.format('table', 'table')}), array({whole}, {time}))"))
@@ -108,7 +109,7 @@ def _quantiles(bins: DataFrame) -> DataFrame:
     )
 
 
-def _read(row: Row) -> Quantiles:
+def _quantiles_of(row: Row) -> Quantiles:
     p50, p95, p99 = (round(us) for us in row["quantiles"])
     return Quantiles(row["count"], p50, p95, p99, row["max"])
 
@@ -116,11 +117,11 @@ def _read(row: Row) -> Quantiles:
 def _by_stage(whole: Iterable[Row], parts: Iterable[Row], stretch_us: int) -> dict[str, Stage]:
     over_time: dict[str, list[Stretch]] = {name: [] for name in STAGES}
     for row in parts:
-        over_time[STAGES[row["stage"]]].append(Stretch(int(row["name"]) * stretch_us, _read(row)))
+        over_time[STAGES[row["stage"]]].append(Stretch(int(row["name"]) * stretch_us, _quantiles_of(row)))
     totals = {STAGES[row["stage"]]: row for row in whole}
     return {
         name: Stage(
-            total=_read(totals[name]),
+            total=_quantiles_of(totals[name]),
             histogram=_bars((each["bin"], each["count"]) for each in totals[name]["bins"]),
             over_time=sorted(over_time[name], key=lambda stretch: stretch.from_us),
         )
@@ -133,13 +134,13 @@ def _by_table(rows: Iterable[Row]) -> list[TableLag]:
     """The slowest first."""
     tables: dict[str, dict[str, Quantiles]] = {}
     for row in rows:
-        tables.setdefault(row["name"], {})[STAGES[row["stage"]]] = _read(row)
+        tables.setdefault(row["name"], {})[STAGES[row["stage"]]] = _quantiles_of(row)
     listed = [TableLag(name, stages) for name, stages in tables.items() if WHOLE in stages]
     return sorted(listed, key=lambda each: (-each.stages[WHOLE].p95_us, each.table))
 
 
 def _bars(bins: Iterable[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """Bins as fewer bars: from and to in µs, and the count."""
+    """Bins joined to wider bars: (from µs, to µs, count)."""
     counts: dict[int, int] = {}
     for number, count in bins:
         bar = math.ceil(abs(number) / _BINS_A_BAR) * (1 if number > 0 else -1)

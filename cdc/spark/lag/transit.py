@@ -1,14 +1,14 @@
-"""How long the leader's transactions took on their way, counted: what is known of each, in a form that adds up.
+"""Transit times: from transactions and arrivals, how long the leader's transactions took, as counts that can be added.
 
-A transaction has four times, each by another machine's clock: the leader's commit, its producer asking Kafka to commit
-the record, the follower's commit, the follower's producer asking Kafka to commit the follower's record. What lies
-between two of them is a **stage**. Clocks that differ make it longer or shorter by the difference, so it can be
-negative; it is told as it comes out. Kafka's times are in ms, cut off, not rounded.
+A transaction has four times, each by another machine's clock: the leader's commit; its producer asking Kafka to commit
+the record; the follower's commit; the follower's producer asking Kafka to commit the follower's record. The time
+between two of them is a **stage**. If clocks differ, it is longer or shorter by the difference, so it can be negative;
+it is reported as it is. Kafka's times are in ms, truncated, not rounded.
 
-Lengths are put in **bins** 4.4 % wide, those within 64 µs of zero in one, and what is kept of a bin is its count, sum
-and maximum: by stage, and by the **stretch** of time of the leader's commit or by table. A stretch is a power of two
-of µs long and begins at a multiple of that, so two short ones make a long one: what was counted for a part of the
-transactions can be added to what was counted for the next.
+Lengths are counted in **bins** 4.4 % wide, with one bin for those within 64 µs of zero. Of a bin its count, sum and
+maximum are kept: by stage, and by the **stretch** of time of the leader's commit or by table. A stretch is a power of
+two of µs long and begins at a multiple of that, so two short ones make a long one: the counts of some transactions can
+be added to the counts of those before.
 """
 
 from collections.abc import Mapping
@@ -32,17 +32,17 @@ STAGES = tuple(_BETWEEN)
 
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
-_MOST_STRETCHES = 64  # that lie whole in the time from the first commit to the last
+_MOST_STRETCHES = 64  # that lie completely between the first commit and the last
 _BLOCK_BITS = 10  # sequences are matched within blocks of so many bits
 
 
 @dataclass(frozen=True, slots=True)
 class Transit:
-    """Of ``transactions`` of the leader, committed from ``first_us`` to ``last_us``, how many took how long.
+    """The lengths, counted, of ``transactions`` of the leader, committed from ``first_us`` to ``last_us``.
 
-    ``bins`` has a row for each ``stage`` (its place in STAGES), ``bin``, and either ``stretch`` (its number: the start
+    ``bins`` has a row for each ``stage`` (its index in STAGES), ``bin``, and either ``stretch`` (its number: the start
     divided by ``stretch_us``) or ``table``, the other being NULL; with the ``count``, ``sum`` and ``max`` of lengths in
-    µs.
+    µs. A state keeps all of it.
     """
 
     transactions: int
@@ -52,29 +52,29 @@ class Transit:
 
     @property
     def stretch_us(self) -> int:
-        """How long a stretch is: as short as can be with no more of them than can be told apart."""
+        """The length of a stretch: the shortest with which there are no more than _MOST_STRETCHES."""
         return _stretch_us(self.first_us, self.last_us)
 
 
 def transit(
     transactions: DataFrame, arrivals: DataFrame, *, upto: int, after: int = -1, before: Transit | None = None
 ) -> Transit | None:
-    """What the leader's transactions took from sequence ``after`` (exclusive) up to ``upto``, added to ``before``.
+    """The transit times of the leader's transactions after sequence ``after`` up to ``upto``, added to ``before``.
 
-    None where there is none. ``arrivals`` says when sequences of either side were in Kafka (module arrivals).
+    None if there are none. ``arrivals`` says when sequences of either side were in Kafka (``lag.arrivals``).
     """
     leader = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final > {after} AND final <= {upto}")
-    seen = leader.agg(F.count("*").alias("count"), F.min("ts_us").alias("first"), F.max("ts_us").alias("last")).first()
-    if seen is None or not seen["count"]:
+    span = leader.agg(F.count("*").alias("count"), F.min("ts_us").alias("first"), F.max("ts_us").alias("last")).first()
+    if span is None or not span["count"]:
         return before
-    first = seen["first"] if before is None else min(before.first_us, seen["first"])
-    last = seen["last"] if before is None else max(before.last_us, seen["last"])
+    first = span["first"] if before is None else min(before.first_us, span["first"])
+    last = span["last"] if before is None else max(before.last_us, span["last"])
     applied = transactions.where(f"kind = 'applied' AND since < {upto} AND upto > {after}")
     stretch_us = _stretch_us(first, last)
     bins = _grouped(_counted(_times(leader, applied, arrivals), stretch_us))
     if before is not None:
         bins = _summed(bins.unionByName(_longer(before, stretch_us)))
-    return Transit(seen["count"] + (before.transactions if before else 0), first, last, bins)
+    return Transit(span["count"] + (before.transactions if before else 0), first, last, bins)
 
 
 def _stretch_us(first_us: int, last_us: int) -> int:
@@ -86,14 +86,14 @@ def _longer(before: Transit, stretch_us: int) -> DataFrame:
 
 
 def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFrame:
-    """Each of the ``leader``'s transactions with its four times, NULL where nobody knows them."""
+    """Each of the ``leader``'s transactions with its four times, NULL if not known."""
     arrived = {
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)
     }
     theirs = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("asked"))
     theirs = matched(theirs, {"stored": arrived[FOLLOWER]})
-    # A checkpoint stands for every sequence after the one before it.
+    # A checkpoint covers every sequence after the checkpoint before it.
     mark = F.struct("asked.since", F.col("asked.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
     reached = theirs.select("asked.since", "asked.upto", mark.alias("mark"))
     ours = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("asked"))
@@ -105,18 +105,20 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
 def matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     """``asked`` (sequence, asked) with the first mark of each kind that covers the sequence, NULL without one.
 
-    Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover what is after ``since`` up to ``upto``, and
-    follow one another. All are sorted in blocks of sequences, so it takes no join by ranges, nor a row a sequence.
+    Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover the sequences after ``since`` up to ``upto``,
+    and follow one another. All are sorted in blocks of sequences, which needs neither a join by ranges nor a row for
+    each sequence.
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
     both = asked.select(F.expr(block.format("sequence")).alias("block"), "sequence", "asked")
     for name, covering in marks.items():
-        placed = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
-        both = both.unionByName(placed, allowMissingColumns=True)
-    # From the highest sequence down: a mark comes before what it covers; of those that end alike the earliest counts.
-    begun = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
-    down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("asked").isNotNull(), *begun)
+        in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
+        both = both.unionByName(in_blocks, allowMissingColumns=True)
+    # From the highest sequence down a mark comes before the sequences it covers. Of marks with the same end the
+    # earliest comes last, so that it counts.
+    latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
+    down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("asked").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = {name: F.last(name, ignorenulls=True).over(down) for name in marks}
     matched = both.withColumns(newest).where("asked IS NOT NULL")
@@ -124,20 +126,20 @@ def matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _counted(times: DataFrame, stretch_us: int) -> DataFrame:
-    """How many transactions took about as long, by stretch and by the tables they touched together."""
+    """The number of transactions in each bin of lengths, by stretch and by the set of tables that they changed."""
     lengths = ", ".join(f"{at}, {end} - {start}" for at, (start, end) in enumerate(_BETWEEN.values()))
     stack = F.expr(f"stack({len(_BETWEEN)}, {lengths})").alias("stage", "us")
     stretch = F.expr(f"ts_us DIV {stretch_us}").alias("stretch")
-    lines = times.select(stretch, "tables", stack).where("us IS NOT NULL")
+    lengths_of = times.select(stretch, "tables", stack).where("us IS NOT NULL")
     octaves = F.log2(F.abs("us") / ZERO_US) * BINS_AN_OCTAVE
     bin_ = F.when(F.abs("us") < ZERO_US, 0).otherwise(F.signum("us") * (F.floor(octaves) + 1)).cast("int")
-    return lines.groupBy("stretch", "tables", "stage", bin_.alias("bin")).agg(
+    return lengths_of.groupBy("stretch", "tables", "stage", bin_.alias("bin")).agg(
         F.count("*").alias("count"), F.sum("us").alias("sum"), F.max("us").alias("max")
     )
 
 
 def _grouped(counts: DataFrame) -> DataFrame:
-    """The counts added up for each stretch and for each table that they belong to."""
+    """The counts added up by stretch, and by table."""
     group = "named_struct('stretch', {}, 'table', {})"
     stretch, table = group.format("stretch", "string(NULL)"), group.format("bigint(NULL)", "t")
     groups = F.explode(F.expr(f"concat(array({stretch}), transform(tables, t -> {table}))")).alias("of")
