@@ -53,14 +53,7 @@ def _run(options: Sequence[str]) -> int:
     earlier = _version(report)
     small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
-    environment = dict(os.environ)
-    # spark-submit finds PySpark through the python3 that comes first on PATH.
-    environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
-    environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    # Everything runs on this machine, so its host name need not resolve.
-    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # The audit's output goes through Spark, so it can't see the terminal's width. 0 means no terminal: no line breaks.
-    environment["COLUMNS"] = str(os.get_terminal_size(1).columns) if sys.stdout.isatty() else "0"
+    environment = _environment(programs)
     arguments = command(programs, environment, options, small=small)
     if given.watch is not None:
         arguments, environment = _without_spark_submit(arguments, environment)
@@ -71,6 +64,19 @@ def _run(options: Sequence[str]) -> int:
         # spark-submit also ends with 1 if it fails itself, which would mean drift.
         raise UserError("Spark ended before the audit did", hint="see Spark's messages above")
     return status
+
+
+def _environment(programs: Path) -> dict[str, str]:
+    """The environment of spark-submit, in which it uses this Python, in the folder ``programs``."""
+    environment = dict(os.environ)
+    # spark-submit finds PySpark through the python3 that comes first on PATH.
+    environment["PATH"] = f"{programs}{os.pathsep}{environment.get('PATH', '')}"
+    environment["PYSPARK_PYTHON"] = environment["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Everything runs on this machine, so its host name need not resolve.
+    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # The audit's output goes through Spark, so it can't see the terminal's width. 0 means no terminal: no line breaks.
+    environment["COLUMNS"] = str(os.get_terminal_size(1).columns) if sys.stdout.isatty() else "0"
+    return environment
 
 
 def _version(report: Path) -> tuple[int, int] | None:

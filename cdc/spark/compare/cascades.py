@@ -35,15 +35,15 @@ def without_cascades(
     leader = contents.get(LEADER)
     if leader is None or not leader.silent_keys or not contents[FOLLOWER].unchecked:
         return records
-    theirs, ours = (records.where(F.col("side") == side) for side in (FOLLOWER, LEADER))
+    on_follower, on_leader = (records.where(F.col("side") == side) for side in (FOLLOWER, LEADER))
     applied = transactions.where("kind = 'applied'").select("transaction", "since", "upto", "ts_us")
     named = ("transaction", "database", "table")
-    rows = theirs.where(_UNCHECKED).select("sequence", *named).join(applied.select("transaction"), "transaction")
+    rows = on_follower.where(_UNCHECKED).select("sequence", *named).join(applied.select("transaction"), "transaction")
     if marks is not None:
         rows = rows.join(marks.where("known.kind = 'conflict'"), "transaction", "left_anti")
     mark = F.struct("since", F.col("ts_us").alias("at_us"), "transaction").alias("mark")
-    asked = ours.where(_UNCHECKED_OR_LOGS_ALL).select("sequence", F.struct("database", "table").alias("asked"))
-    found = matched(asked, {"by": applied.select("since", "upto", mark)})
-    explained = found.select(F.col("by.transaction").alias("transaction"), "asked.*").distinct()
+    items = on_leader.where(_UNCHECKED_OR_LOGS_ALL).select("sequence", F.struct("database", "table").alias("item"))
+    found = matched(items, {"by": applied.select("since", "upto", mark)})
+    explained = found.select(F.col("by.transaction").alias("transaction"), "item.*").distinct()
     cascades = rows.join(explained, list(named), "left_anti").select("sequence")
-    return ours.unionByName(theirs.join(cascades, "sequence", "left_anti"))
+    return on_leader.unionByName(on_follower.join(cascades, "sequence", "left_anti"))

@@ -144,13 +144,13 @@ def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> Data
     last change of the row. NULL if there is none, and if the follower's last change did not come through the consumer.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
-    asked = drifted.where(_CHANGED_BY_BOTH)
-    if transactions is None or asked.isEmpty():
+    changed = drifted.where(_CHANGED_BY_BOTH)
+    if transactions is None or changed.isEmpty():
         return drifted.select("*", nothing)
     mark = F.struct("since", F.col("ts_us").alias("at_us"), F.col("start.sequence").alias("begins"))
     applied = transactions.where("kind = 'applied'").select("since", "upto", mark.alias("mark"))
-    asked = asked.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("asked"))
-    found = matched(asked, {"by": applied}).select("asked.*", F.col("by.begins").alias("applied_at"))
+    items = changed.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("item"))
+    found = matched(items, {"by": applied}).select("item.*", F.col("by.begins").alias("applied_at"))
     return found.unionByName(drifted.where(f"NOT ({_CHANGED_BY_BOTH})").select("*", nothing))
 
 

@@ -97,9 +97,9 @@ def changes(
     rows = rows.withColumns({"keyed": F.col("key").isNotNull(), "removes": F.expr(removes), "adds": F.expr(adds)})
     rows = rows.withColumns({"before": F.expr("IF(removes, before, NULL)"), "after": F.expr("IF(adds, after, NULL)")})
     if among is not None:
-        asked = among.select(F.struct("database", "table").alias("owner"), F.col("identity").alias("digest"))
+        wanted = among.select(F.struct("database", "table").alias("owner"), F.col("identity").alias("digest"))
         rows = rows.withColumn("digest", F.expr(IDENTITY_OF_CHANGE))
-        rows = rows.join(F.broadcast(asked), ["owner", "digest"], "left_semi")
+        rows = rows.join(F.broadcast(wanted), ["owner", "digest"], "left_semi")
     image = _IMAGE.format("columns", "coalesce(before, after)")
     identity = F.expr(f"coalesce(IF(removes, old, new), {image})").alias("identity")
     so_far = F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far")

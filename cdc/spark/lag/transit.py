@@ -91,19 +91,19 @@ def _times(leader: DataFrame, applied: DataFrame, arrivals: DataFrame) -> DataFr
         side: arrivals.where(f"side = '{side}'").select("since", "upto", F.struct("since", "at_us").alias("mark"))
         for side in (LEADER, FOLLOWER)
     }
-    theirs = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("asked"))
-    theirs = matched(theirs, {"stored": arrived[FOLLOWER]})
+    on_follower = applied.select(F.col("final").alias("sequence"), F.struct("ts_us", "since", "upto").alias("item"))
+    on_follower = matched(on_follower, {"stored": arrived[FOLLOWER]})
     # A checkpoint covers every sequence after the checkpoint before it.
-    mark = F.struct("asked.since", F.col("asked.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
-    reached = theirs.select("asked.since", "asked.upto", mark.alias("mark"))
-    ours = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("asked"))
-    ours = matched(ours, {"stored": arrived[LEADER], "applied": reached})
+    mark = F.struct("item.since", F.col("item.ts_us").alias("at_us"), F.col("stored.at_us").alias("recaptured_us"))
+    reached = on_follower.select("item.since", "item.upto", mark.alias("mark"))
+    on_leader = leader.select(F.col("final").alias("sequence"), F.struct("ts_us", "tables").alias("item"))
+    on_leader = matched(on_leader, {"stored": arrived[LEADER], "applied": reached})
     times = {"stored_us": "stored.at_us", "applied_us": "applied.at_us", "recaptured_us": "applied.recaptured_us"}
-    return ours.select("asked.*", *(F.col(field).alias(name) for name, field in times.items()))
+    return on_leader.select("item.*", *(F.col(field).alias(name) for name, field in times.items()))
 
 
-def matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
-    """``asked`` (sequence, asked) with the first mark of each kind that covers the sequence, NULL without one.
+def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
+    """``items`` (sequence, item) with the first mark of each kind that covers the sequence, NULL without one.
 
     Marks (since, upto, mark, which has ``since`` and ``at_us`` too) cover the sequences after ``since`` up to ``upto``,
     and follow one another. All are sorted in blocks of sequences, which needs neither a join by ranges nor a row for
@@ -111,17 +111,17 @@ def matched(asked: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     """
     block = f"shiftright({{}}, {_BLOCK_BITS})"
     blocks = F.explode(F.expr(f"sequence({block.format('since + 1')}, {block.format('upto')})")).alias("block")
-    both = asked.select(F.expr(block.format("sequence")).alias("block"), "sequence", "asked")
+    both = items.select(F.expr(block.format("sequence")).alias("block"), "sequence", "item")
     for name, covering in marks.items():
         in_blocks = covering.select(blocks, F.col("upto").alias("sequence"), F.col("mark").alias(name))
         both = both.unionByName(in_blocks, allowMissingColumns=True)
     # From the highest sequence down a mark comes before the sequences it covers. Of marks with the same end the
     # earliest comes last, so that it counts.
     latest_first = [F.desc(F.coalesce(*(f"{name}.{field}" for name in marks))) for field in ("at_us", "since")]
-    down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("asked").isNotNull(), *latest_first)
+    down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = {name: F.last(name, ignorenulls=True).over(down) for name in marks}
-    matched = both.withColumns(newest).where("asked IS NOT NULL")
+    matched = both.withColumns(newest).where("item IS NOT NULL")
     return matched.withColumns({name: F.when(F.expr(f"{name}.since < sequence"), F.col(name)) for name in marks})
 
 

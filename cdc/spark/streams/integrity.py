@@ -138,9 +138,9 @@ def _sequence_breaks(records: DataFrame, next_ones: Mapping[str, int]) -> DataFr
     """Gaps and repeats: each record has a number n and announces n+1; a record that none announced follows a gap."""
     here = F.struct("sequence", F.lit(True).alias("here"), "partition", "offset")
     next_one = F.struct((F.col("sequence") + 1).alias("sequence"), F.lit(False).alias("here"), "partition", "offset")
-    said = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("said"))
-    numbers = said.select("side", "said.*").groupBy("side", "sequence")
-    counted = numbers.agg(
+    numbers = records.where("valid").select("side", F.explode(F.array(here, next_one)).alias("number"))
+    numbers = numbers.select("side", "number.*")
+    counted = numbers.groupBy("side", "sequence").agg(
         F.expr("count_if(here)").alias("times"),
         F.expr("count_if(NOT here)").alias("announced"),
         F.max(F.when(F.col("here"), F.struct("offset", "partition"))).alias("at"),
