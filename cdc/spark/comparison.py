@@ -48,22 +48,22 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One side's ``records`` up to where it is compared, the lineage of its tables (``lives``), and its marks."""
+    """One side's ``records`` up to where it is compared, its tables' ``lineage``, and its marks."""
 
     records: DataFrame
-    lives: Sequence[Segment]
+    lineage: Sequence[Segment]
     marks: DataFrame | None
 
     def segments(self, owners: Collection[Name] | None = None) -> DataFrame:
         """The lineage of all tables, or of those in ``owners``, for ``changes`` and ``carried``."""
-        lives = [each for each in self.lives if owners is None or each.owner in owners]
-        return segments(self.records.sparkSession, lives)
+        lineage = [each for each in self.lineage if owners is None or each.owner in owners]
+        return segments(self.records.sparkSession, lineage)
 
     def folded(self, held: DataFrame | None = None) -> DataFrame:
         """All rows, with ``era`` for a later ``carried``; ``held`` is the fold of the records before these."""
-        lives = self.segments()
-        new = changes(self.records, lives, self.marks)
-        return with_relative_era(fold(new if held is None else new.unionByName(carried(held, lives))), lives)
+        lineage = self.segments()
+        new = changes(self.records, lineage, self.marks)
+        return with_relative_era(fold(new if held is None else new.unionByName(carried(held, lineage))), lineage)
 
     def hashes(self) -> DataFrame:
         """The hashes of the rows that were changed."""
@@ -75,8 +75,8 @@ class History:
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
         if agreed.among is not None:
-            lives = self.segments(agreed.among_of)
-            parts.append(changes(self.records, lives, self.marks, among=agreed.among))
+            lineage = self.segments(agreed.among_of)
+            parts.append(changes(self.records, lineage, self.marks, among=agreed.among))
         return fold(parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1]))
 
 
@@ -128,7 +128,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     sides = {
         side: History(
             records=records.where(F.col("side") == side),
-            lives=lifelines(
+            lineage=lifelines(
                 within.tables[side] | named(acts),
                 [act for act in acts if not held or act.sequence >= held.next[side]],
             ),
@@ -147,7 +147,7 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
         rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
         rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
     else:
-        agreed = agreement(both.records, {side: each.lives for side, each in both.sides.items()}, streams.contents)
+        agreed = agreement(both.records, {side: each.lineage for side, each in both.sides.items()}, streams.contents)
         if agreed.complete:
             return Comparison(None, agreed.tally.plus(Tally()), None, touched)
         folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}
@@ -161,8 +161,8 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
 
 def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
     """Whether few rows were changed since ``held``, and all others stay as they were; sets Spark for either case."""
-    lives = [each for history in both.sides.values() for each in history.lives]
-    few = few_touched(held, streams.new_rows) and stay({line.name for line in held.tally.lines}, lives)
+    lineage = [each for history in both.sides.values() for each in history.lineage]
+    few = few_touched(held, streams.new_rows) and stay({line.name for line in held.tally.lines}, lineage)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())

@@ -65,7 +65,7 @@ class Agreement:
 
 
 def comparable_tables(
-    lives: Mapping[str, Iterable[Segment]], contents: Mapping[str, Contents]
+    lineage: Mapping[str, Iterable[Segment]], contents: Mapping[str, Contents]
 ) -> tuple[list[Name], frozenset[Name]]:
     """The tables that can be compared by digests, since all their records have one shape on both sides; and the others.
 
@@ -73,7 +73,7 @@ def comparable_tables(
     its name now is compared without digests, which only takes longer.
     """
     shapes: dict[Name, set[int | None]] = {}
-    for side, segments in lives.items():
+    for side, segments in lineage.items():
         logged = contents[side].shapes if side in contents else {}
         for each in segments:
             name = each.database, each.table
@@ -86,17 +86,17 @@ def comparable_tables(
 
 def agreement(
     records: DataFrame,
-    lives: Mapping[str, Sequence[Segment]],
+    lineage: Mapping[str, Sequence[Segment]],
     contents: Mapping[str, Contents],
 ) -> Agreement:
     """Compare both sides' rows by digests; ``records`` are those of both sides up to where they are compared."""
-    names, whole = comparable_tables(lives, contents)
+    names, whole = comparable_tables(lineage, contents)
     if any(each.end > HIGHEST_SEQUENCE for each in contents.values()):
         names, whole = [], whole | set(names)
     if not names:
         return Agreement(Tally(), whole, frozenset(), None)
     spark = records.sparkSession
-    identities = _identities(digests(records, numbered(spark, lives, names)))
+    identities = _identities(digests(records, numbered(spark, lineage, names)))
     found = _counted(identities).collect()
     lines = [_line(names[row["number"]], row["rows"], row["checksum"]) for row in found]
     many = {row["number"] for row in found if row["open"] > _FEW}

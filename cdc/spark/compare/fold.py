@@ -65,17 +65,17 @@ _SEGMENTS = """
 """
 
 
-def segments(spark: SparkSession, lives: Sequence[Segment]) -> DataFrame:
+def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
     """Lineage segments as a small DataFrame, to be joined with changes."""
     owners = [
-        None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lives
+        None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lineage
     ]
-    rows = [asdict(each) | {"owner": owner} for each, owner in zip(lives, owners, strict=True)]
+    rows = [asdict(each) | {"owner": owner} for each, owner in zip(lineage, owners, strict=True)]
     return literal(spark, rows, _SEGMENTS)
 
 
 def changes(
-    records: DataFrame, lives: DataFrame, marks: DataFrame | None = None, *, among: DataFrame | None = None
+    records: DataFrame, lineage: DataFrame, marks: DataFrame | None = None, *, among: DataFrame | None = None
 ) -> DataFrame:
     """The changes that the valid ``records`` of one side made to rows, under a table's last name: each ``removes`` or
     ``adds`` an image, or both.
@@ -86,7 +86,7 @@ def changes(
     ``identity`` as in ``streams.row_digests``) are returned.
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
-    rows = _owned(rows, lives).select(
+    rows = _owned(rows, lineage).select(
         *("owner", "era", "side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
         F.posexplode("rows").alias("row", "images"),
     ).select("*", "images.*").drop("images")  # fmt: skip
@@ -106,11 +106,11 @@ def changes(
     return _foldable(marked(rows, marks), identity, so_far)
 
 
-def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
+def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
     """An earlier fold's rows in the form of ``changes``, to be followed by the changes of new records.
 
     ``folded`` has the columns of ``fold``, under the names that tables had then, with ``era`` as ``with_relative_era``
-    gives it. ``lives`` is the lineage by the new statements.
+    gives it. ``lineage`` is by the new statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),
@@ -126,7 +126,7 @@ def carried(folded: DataFrame, lives: DataFrame) -> DataFrame:
         "mark": F.col("marked"),
         "so_far": F.struct("net", "breaks", "broken"),
     }).drop("era")  # fmt: skip
-    owned = _owned(rows, lives).withColumn("era", F.col("held"))
+    owned = _owned(rows, lineage).withColumn("era", F.col("held"))
     return _foldable(owned, F.col("identity"), F.col("so_far"))
 
 
@@ -143,15 +143,15 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
     return changes.withColumn("hash", F.expr(_HASH))
 
 
-def _owned(rows: DataFrame, lives: DataFrame) -> DataFrame:
+def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
     """Each row with the table that it belongs to now; rows of tables that were dropped are left out."""
     within = (
-        (rows["database"] == lives["database"])
-        & (rows["table"] == lives["table"])
-        & (rows["sequence"] >= lives["first"])
-        & (rows["sequence"] < lives["end"])
+        (rows["database"] == lineage["database"])
+        & (rows["table"] == lineage["table"])
+        & (rows["sequence"] >= lineage["first"])
+        & (rows["sequence"] < lineage["end"])
     )
-    return rows.join(F.broadcast(lives), within).where("owner IS NOT NULL")
+    return rows.join(F.broadcast(lineage), within).where("owner IS NOT NULL")
 
 
 def fold(changes: DataFrame) -> DataFrame:
@@ -182,9 +182,9 @@ def fold(changes: DataFrame) -> DataFrame:
     return counted.select(*IDENTITY, "net", image, F.expr(position).alias("last"), "era", "marked", "breaks", "broken")
 
 
-def with_relative_era(folded: DataFrame, lives: DataFrame) -> DataFrame:
+def with_relative_era(folded: DataFrame, lineage: DataFrame) -> DataFrame:
     """``folded`` for a later ``carried``: ``era`` is 0 if no ALTER followed the row's last change, else negative."""
-    now = lives.where((F.col("end") == END) & F.col("owner").isNotNull())
+    now = lineage.where((F.col("end") == END) & F.col("owner").isNotNull())
     now = now.select("owner.database", "owner.table", F.col("era").alias("now"))
     joined = folded.join(F.broadcast(now), ["database", "table"])
     return joined.select(*[F.expr("era - now").alias("era") if name == "era" else name for name in folded.columns])

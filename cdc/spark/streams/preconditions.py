@@ -50,18 +50,21 @@ def unmet(checked: Preconditions) -> list[str]:
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
     reasons = [*_breaks(profiles, checked.integrity)]
     for side, profile in profiles.items():
-        reasons += _contents(profile, checked.contents.get(side), checked.limits[side])
-    reasons += _capture(profiles[FOLLOWER], leader, checked.acts.get(LEADER, ()), checked.scope, checked.renames)
+        reasons += _incomplete_topic(profile, checked.contents.get(side), checked.limits[side])
+    reasons += _left_out_records(
+        profiles[FOLLOWER], leader, checked.acts.get(LEADER, ()), checked.scope, checked.renames
+    )
     if not reasons:
-        reasons += _watermark(profiles, leader, checked.watermark)
+        reasons += _checkpoint(profiles, leader, checked.watermark)
     if not reasons:
-        reasons += _log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
+        reasons += _missing_log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
     if not reasons and not checked.renames:
-        reasons += _names(checked.acts, profiles[LEADER].mysql_resource_name)
+        reasons += _unknown_renames(checked.acts, profiles[LEADER].mysql_resource_name)
     return reasons
 
 
 def _breaks(profiles: Mapping[str, Profile], integrity: Integrity) -> Iterator[str]:
+    """Each kind of break in a stream."""
     for (side, kind), count in sorted(integrity.counts.items()):
         first = next(each for each in integrity.examples if (each.side, each.kind) == (side, kind))
         yield (
@@ -70,7 +73,8 @@ def _breaks(profiles: Mapping[str, Profile], integrity: Integrity) -> Iterator[s
         )
 
 
-def _contents(profile: Profile, contents: Contents | None, limit: int | None) -> Iterator[str]:
+def _incomplete_topic(profile: Profile, contents: Contents | None, limit: int | None) -> Iterator[str]:
+    """A topic with records of another server, or without records that expired."""
     if contents is None:
         return
     topic = profile.kafka.topic
@@ -83,9 +87,10 @@ def _contents(profile: Profile, contents: Contents | None, limit: int | None) ->
         yield f"topic {topic} ends at sequence {contents.end}, its commit log at {limit - 1}: retention cut the rest"
 
 
-def _capture(
+def _left_out_records(
     follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
 ) -> Iterator[str]:
+    """Records that the leader's topic has and the follower's can't have, by the filters of its producer."""
     own = scope.schema
     if not follower.filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
@@ -102,7 +107,7 @@ def _capture(
     }
     for act in acts:
         if scope.wants(act) and not act.action.endswith(LEADER_ONLY):
-            left_out |= _left_out(act, filters, renames)
+            left_out |= _left_out_names(act, filters, renames)
     if left_out:
         names = ", ".join(sorted(left_out)[:_LISTED])
         yield f"the follower profile's filters leave out what the leader topic has: {names}"
@@ -116,7 +121,7 @@ def _names_database(act: Act, database: str) -> bool:
     return any(Uri.parse(uri).database == database for uri in (act.uri, act.to) if uri)
 
 
-def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
+def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
     """What a statement names and the follower producer's filters leave out."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
@@ -126,7 +131,8 @@ def _left_out(act: Act, filters: Filters, renames: Renames) -> set[str]:
     return found
 
 
-def _log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Iterator[str]:
+def _missing_log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Iterator[str]:
+    """A follower's topic that does not have all transactions that it applied."""
     if watermark.begins is not None and watermark.begins > -1:
         yield (
             f"topic {topic} begins when the follower was at sequence {watermark.begins} of the leader already: "
@@ -139,7 +145,8 @@ def _log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) -> Itera
         )
 
 
-def _names(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
+def _unknown_renames(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
+    """Statements that the follower ran on databases of other names, though no renames are known."""
     sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), resource=resource)
     if sequence is not None:
         yield (
@@ -148,7 +155,8 @@ def _names(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
         )
 
 
-def _watermark(profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark) -> Iterator[str]:
+def _checkpoint(profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark) -> Iterator[str]:
+    """A follower without a checkpoint, or with one that is not a position in the leader's topic."""
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
     if watermark.sequence is None or watermark.highest is None:
         yield (

@@ -51,25 +51,25 @@ _POSITIONS = [f"at_{number}" for number in range(_KEY_COLUMNS)]
 _NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGINT, number INT"
 
 
-def numbered(spark: SparkSession, lives: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
+def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
     """The lineage segments of both sides for the tables in ``names``, numbered by their index in it."""
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
         {"side": side, "database": each.database, "table": each.table, "first": each.first, "end": each.end,
          "number": numbers[each.owner]}
-        for side, segments in lives.items() for each in segments if each.owner in numbers
+        for side, segments in lineage.items() for each in segments if each.owner in numbers
     ]  # fmt: skip
     return literal(spark, rows, _NUMBERED)
 
 
-def digests(records: DataFrame, lives: DataFrame) -> DataFrame:
-    """The changes of the valid ``records`` of both sides to rows of the tables in ``lives`` (see ``numbered``).
+def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
+    """The changes of the valid ``records`` of both sides to rows of the tables in ``lineage`` (see ``numbered``).
 
     As in ``compare.fold``, an UPDATE of the identity removes one row and adds another.
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     within = F.expr("sequence >= first AND sequence < end")
-    rows = rows.join(F.broadcast(lives), ["side", "database", "table"]).where(within)
+    rows = rows.join(F.broadcast(lineage), ["side", "database", "table"]).where(within)
     # The key columns have the same positions in all images of a record.
     at = [F.expr(position).alias(name) for name, position in zip(_POSITIONS, _AT, strict=True)]
     rows = rows.select(
