@@ -48,7 +48,8 @@ from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
 from cdc.spark.input.spans import span
 from cdc.spark.job.session import KEPT_CODE, NOTHING_HELD, set_for
-from cdc.spark.state.state import State, identity
+from cdc.spark.state.identity import identity
+from cdc.spark.state.store import StateStore
 
 ROUNDS = 3
 WARM_UP, WARM_UP_ON = 20, 6
@@ -123,7 +124,7 @@ def measure(folder: Path, count: int, rows: int) -> None:
     floor = line("read and parsed only", lambda: parsed(spark, servers.profiles), cpu=jvm, pair=pair, warm_up=WARM_UP)
     work = functools.partial(audited, spark, servers.profiles, folder)
     line("audit", work, cpu=jvm, pair=pair, floor=floor, warm_up=WARM_UP)
-    state = State.open(spark, folder / "state", identity(servers.profiles, None))
+    state = StateStore.open(spark, folder / "state", identity(servers.profiles, None))
 
     def kept() -> int:
         return audited(spark, servers.profiles, folder, state)
@@ -203,7 +204,7 @@ def parsed(spark: SparkSession, profiles: dict[str, Profile]) -> int:
     return sum(each.size for each in spans.values())
 
 
-def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, state: State | None = None) -> int:
+def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, state: StateStore | None = None) -> int:
     audit = audit_topics(spark, profiles, None, folder / "report", state)
     assert audit.verdict == "no drift", audit
     return audit.leader.records + audit.follower.records

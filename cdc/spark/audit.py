@@ -22,7 +22,8 @@ from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import HTML, clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.terminal import terminal
-from cdc.spark.state.state import State, identity
+from cdc.spark.state.identity import identity
+from cdc.spark.state.store import StateStore
 
 __all__ = ["audit_topics", "main"]
 
@@ -41,7 +42,7 @@ def _run(options: argparse.Namespace) -> int:
     profiles, consumer = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True)), consumer_of(options)
     setup_logging(level=profiles[LEADER].log.level, form=profiles[LEADER].log.format)
     spark = session()
-    state = State.open(spark, options.state, identity(profiles, consumer)) if options.state else None
+    state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
     # Not before the state is locked: the report may be that of another audit that uses the same state.
     clear(options.report)
 

@@ -15,7 +15,7 @@ from cdc.spark.inspection import Streams
 from cdc.spark.job.session import gone
 from cdc.spark.lag.transit import Transit
 from cdc.spark.state.coverage import Covered, can_be_resumed
-from cdc.spark.state.state import State
+from cdc.spark.state.store import StateStore
 from cdc.spark.topics import Topics
 
 __all__ = ["covered", "keep"]
@@ -47,7 +47,7 @@ def covered(
     )
 
 
-def keep(spark: SparkSession, state: State, topics: Topics, found: Covered | None) -> None:
+def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered | None) -> None:
     """Keep what was ``found`` to be covered beyond what ``state`` holds.
 
     If that fails, or nothing can be kept, it is only reported: the next audit takes longer, but this one's verdict is
@@ -60,7 +60,7 @@ def keep(spark: SparkSession, state: State, topics: Topics, found: Covered | Non
     # Spark would log a trace for each task that failed.
     spark.sparkContext.setLogLevel("OFF")
     try:
-        state.keep(topics.held, found, topics.ids)
+        state.save(topics.held, found, topics.ids)
     except (OSError, Py4JError, PySparkException) as error:
         # Jobs that --watch cancels when it stops have not failed.
         if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):

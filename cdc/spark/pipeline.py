@@ -26,7 +26,7 @@ from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
 from cdc.spark.state.coverage import Covered
-from cdc.spark.state.state import State
+from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet
 from cdc.spark.topics import Replication, Topics, read_topics
 
@@ -38,7 +38,7 @@ def audit_topics(
     profiles: Mapping[str, Profile],
     consumer: Profile | None,
     folder: Path,
-    state: State | None = None,
+    state: StateStore | None = None,
     *,
     max_age: float | None = None,
 ) -> Audit:

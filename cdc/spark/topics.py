@@ -17,7 +17,7 @@ from cdc.spark.job.session import set_for
 from cdc.spark.lag.arrivals import read_arrivals
 from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held
-from cdc.spark.state.state import State
+from cdc.spark.state.store import StateStore
 
 __all__ = ["Replication", "Topics", "read_topics"]
 
@@ -65,7 +65,7 @@ class Topics:
     held: Held | None = None
 
 
-def read_topics(spark: SparkSession, replication: Replication, state: State | None) -> Topics:
+def read_topics(spark: SparkSession, replication: Replication, state: StateStore | None) -> Topics:
     """Read both topics from where ``state`` ends to their present ends, and set Spark for their size.
 
     Raises UserError if the brokers do not answer, if a topic does not exist or is not the one that the state is of, and
@@ -76,7 +76,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: State | No
     # then, so they come before the leader's end, which is read later.
     spans = {side: span(profiles[side].kafka) for side in (FOLLOWER, LEADER)}
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
-    held = state.held(ids) if state else None
+    held = state.load(ids) if state else None
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
     set_for(spark, sum(each.size for each in new.values()))
     arrivals = _arrivals(spark, profiles, held)

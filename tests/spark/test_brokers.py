@@ -44,9 +44,9 @@ def test_a_span_after_what_was_audited() -> None:
     place = ("topic", 0)
     assert Span({place: (3, 9)}).after({place: 5}) == Span({place: (5, 9)})
     assert Span({place: (5, 9), ("new", 0): (2, 4)}).after({place: 5}) == Span({place: (5, 9), ("new", 0): (2, 4)})
-    with pytest.raises(UserError, match="the topic begins at offset 6, the state was kept at 5"):
+    with pytest.raises(UserError, match="the topic begins at offset 6, the state was saved at offset 5"):
         Span({place: (6, 9)}).after({place: 5})
-    with pytest.raises(UserError, match="the topic ends at offset 9, the state was kept at 10"):
+    with pytest.raises(UserError, match="the topic ends at offset 9, the state was saved at offset 10"):
         Span({place: (3, 9)}).after({place: 10})
     # The ends of Kafka transactions may be what is gone; else the sequences before the limit are not all there.
     assert Span({place: (6, 9)}, 70).after({place: 5}) == Span({place: (6, 9)}, 70)

@@ -25,8 +25,9 @@ from cdc.spark.lag.transit import Transit
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, needed_later
 from cdc.spark.state.folder import files as sizes
+from cdc.spark.state.identity import identity
 from cdc.spark.state.layers import newest
-from cdc.spark.state.state import State, identity
+from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
 from tests.checks.told import told
@@ -76,7 +77,7 @@ class Pair:
         return audit_topics(self.spark, self.profiles, None, self.folder / "whole")
 
     def on_from(self, state: Path) -> Audit:
-        opened = State.open(self.spark, state, identity(self.profiles, None))
+        opened = StateStore.open(self.spark, state, identity(self.profiles, None))
         try:
             return audit_topics(self.spark, self.profiles, None, self.folder / "stepwise", opened)
         finally:
@@ -129,7 +130,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     follower.transaction(TOY.add((4, "ghost")))
     pair.grow(leader, follower)
     pair.topics[FOLLOWER].expire()
-    with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was kept at 10"):
+    with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was saved at offset 10"):
         pair.on_from(tmp_path / "state")
 
 
@@ -163,9 +164,9 @@ def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka
     pair = Pair(spark, kafka, tmp_path, tmp_path.name)
     state = made(spark, tmp_path / "state", identity(pair.profiles, None))
     state.close()
-    state = State.open(spark, tmp_path / "state", identity(pair.profiles, None))
-    with pytest.raises(UserError, match="topic any of the follower was made anew"):
-        state.held({LEADER: {"any": "one id"}, FOLLOWER: {"any": "another id"}})
+    state = StateStore.open(spark, tmp_path / "state", identity(pair.profiles, None))
+    with pytest.raises(UserError, match="topic any of the follower was deleted and created again"):
+        state.load({LEADER: {"any": "one id"}, FOLLOWER: {"any": "another id"}})
     state.close()
 
 
@@ -173,27 +174,27 @@ def test_a_state_of_something_else_in_use_or_damaged_is_refused(spark: SparkSess
     ours = {"leader topic": "a", "format": 1}
     state = made(spark, tmp_path, ours)
     with pytest.raises(UserError, match="another audit uses the state"):
-        State.open(spark, tmp_path, ours)
+        StateStore.open(spark, tmp_path, ours)
     state.close()
-    with pytest.raises(UserError, match="kept with leader topic 'a', now it is 'b'"):
-        State.open(spark, tmp_path, {**ours, "leader topic": "b"})
+    with pytest.raises(UserError, match="saved with leader topic 'a', now it is 'b'"):
+        StateStore.open(spark, tmp_path, {**ours, "leader topic": "b"})
     # Another version of cdc keeps the same, as long as it is in the same format.
     told = kept(tmp_path) | {"version": "0.0.1"}
     (tmp_path / "state.json").write_text(json.dumps(told))
-    state = State.open(spark, tmp_path, ours)
-    assert state.held(TOPICS) is not None
+    state = StateStore.open(spark, tmp_path, ours)
+    assert state.load(TOPICS) is not None
     state.close()
     assert "version" not in identity({LEADER: Profile(), FOLLOWER: Profile()}, None)
-    with pytest.raises(UserError, match=r"kept by a newer version of cdc, in format 1.*upgrade cdc"):
-        State.open(spark, tmp_path, {**ours, "format": 0})
-    with pytest.raises(UserError, match="kept with format 1, now it is 2"):
-        State.open(spark, tmp_path, {**ours, "format": 2})
+    with pytest.raises(UserError, match=r"saved by a newer version of cdc, in format 1.*upgrade cdc"):
+        StateStore.open(spark, tmp_path, {**ours, "format": 0})
+    with pytest.raises(UserError, match="saved with format 1, now it is 2"):
+        StateStore.open(spark, tmp_path, {**ours, "format": 2})
     (tmp_path / "state.json").write_text("{")
     with pytest.raises(UserError, match="cannot read the state"):
-        State.open(spark, tmp_path, ours)
+        StateStore.open(spark, tmp_path, ours)
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match="cannot keep a state"):
-        State.open(spark, tmp_path / "file", ours)
+    with pytest.raises(UserError, match="cannot use the state folder"):
+        StateStore.open(spark, tmp_path / "file", ours)
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -210,8 +211,8 @@ def test_a_folder_that_is_somebodys_own_is_refused_and_left_alone(
 ) -> None:
     (tmp_path / precious).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / precious).write_text("mine")
-    with pytest.raises(UserError, match=r"not one of a state: it has .*hint: name an empty folder"):
-        State.open(spark, tmp_path, {"format": 1})
+    with pytest.raises(UserError, match=r"the folder holds other files and no state: .*hint: name an empty folder"):
+        StateStore.open(spark, tmp_path, {"format": 1})
     assert files(tmp_path) == {precious: "mine"}
 
 
@@ -221,7 +222,7 @@ def test_a_state_leaves_alone_what_it_did_not_put_there(spark: SparkSession, tmp
     (tmp_path / "2024/precious.sql").write_text("mine")
     (tmp_path / "lock").write_text("mine")
     shutil.copytree(tmp_path / "1", tmp_path / "2")
-    State.open(spark, tmp_path, {"format": 1}).close()
+    StateStore.open(spark, tmp_path, {"format": 1}).close()
     assert (tmp_path / "2024/precious.sql").read_text() == (tmp_path / "lock").read_text() == "mine"
     assert (tmp_path / "1/rows").exists()
     assert not (tmp_path / "2").exists()
@@ -232,7 +233,7 @@ def test_what_a_crash_left_of_the_first_state_is_not_in_the_way(spark: SparkSess
     (tmp_path / "state.json").replace(tmp_path / "state.json.new")
     (tmp_path / "1/rows/_temporary/0").mkdir(parents=True)
     shutil.rmtree(tmp_path / "1/transit")
-    State.open(spark, tmp_path, {"format": 1}).close()
+    StateStore.open(spark, tmp_path, {"format": 1}).close()
     assert {path.name for path in tmp_path.iterdir()} == {"lock", "state.json.new"}
 
 
@@ -241,13 +242,13 @@ def test_a_state_that_lost_files_is_refused(spark: SparkSession, tmp_path: Path)
     lost = next((tmp_path / "1" / "rows").glob("*.parquet"))
     kept = lost.read_bytes()
     lost.write_bytes(kept[:-1])
-    with pytest.raises(UserError, match=r"files of the state are gone.*1/rows.*remove the folder"):
-        state.held(TOPICS)
+    with pytest.raises(UserError, match=r"files of the state are missing or changed.*1/rows.*remove the folder"):
+        state.load(TOPICS)
     lost.write_bytes(kept)
-    assert state.held(TOPICS) is not None
+    assert state.load(TOPICS) is not None
     shutil.rmtree(tmp_path / "1" / "records")
-    with pytest.raises(UserError, match=r"files of the state are gone.*1/records"):
-        state.held(TOPICS)
+    with pytest.raises(UserError, match=r"files of the state are missing or changed.*1/records"):
+        state.load(TOPICS)
     state.close()
 
 
@@ -257,7 +258,9 @@ def test_a_state_with_fewer_rows_than_were_written_is_refused(spark: SparkSessio
     assert told["counts"] == {"1/rows": 1, "1/transit": 1, "1/transactions": 8, "1/records": 8}
     told["counts"]["1/transactions"] += 1
     (tmp_path / "state.json").write_text(json.dumps(told))
-    with pytest.raises(UserError, match=r"files of the state are gone.*1/transactions.*remove the folder"):
+    with pytest.raises(
+        UserError, match=r"files of the state are missing or changed.*1/transactions.*remove the folder"
+    ):
         content(spark, tmp_path)
     # As an earlier version kept it whose executors wrote into folders of their own.
     del told["counts"]
@@ -271,7 +274,7 @@ def test_a_state_with_fewer_rows_than_were_written_is_refused(spark: SparkSessio
         path.unlink()
     told["files"]["1/rows"] = [0, 0]
     (tmp_path / "state.json").write_text(json.dumps(told))
-    with pytest.raises(UserError, match=r"files of the state are gone.*1/rows"):
+    with pytest.raises(UserError, match=r"files of the state are missing or changed.*1/rows"):
         content(spark, tmp_path)
 
 
@@ -282,7 +285,7 @@ def test_what_an_earlier_version_left_to_the_umask_is_tightened(spark: SparkSess
     (theirs / "precious.sql").touch()
     for path in (tmp_path, *tmp_path.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
-    State.open(spark, tmp_path, {"format": 1}).close()
+    StateStore.open(spark, tmp_path, {"format": 1}).close()
     assert open_to_others(tmp_path) == [f"{theirs} 40755", f"{theirs}/precious.sql 100644"]
 
 
@@ -296,9 +299,9 @@ def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(OSError, match="no space"):
-        state.keep(state.held(TOPICS), covered, TOPICS)
+        state.save(state.load(TOPICS), covered, TOPICS)
     monkeypatch.undo()
-    state.keep(state.held(TOPICS), covered, TOPICS)
+    state.save(state.load(TOPICS), covered, TOPICS)
     state.close()
     assert content(spark, tmp_path)[0] == {LEADER: 6, FOLLOWER: 6}
 
@@ -331,7 +334,7 @@ def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_
 ) -> None:
     names = {side: f"{tmp_path.name}-{side}" for side in (LEADER, FOLLOWER)}
     options = options_of(tmp_path, kafka.bootstrap_servers, **names)
-    state = State.open(spark, tmp_path / "state", {"format": 1})
+    state = StateStore.open(spark, tmp_path / "state", {"format": 1})
     (tmp_path / "report").mkdir()
     (tmp_path / "report/report.json").touch()
     assert main([*options, "--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]) == 2
@@ -364,17 +367,17 @@ def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touche
     )
 
 
-def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> State:
-    state = State.open(spark, folder, ours)
-    state.keep(None, frames(spark, 3), TOPICS)
+def made(spark: SparkSession, folder: Path, ours: dict[str, Any]) -> StateStore:
+    state = StateStore.open(spark, folder, ours)
+    state.save(None, frames(spark, 3), TOPICS)
     return state
 
 
 def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     """What a new process finds in the state."""
-    state = State.open(spark, folder, {"format": 1})
+    state = StateStore.open(spark, folder, {"format": 1})
     try:
-        held = state.held(TOPICS)
+        held = state.load(TOPICS)
     finally:
         state.close()
     assert held is not None
@@ -390,15 +393,15 @@ def kept(folder: Path) -> dict[str, Any]:
 def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdc.spark.state.state._MOST_GENERATIONS", 3)
-    state = State.open(spark, tmp_path, {"format": 1})
-    state.keep(None, frames(spark, 0, rows=range(9)), TOPICS)
+    monkeypatch.setattr("cdc.spark.state.parquet_parts._MOST_GENERATIONS", 3)
+    state = StateStore.open(spark, tmp_path, {"format": 1})
+    state.save(None, frames(spark, 0, rows=range(9)), TOPICS)
     wanted = dict.fromkeys(range(9), 0)
     for upto in range(1, 5):
         touched = [upto % 9, upto * 2 % 9]
-        state.keep(state.held(TOPICS), frames(spark, upto, rows=sorted({*touched}), touched=True), TOPICS)
+        state.save(state.load(TOPICS), frames(spark, upto, rows=sorted({*touched}), touched=True), TOPICS)
         wanted |= dict.fromkeys(touched, upto)
-    held = state.held(TOPICS)
+    held = state.load(TOPICS)
     assert held is not None
     assert {row["hash"]: row["net"] for row in newest(held.layers).collect()} == wanted
     some = spark.createDataFrame([(2,), (77,)], "hash BIGINT")
@@ -410,7 +413,7 @@ def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
         7,
     ]
     assert {path.name for path in (tmp_path / "1").iterdir()} == {"rows"}
-    state.keep(held, frames(spark, 7, rows=range(5)), TOPICS)
+    state.save(held, frames(spark, 7, rows=range(5)), TOPICS)
     assert [kept(tmp_path)[name] for name in ("rows", "above")] == [5, 0]
     assert kept(tmp_path)["parts"]["rows"] == [6]
     state.close()
@@ -455,11 +458,11 @@ def test_a_crash_at_any_point_leaves_the_old_state_or_the_new_one(
                     raise _Killed
                 return real(*arguments, **options)
 
-            state = State.open(spark, folder, {"format": 1})
-            held = state.held(TOPICS)
+            state = StateStore.open(spark, folder, {"format": 1})
+            held = state.load(TOPICS)
             monkeypatch.setattr(owner, name, dying)
             try:
-                state.keep(held, covered, TOPICS)
+                state.save(held, covered, TOPICS)
             except _Killed:
                 done = False
             else:

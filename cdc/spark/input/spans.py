@@ -49,13 +49,13 @@ class Span:
         for partition, (start, end) in self.partitions.items():
             if self.limit is None and start > offsets.get(partition, start):
                 raise UserError(
-                    f"the topic begins at offset {start}, the state was kept at {offsets[partition]}",
+                    f"the topic begins at offset {start}, the state was saved at offset {offsets[partition]}",
                     where=f"partition {partition_name(partition)}",
                     hint="records expired before an audit read them; copy the leader again, with topics kept for ever",
                 )
             if offsets.get(partition, 0) > end:
                 raise UserError(
-                    f"the topic ends at offset {end}, the state was kept at {offsets[partition]}",
+                    f"the topic ends at offset {end}, the state was saved at offset {offsets[partition]}",
                     where=f"partition {partition_name(partition)}",
                     hint="brokers lost records; remove the state to audit the records that are left",
                 )

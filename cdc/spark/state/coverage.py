@@ -1,7 +1,7 @@
-"""What audits have covered of both topics: what of it the next one needs, and where it reads on.
+"""What a state holds, what an audit covered beyond it, and which part of that the next audit needs.
 
-Of each side all records before a sequence, ``next``, are **covered**: of the leader those up to the watermark, of the
-follower its whole transactions.
+Of each side all records before the sequence ``next`` are **covered**: those of the leader up to the watermark, those of
+the follower up to the end of its last complete transaction. The next audit reads the records after them again.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,6 @@ __all__ = [
     "contents_of",
     "needed_later",
     "offsets_after",
-    "place",
     "upto",
     "verdict_from",
     "verdict_of",
@@ -38,19 +37,24 @@ __all__ = [
 
 SIDES = (LEADER, FOLLOWER)
 
-# Of the consumer's tables those that ``streams.consumer_notes`` reads: it updates others with each of its commits.
+# The tables of the consumer that ``streams.consumer_notes`` reads; its others change with each of its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts')"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What earlier audits covered: per side the first sequence that is new, where to read on, and what there was.
+    """What earlier audits covered and saved.
 
-    ``arrivals`` are the offsets at which to read on in the commit logs. ``layers`` have the rows with both
-    sides' columns (``drift.JOINED``) by ``generation``, as ``state.layers`` tells: so many ``rows`` in the first
-    one, ``above`` in the others. ``open`` has the hashes of those of which there is more to tell than the ``tally``,
-    which counts all: so many, ``opened``.
+    Where to continue, per side: ``next``, the first sequence not covered; ``offsets``, where to read each partition of
+    its topics; ``arrivals``, where to read its commit log.
+
+    Rows: ``layers`` has both sides' columns (``row_drift.JOINED``) by ``generation``, as ``state.layers`` describes,
+    with ``rows`` rows in the first layer and ``above`` in the later ones. ``open`` has the hashes of the rows that a
+    report lists one by one, ``opened`` of them. The ``tally`` counts all rows.
+
+    Streams, from their beginning: their ``contents``, the ``transactions``, the watermark ``mark``, how long
+    transactions took (``transit``), and of the ``records`` those that later audits need.
     """
 
     next: Mapping[str, int]
@@ -71,12 +75,12 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What an audit covered that the state does not hold yet.
+    """What an audit covered and the state does not hold yet.
 
-    ``ends`` are the last sequences, ``records`` and ``transactions`` those read by this audit, up to the ends of
-    ``spans``, and ``arrivals`` tell when they were in Kafka. The others tell of the topics from their beginning. The
-    ``rows`` have both sides' columns; where ``touched``, only those that were are there. ``open`` has the hashes of
-    those of which there is more to tell than the ``tally``, None where there are none.
+    ``ends`` are the last sequences covered. ``records`` and ``transactions`` are those that this audit read, up to the
+    ends of ``spans``; ``arrivals`` has the times at which they were in Kafka. ``contents``, ``tally``, ``mark`` and
+    ``transit`` describe the streams from their beginning. ``rows`` have both sides' columns: all rows or, if
+    ``touched``, the touched ones. ``open`` has the hashes of the rows that a report lists one by one, None without any.
     """
 
     ends: Mapping[str, int]
@@ -94,10 +98,10 @@ class Covered:
 
 
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
-    """Whether the next audit may take what came up to sequence ``upto`` of the leader as settled.
+    """Whether the leader's records up to sequence ``upto`` can be covered: whether one of its transactions ends there.
 
-    ``transactions`` are those that ``before`` does not cover. While the follower is between the statement of a CREATE
-    TABLE … SELECT and its rows, it may not.
+    It does not while the follower is between the statement of a CREATE TABLE … SELECT and its rows. ``transactions``
+    are those that ``before`` does not cover.
     """
     ends_there = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final = {upto}")
     covered = before.next[LEADER] - 1 if before else -1
@@ -105,6 +109,7 @@ def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -
 
 
 def upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
+    """The ``rows`` whose ``column`` is at most the sequence of their side in ``ends``."""
     within = F.lit(False)
     for side, end in ends.items():
         within = within | ((F.col("side") == side) & (F.col(column) <= end))
@@ -112,22 +117,28 @@ def upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
 
 
 def needed_later(covered: Covered) -> DataFrame:
+    """The records that later audits need: statements, the consumer's notes, and those of broken before images.
+
+    A report shows the position in Kafka of the latter.
+    """
     needed = covered.records.where(_NEEDED_LATER)
     if not any(covered.tally.breaks.values()):
         return needed
-    places = [covered.rows.select(F.lit(side).alias("side"), f"{side}_broken.sequence") for side in SIDES]
-    told = places[0].union(places[1]).where("sequence IS NOT NULL").distinct()
+    sequences = [covered.rows.select(F.lit(side).alias("side"), f"{side}_broken.sequence") for side in SIDES]
+    shown = sequences[0].union(sequences[1]).where("sequence IS NOT NULL").distinct()
     others = covered.records.where(f"NOT ({_NEEDED_LATER})")
-    return needed.unionByName(others.join(told, ["side", "sequence"], "left_semi"))
+    return needed.unionByName(others.join(shown, ["side", "sequence"], "left_semi"))
 
 
 def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, int]]:
-    """Where each partition's first record that is not covered is or, where all that was read is covered, will be."""
-    found = {side: {partition_name(place): at for place, at in held.offsets[side].items()} if held else {}
-             for side in SIDES}  # fmt: skip
+    """Per side and partition the offset of the first record that is not covered, or the end if all are covered."""
+    found = {
+        side: {partition_name(partition): at for partition, at in held.offsets[side].items()} if held else {}
+        for side in SIDES
+    }
     for side, span in covered.spans.items():
         if span.limit is None:
-            found[side] |= {partition_name(place): end for place, (_, end) in span.partitions.items()}
+            found[side] |= {partition_name(partition): end for partition, (_, end) in span.partitions.items()}
     ends = F.when(F.col("side") == LEADER, covered.ends[LEADER]).otherwise(covered.ends[FOLLOWER])
     new = F.min(F.when(F.col("sequence") > ends, F.col("offset"))).alias("new")
     for row in covered.records.groupBy("side", "partition").agg(new, F.max("offset").alias("last")).collect():
@@ -135,24 +146,27 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
         if row["new"] is not None:
             found[side][name] = row["new"]
         elif side not in covered.spans or covered.spans[side].limit is not None:
-            # Beyond the limit there may be records that were not read.
+            # Records beyond the limit exist that were not read.
             found[side][name] = row["last"] + 1
     return found
 
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
-    """Where each commit log's last entry of what is covered is: with it begins what the next one tells of."""
+    """Per side the offset of the commit log's last covered entry: what the next entry brought begins after it."""
     last = upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
 
 def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
-    """The contents up to where they are covered; names and times may be of what comes later, which is read again."""
+    """The contents as JSON, with the counts of the covered records only.
+
+    Names and times may include records after them; the next audit reads those again.
+    """
     bodies = {}
     for side, contents in covered.contents.items():
         end = covered.ends[side]
         if contents.first is not None and contents.first <= end:
-            # The stream is whole, so its sequences count its records.
+            # The stream was found complete, so the number of its records follows from their sequences.
             cut = replace(contents, records=end + 1 - contents.first, last=end, rows=0, fingerprint=None, shapes={})
             bodies[side] = {
                 **asdict(cut),
@@ -164,6 +178,7 @@ def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
 
 
 def contents_from(body: Mapping[str, Any]) -> Contents:
+    """The contents of one side from their JSON."""
     return Contents(**{
         **body,
         "resources": frozenset(body["resources"]),
@@ -173,18 +188,14 @@ def contents_from(body: Mapping[str, Any]) -> Contents:
 
 
 def verdict_of(covered: Covered) -> dict[str, Any]:
-    """What was counted, but for the bins of the transit."""
+    """The tally, the watermark and the transit without its bins, as JSON."""
     took, mark = covered.transit, replace(covered.mark, open_from=None)
     transit = took and {name: getattr(took, name) for name in ("transactions", "first_us", "last_us")}
     return {"tally": asdict(covered.tally), "mark": asdict(mark), "transit": transit}
 
 
 def verdict_from(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
+    """The tally, the watermark and the transit with its ``bins``, by the names of the fields of ``Held``."""
     tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
     transit = Transit(**body["transit"], bins=bins) if bins is not None else None
     return {"tally": tally, "mark": Watermark(**body["mark"]), "transit": transit}
-
-
-def place(item: tuple[str, int]) -> tuple[Partition, int]:
-    topic, _, number = item[0].rpartition("/")
-    return (topic, int(number)), item[1]

@@ -1,4 +1,4 @@
-"""The folder of a state: Parquet by generation and part, and which of it counts; what does not is removed."""
+"""The files in a state's folder: which of them are a state's, their modes, lock and flushing, removal of the others."""
 
 import fcntl
 import os
@@ -16,39 +16,43 @@ __all__ = ["ASIDE", "POINTER", "files", "flush", "flush_all", "locked", "remove_
 
 POINTER, _LOCK = "state.json", "lock"
 ASIDE = f"{POINTER}.new"
-# Those of earlier formats, too: what a crash left of one is nobody's own.
+# Including those of earlier formats, so that what a crash of an earlier version left is recognized.
 _PARTS = frozenset({"rows", "open", "transit", "transactions", "records", "leader", "follower"})
-_GENERATION = re.compile("[1-9][0-9]*")  # its name
-_PARQUET = re.compile(r"part-.*|[._].*")  # of a Parquet folder: its data, and what Spark calls hidden
+_GENERATION = re.compile("[1-9][0-9]*")  # a generation's folder
+_PARQUET = re.compile(r"part-.*|[._].*")  # in a Parquet folder: data files, and those that Spark ignores
 
 
 def require_ours(folder: Path) -> None:
-    """Raises UserError where a folder without a state has what no audit put there."""
+    """Raises UserError where ``folder`` has no state, but files that no audit writes."""
     found = list(folder.iterdir())
     if POINTER in (path.name for path in found):
         return
     for path in found:
         if path.name not in (_LOCK, ASIDE) and not _is_generation(path):
             raise UserError(
-                f"the folder is not one of a state: it has {path.name!r} in it",
+                f"the folder holds other files and no state: {path.name!r}",
                 where=f"option --state {folder}",
-                hint="name an empty folder, or one that is not there yet",
+                hint="name an empty folder, or one that does not exist yet",
             )
 
 
 def tightened(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
-    """Tighten the folder of a state and, of what is in it, what is ours: earlier versions left it to the umask."""
+    """Make the folder of a state and the state's files in it unreadable for other users.
+
+    Earlier versions created them with the modes of the umask. ``parts`` are the generations of each part.
+    """
     generations = {folder / str(number) for numbers in parts.values() for number in numbers}
     for path in (folder / POINTER, folder / _LOCK, *generations):
         if path.exists():
             tighten(path)
-    # Of a volume it may be another's; then what is in it keeps them out.
+    # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
     with suppress(PermissionError):
         take_from_others(folder)
 
 
 def locked(folder: Path) -> IO[str]:
-    # Not "w": whatever has the name of our lock keeps what is in it.
+    """The lock file of a state, locked until it is closed. Raises UserError where another process holds the lock."""
+    # Opened for appending, so that a file of this name that is not ours keeps its content.
     (folder / _LOCK).touch(mode=FILE)
     lock = (folder / _LOCK).open("a")
     try:
@@ -60,12 +64,13 @@ def locked(folder: Path) -> IO[str]:
 
 
 def files(frame: Path) -> list[int]:
-    """How many files the Parquet of a frame has, and their size in bytes."""
+    """The number of data files in a Parquet folder, and their size in bytes."""
     sizes = [path.stat().st_size for path in frame.glob("*.parquet")]
     return [len(sizes), sum(sizes)]
 
 
 def flush(path: Path) -> None:
+    """Flush a file or a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -74,21 +79,21 @@ def flush(path: Path) -> None:
 
 
 def flush_all(generation: Path) -> None:
-    """Flush all files and folders of a generation, and that it is there, to disk."""
+    """Flush to disk all files and folders of a generation, and the entry of its folder."""
     for path in [generation, *sorted(generation.rglob("*")), generation.parent]:
         flush(path)
 
 
 def remove_all_but(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
-    """Remove the generations, and of those the parts, that are not among ``parts``: by name, their generations."""
+    """Remove the generations and parts that are not among ``parts``: by each part's name its generations."""
     for generation in filter(_is_generation, list(folder.iterdir())):
-        kept = {name for name, numbers in parts.items() if int(generation.name) in numbers}
-        for path in [part for part in generation.iterdir() if part.name not in kept] if kept else [generation]:
+        valid = {name for name, numbers in parts.items() if int(generation.name) in numbers}
+        for path in [part for part in generation.iterdir() if part.name not in valid] if valid else [generation]:
             shutil.rmtree(path)
 
 
 def _is_generation(folder: Path) -> bool:
-    """Whether it holds nothing but what a state keeps, or as much of it as a crash left."""
+    """Whether it holds nothing but a generation's files, all of them or those that were written before a crash."""
     if not _GENERATION.fullmatch(folder.name) or not _is_folder(folder):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""What a state is of: which topics, renames and filters, in which format; of anything else it is refused."""
+"""Which topics, renames and filters a state belongs to: a state of others, or of another format, is refused."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,33 +12,13 @@ __all__ = ["START_OVER", "identity", "pointer_of"]
 
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
-_FORMAT = 3  # of the folder, whatever version of cdc it is of
-# From a format that is still read: what state.json would have in the next one. Any other is refused.
+_FORMAT = 3  # of the folder, independent of the version of cdc
+# By an older format that can still be read: a function from its state.json to that of the next format.
 _UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 
 
-def pointer_of(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """What ``text``, the content of state.json, says. Raises UserError where it is not of ``identity``."""
-    try:
-        pointer: dict[str, Any] = json.loads(text)
-        while pointer["format"] in _UPGRADES:
-            pointer = _UPGRADES[pointer["format"]](pointer)
-        wanted = {key: pointer[key] for key in identity}
-        newer = wanted.get("format", 0) > identity.get("format", 0)
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"cannot read the state: {error!r}", where=where, hint=START_OVER) from None
-    if newer:
-        raise UserError(f"the state was kept by a newer version of cdc, in format {wanted['format']}",
-                        where=where, hint=f"upgrade cdc; or {START_OVER}")  # fmt: skip
-    for key, value in identity.items():
-        if wanted[key] != value:
-            raise UserError(f"the state was kept with {key} {wanted[key]!r}, now it is {value!r}",
-                            where=where, hint=START_OVER)  # fmt: skip
-    return pointer
-
-
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:
-    """What a state must be of to serve an audit with these profiles."""
+    """The format, topics, renames and filters that a state must have been saved with to be used with the profiles."""
     found: dict[str, Any] = {"format": _FORMAT}
     for side, profile in profiles.items():
         names = profile.kafka.topics()
@@ -47,3 +27,27 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
     found["renames"] = naming(profiles, consumer)
     found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
     return found
+
+
+def pointer_of(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """The parsed ``text`` of state.json. Raises UserError where it is damaged or has another ``identity``."""
+    try:
+        pointer: dict[str, Any] = json.loads(text)
+        while pointer["format"] in _UPGRADES:
+            pointer = _UPGRADES[pointer["format"]](pointer)
+        saved = {key: pointer[key] for key in identity}
+        newer = saved.get("format", 0) > identity.get("format", 0)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"cannot read the state: {error!r}", where=where, hint=START_OVER) from None
+    if newer:
+        raise UserError(
+            f"the state was saved by a newer version of cdc, in format {saved['format']}",
+            where=where,
+            hint=f"upgrade cdc; or {START_OVER}",
+        )
+    for key, value in identity.items():
+        if saved[key] != value:
+            raise UserError(
+                f"the state was saved with {key} {saved[key]!r}, now it is {value!r}", where=where, hint=START_OVER
+            )
+    return pointer

@@ -1,12 +1,13 @@
-"""What a state holds of rows that nothing touched since: they stay as they were compared, and where they lie.
+"""Decides which stored rows of a state an audit has to load, and reads the newest version of each.
 
-A state keeps what both sides' folds have in **layers**: the first has all rows, each later one those that were touched
-since, as they were then. Rows go by the hash that the fold sorts them by: the last layer that has a hash has all rows
-of it, so that two rows of the same hash never part. **Touched** are the rows of hashes that a record since has changed,
-and those that drifted or were discontinued, of which each audit has more to tell than a count.
+A state stores both sides' rows in **layers**: the first has all rows, each later one the rows that were touched since.
+Rows are looked up by the hash of their identity, by which the fold sorts them. The newest layer with a hash has all
+rows of that hash, so two rows of the same hash are never in different layers.
 
-So an audit looks for these hashes in what is held, and folds, sorts, compares and writes no more than their rows. All
-is folded anew where a statement moved a table with its rows, or altered it, and where much was touched.
+**Touched** rows are those whose hash occurs in a record read since, and those that drifted or have a before image that
+does not continue the row, since each audit reports them one by one. An audit loads, folds, compares and saves the
+touched rows only. It folds all rows again where a statement altered, moved or dropped a table with stored rows, and
+where many rows were touched.
 """
 
 from collections.abc import Collection, Iterable
@@ -19,27 +20,27 @@ from cdc.spark.state.coverage import Held
 
 __all__ = ["few_touched", "newest", "stay"]
 
-_MOST_LOOKED_UP = 1_000_000  # hashes of touched rows, and of later layers: they must fit into memory everywhere
+_MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers: they are broadcast to all executors
 
 
 def few_touched(before: Held, rows: int) -> bool:
-    """Whether, with ``rows`` in the records since, it takes less to look up what they touched than to fold all."""
+    """Whether looking up the touched rows costs less than folding all; ``rows`` is their number in the new records."""
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
 
 
 def stay(held: Collection[Name], lives: Iterable[Segment]) -> bool:
-    """Whether the rows of the tables ``held`` still belong to them, in the shape that they had, by all ``lives`` since.
+    """Whether no statement altered, moved or dropped one of the tables ``held``, by all segments ``lives`` since.
 
-    Tables of which no row is held may come, go and change.
+    Tables without stored rows may have changed.
     """
     names = (((each.database, each.table), each) for each in lives)
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
 
 
 def newest(layers: DataFrame, hashes: DataFrame | None = None) -> DataFrame:
-    """The rows that ``layers`` hold, those of the ``hashes`` where these are given.
+    """The newest version of each row in ``layers``, or of the rows with one of the ``hashes`` if these are given.
 
-    Which layer a row is in its ``generation`` says, lower in earlier ones.
+    The column ``generation`` orders the layers; it is dropped.
     """
     if hashes is not None:
         found = layers.join(F.broadcast(hashes), "hash", "left_semi")

@@ -1,7 +1,7 @@
-"""Parquet that Spark's executors write and the driver must find: counted by who wrote it and by who reads it.
+"""Writes a DataFrame as Parquet and checks that the driver finds every row that the executors wrote.
 
-An executor writes to the path as its own machine has it. Where that is no folder which the driver sees, too, the files
-are lost and Spark says nothing of it: the driver commits what it finds, none of them or some.
+An executor writes to the path on its own machine. Where that is not a folder shared with the driver, the files are lost
+without an error: the driver commits the files it finds, which may be none.
 """
 
 import threading
@@ -15,26 +15,26 @@ from cdc.service.private_files import tighten
 
 __all__ = ["location", "rows_in", "write"]
 
-_TOLD_SECONDS = 60.0  # by then Spark has told a count that it will tell
+_OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that time or never
 
 
 def location(path: Path) -> str:
-    """An absolute ``path`` as Spark takes it: Hadoop does not undo what Path.as_uri() escapes, a space among it."""
+    """An absolute ``path`` as a URI for Spark, unescaped: Hadoop would not decode what Path.as_uri() escapes."""
     return f"file://{path}"
 
 
 def write(frame: DataFrame, folder: Path, *, option: str) -> int:
-    """Write ``frame`` to a new ``folder``, for its owner only; how many rows it has.
+    """Write ``frame`` to a new ``folder`` that only its owner can read; returns the number of rows.
 
-    Raises UserError where the driver does not find all that was written; ``option`` is the one that named the folder.
+    Raises UserError where the driver does not find all rows; ``option`` is the command-line option for the folder.
     """
-    seen = Observation()
-    frame.observe(seen, F.count(F.lit(1)).alias("rows")).write.parquet(location(folder))
-    wrote = _told(seen)
-    wanted, found = frame.count() if wrote is None else wrote, rows_in(frame.sparkSession, folder)
-    if found != wanted:
+    observation = Observation()
+    frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.parquet(location(folder))
+    observed = _observed(observation)
+    written, found = frame.count() if observed is None else observed, rows_in(frame.sparkSession, folder)
+    if found != written:
         raise UserError(
-            f"of {wanted} rows that Spark's executors wrote the driver finds {found}",
+            f"Spark's executors wrote {written} rows, but the driver finds {found}",
             where=f"{option}: {folder}",
             hint="name a folder that the driver and all executors share",
         )
@@ -42,32 +42,32 @@ def write(frame: DataFrame, folder: Path, *, option: str) -> int:
         tighten(folder)
     except OSError as error:
         raise UserError(
-            f"cannot keep others from reading the rows: {error}",
+            f"cannot make the files unreadable for other users: {error}",
             where=f"{option}: {folder}",
-            hint="let executors run as the driver's user, and name a folder whose files take a mode",
+            hint="run executors as the driver's user, and name a folder whose file system has file modes",
         ) from None
-    return wanted
+    return written
 
 
-def _told(seen: Observation) -> int | None:
-    """What Spark counted while it wrote; None where it does not tell, as when its queue of events ran over."""
-    told: list[int] = []
-    # It waits for ever.
-    asking = threading.Thread(target=lambda: told.append(int(seen.get["rows"])), name="rows written", daemon=True)
-    asking.start()
-    asking.join(_TOLD_SECONDS)
-    return told[0] if told else None
+def _observed(observation: Observation) -> int | None:
+    """The rows that Spark counted while writing; None if it does not report them, as when its event queue is full."""
+    found: list[int] = []
+    # Observation.get has no timeout.
+    waiting = threading.Thread(target=lambda: found.append(int(observation.get["rows"])), name="rows", daemon=True)
+    waiting.start()
+    waiting.join(_OBSERVATION_SECONDS)
+    return found[0] if found else None
 
 
 def rows_in(spark: SparkSession, folder: Path) -> int:
-    """How many rows the Parquet files in ``folder`` have by their footers, which the driver itself reads."""
+    """The number of rows in the Parquet files of ``folder``, from their footers, which the driver reads itself."""
     jvm = spark._jvm
-    assert jvm is not None  # it is there as long as the context
+    assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
     for path in folder.glob("*.parquet"):
-        place = jvm.org.apache.hadoop.fs.Path(location(path))
-        file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(place, hadoop)
+        hadoop_path = jvm.org.apache.hadoop.fs.Path(location(path))
+        file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(hadoop_path, hadoop)
         reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(file)
         try:
             rows += reader.getRecordCount()

@@ -1,0 +1,143 @@
+"""Reads the Parquet parts of a state, checked against state.json, and merges them with those of a new generation."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from cdc.errors import UserError
+from cdc.spark.input.records import as_parsed
+from cdc.spark.state.coverage import Covered, Held, needed_later, upto
+from cdc.spark.state.folder import files
+from cdc.spark.state.identity import START_OVER
+from cdc.spark.state.layers import newest
+from cdc.spark.state.parquet_check import location, rows_in
+
+__all__ = ["ParquetParts", "part_key"]
+
+_MOST_GENERATIONS = 16  # of a part; beyond that some are merged into one
+
+
+def part_key(generation: int, name: str) -> str:
+    """The name of a part of a generation in state.json."""
+    return f"{generation}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetParts:
+    """The parts in a state's ``folder`` that ``pointer``, the content of state.json, lists; None without a state.
+
+    ``checked`` remembers which parts were found complete, since only the process that holds the lock writes to them.
+    """
+
+    spark: SparkSession
+    folder: Path
+    pointer: dict[str, Any] | None = None
+    checked: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def generations(self) -> dict[str, list[int]]:
+        """By the name of each part the generations that are valid, oldest first."""
+        return self.pointer["parts"] if self.pointer else {}
+
+    def path(self, generation: int, name: str) -> Path:
+        """The folder of a part of a generation."""
+        return self.folder / str(generation) / name
+
+    def files(self, parts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+        """The number of files and their size in bytes, by part and generation."""
+        return {part_key(at, name): files(self.path(at, name)) for name, found in parts.items() for at in found}
+
+    def counts(self, parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
+        """The number of rows by part and generation, where the version of cdc that saved it counted them."""
+        known = self.pointer.get("counts", {}) if self.pointer else {}
+        keys = (part_key(number, name) for name, numbers in parts.items() for number in numbers)
+        return {key: known[key] for key in keys if key in known}
+
+    def frame(self, name: str) -> DataFrame:
+        """The rows of a part in all its valid generations. Raises UserError where files are missing or changed."""
+        assert self.pointer is not None
+        for number in self.generations[name]:
+            path = self.path(number, name)
+            # Spark reads fewer rows without an error where files are missing.
+            if files(path) != self.pointer["files"][part_key(number, name)] or not self._has_all_rows(number, name):
+                raise UserError("files of the state are missing or changed", where=str(path), hint=START_OVER)
+        return self._read(name, self.generations[name])
+
+    def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
+        """Raises UserError where an earlier version, which did not count the rows it wrote, lost some of them."""
+        assert self.pointer is not None
+        if self.checked.get("all") or self.counts(self.generations).keys() == self.pointer["files"].keys():
+            return
+        found = dict(map(tuple, transactions.groupBy("side").agg(F.sum("records")).collect()))
+        for side, contents in self.pointer["contents"].items():
+            if found.get(side, 0) != contents["records"]:
+                raise UserError(f"the state lacks transactions of the {side}", where=where, hint=START_OVER)
+        self.checked["all"] = True
+
+    def new_parts(self, held: Held | None, covered: Covered, number: int) -> dict[str, tuple[int, DataFrame]]:
+        """By the name of each part how many of its oldest generations remain valid, and the rows of generation
+        ``number``, which replaces the others.
+        """
+        new = {"rows": self._new_layer(covered.rows, held if covered.touched else None, number)}
+        if covered.open is not None:
+            new["open"] = (0, covered.open)
+        if covered.transit is not None:
+            new["transit"] = (0, covered.transit.bins)
+        for name, frame in (
+            ("transactions", upto(covered.transactions, "final", covered.ends)),
+            ("records", upto(needed_later(covered), "sequence", covered.ends)),
+        ):
+            there = self.generations.get(name, [])
+            remaining = self._remaining(name, there)
+            merged = there[remaining:]
+            new[name] = (remaining, self._read(name, merged).unionByName(frame) if merged else frame)
+        return new
+
+    def _remaining(self, name: str, there: Sequence[int]) -> int:
+        """How many of a part's oldest generations are not merged: if there are too many, those that are more than
+        twice as large as all after them.
+
+        So each row is written again a logarithmic number of times, however large the state grows.
+        """
+        if len(there) < _MOST_GENERATIONS:
+            return len(there)
+        assert self.pointer is not None
+        sizes = [self.pointer["files"][part_key(number, name)][1] for number in there]
+        remaining = len(there) - 1
+        while remaining and sizes[remaining - 1] <= 2 * sum(sizes[remaining:]):
+            remaining -= 1
+        return remaining
+
+    def _new_layer(self, rows: DataFrame, below: Held | None, number: int) -> tuple[int, DataFrame]:
+        """How many layers remain valid below the new one, and its rows; without ``below`` it replaces all layers."""
+        layer = rows.withColumn("generation", F.lit(number))
+        if below is None:
+            return 0, layer
+        there = self.generations["rows"]
+        if len(there) < _MOST_GENERATIONS:
+            return len(there), layer
+        above = below.layers.where(F.col("generation") > there[0])
+        return 1, newest(above.unionByName(layer)).withColumn("generation", F.lit(number))
+
+    def _has_all_rows(self, number: int, name: str) -> bool:
+        """Whether the driver finds as many rows as were written."""
+        key = part_key(number, name)
+        if key not in self.checked:
+            # Earlier versions did not notice when executors wrote into folders of their own machines: such a part has
+            # no file, while an empty part has one.
+            wanted = self.counts({name: [number]}).get(key)
+            path = self.path(number, name)
+            self.checked[key] = rows_in(self.spark, path) == wanted if wanted is not None else files(path)[0] > 0
+        return self.checked[key]
+
+    def _read(self, name: str, generations: Sequence[int]) -> DataFrame:
+        assert self.pointer is not None
+        schema = as_parsed(StructType.fromJson(self.pointer["schemas"][name]))
+        # Independent of Spark's settings, an executor that does not find a file must fail.
+        strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
+        return strict.parquet(*(location(self.path(each, name)) for each in generations))

@@ -1,0 +1,206 @@
+"""Loads what earlier audits saved in the ``--state`` folder, and saves what an audit adds to it.
+
+What later audits need of the records that are covered (``state.coverage``) is saved as Parquet, in **parts** by
+**generation**:
+
+    1/rows          a layer (``state.layers``) of both sides' rows, one line for each row's identity
+    1/open          the hashes of the rows that a report lists one by one; the newest generation replaces earlier ones
+    1/transit       how long transactions took (``lag.transit``); the newest generation replaces earlier ones
+    1/transactions  the transactions (``streams.watermark``) that this generation was the first to cover
+    1/records       of its records: the statements, the rows of the consumer's notes, and those whose position in Kafka
+                    a report shows
+    state.json      which generations of each part are valid and how large their files are, which topics, renames and
+                    filters they belong to, where to continue reading, the contents of the topics, the last verdict
+
+Invariant: a new generation is written and flushed to disk completely before ``state.json`` names it, by one rename. So
+a crash leaves either the old state or the new one. The next audit removes generations that ``state.json`` does not
+name. A folder that has no ``state.json`` but other files is refused before anything is written to it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any, Self
+
+from pyspark.sql import SparkSession
+
+from cdc.errors import UserError
+from cdc.model.partition import partition_of
+from cdc.service.private_files import make_folder, write_text
+from cdc.spark.input.local_frame import literal
+from cdc.spark.state.coverage import (
+    Covered,
+    Held,
+    arrivals_after,
+    contents_from,
+    contents_of,
+    offsets_after,
+    verdict_from,
+    verdict_of,
+)  # fmt: skip
+from cdc.spark.state.folder import (
+    ASIDE,
+    POINTER,
+    flush,
+    flush_all,
+    locked,
+    remove_all_but,
+    require_ours,
+    tightened,
+)  # fmt: skip
+from cdc.spark.state.identity import START_OVER, pointer_of
+from cdc.spark.state.parquet_check import write
+from cdc.spark.state.parquet_parts import ParquetParts, part_key
+
+__all__ = ["StateStore"]
+
+
+class StateStore:
+    """The state in one folder, locked for this process until ``close``."""
+
+    def __init__(self, spark: SparkSession, folder: Path, identity: Mapping[str, Any], lock: IO[str]) -> None:
+        self._folder, self._identity, self._lock = folder, identity, lock
+        self._parts = ParquetParts(spark, folder)
+
+    @classmethod
+    def open(cls, spark: SparkSession, folder: Path, identity: Mapping[str, Any]) -> Self:
+        """The state in ``folder``, which is created where it does not exist.
+
+        ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError
+        where it was saved with others, is damaged or in use, and where the folder has other files but no state.
+        """
+        try:
+            make_folder(folder)
+            require_ours(folder)
+            state = cls(spark, folder.absolute(), identity, locked(folder))
+        except OSError as error:
+            raise UserError(f"cannot use the state folder: {error}", where=f"option --state {folder}") from None
+        try:
+            state._parts = replace(state._parts, pointer=state._read())
+            state._remove_unnamed()
+            tightened(state._folder, state._parts.generations)
+        except BaseException:
+            state.close()
+            raise
+        return state
+
+    def close(self) -> None:
+        """Release the lock, so that another process can use the state."""
+        self._lock.close()
+
+    def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
+        """What the state holds, None where none was saved. ``topics`` are per side Kafka's ids of its topics now.
+
+        Raises UserError where a topic has another id than when the state was saved, or files were changed since.
+        """
+        pointer = self._parts.pointer
+        if pointer is None:
+            return None
+        self._require_same_topics(pointer["topics"], topics)
+        frames = {name: self._parts.frame(name) for name in pointer["parts"]}
+        self._parts.require_all_transactions(frames["transactions"], where=self._where())
+        return Held(
+            next=pointer["next"],
+            offsets={
+                side: {partition_of(name): at for name, at in offsets.items()}
+                for side, offsets in pointer["offsets"].items()
+            },
+            arrivals=pointer["arrivals"],
+            contents={side: contents_from(body) for side, body in pointer["contents"].items()},
+            layers=frames["rows"],
+            rows=pointer["rows"],
+            above=pointer["above"],
+            open=frames.get("open", literal(self._parts.spark, [], "hash BIGINT")),
+            opened=pointer["opened"],
+            **verdict_from(pointer["verdict"], frames.get("transit")),
+            transactions=frames["transactions"],
+            records=frames["records"],
+        )
+
+    def save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
+        """Save what this audit ``covered`` beyond ``held``, as a new generation; the state is unchanged if that fails.
+
+        ``topics`` are per side Kafka's ids of its topics. Raises UserError, OSError and what Spark raises.
+        """
+        if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
+            return
+        # The number of the new generation may be that of one which could not be removed earlier.
+        self._remove_unnamed()
+        try:
+            self._save(held, covered, topics)
+        except Exception:
+            # The new generation may have filled the disk, on which the report has to be written next.
+            self._remove_unnamed()
+            raise
+        self._remove_unnamed()
+
+    def _save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
+        before = self._parts.generations
+        number = max((each for numbers in before.values() for each in numbers), default=0) + 1
+        new = self._parts.new_parts(held, covered, number)
+        make_folder(self._folder / str(number))
+        counts = {
+            part_key(number, name): write(frame, self._parts.path(number, name), option="option --state")
+            for name, (_, frame) in new.items()
+        }
+        parts = {name: [*before.get(name, [])[:remaining], number] for name, (remaining, _) in new.items()}
+        below = held if covered.touched else None
+        count = counts[part_key(number, "rows")]
+        above = count + (below.above if below and len(parts["rows"]) > 2 else 0)
+        self._point_to(number, {
+            **self._identity,
+            "parts": parts,
+            "schemas": {name: frame.schema.jsonValue() for name, (_, frame) in new.items()},
+            "files": self._parts.files(parts),
+            "counts": {**self._parts.counts(parts), **counts},
+            "rows": below.rows if below else count,
+            "above": above if below else 0,
+            "opened": counts.get(part_key(number, "open"), 0),
+            "next": {side: end + 1 for side, end in covered.ends.items()},
+            "offsets": offsets_after(covered, held),
+            "arrivals": arrivals_after(covered, held),
+            "contents": contents_of(covered),
+            "topics": topics,
+            "verdict": verdict_of(covered),
+        })  # fmt: skip
+
+    def _require_same_topics(
+        self, saved: Mapping[str, Mapping[str, str]], now: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        for side, ids in saved.items():
+            for topic, number in ids.items():
+                if now[side].get(topic) != number:
+                    raise UserError(
+                        f"topic {topic} of the {side} was deleted and created again since the state was saved",
+                        where=self._where(),
+                        hint=START_OVER,
+                    )
+
+    def _read(self) -> dict[str, Any] | None:
+        """The content of state.json, None without one. Raises UserError."""
+        try:
+            text = (self._folder / POINTER).read_text()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
+        return pointer_of(text, self._identity, where=self._where())
+
+    def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
+        """Make the new generation valid: flush all of it to disk, then replace state.json with one that names it."""
+        flush_all(self._folder / str(generation))
+        aside = self._folder / ASIDE
+        write_text(aside, json.dumps(pointer, indent=1, sort_keys=True) + "\n")
+        flush(aside)
+        aside.replace(self._folder / POINTER)
+        # The rename made it valid, even where flushing the folder fails.
+        self._parts = replace(self._parts, pointer=json.loads(json.dumps(pointer)))
+        flush(self._folder)
+
+    def _remove_unnamed(self) -> None:
+        """Remove the generations and parts that state.json does not name."""
+        remove_all_but(self._folder, self._parts.generations)
+
+    def _where(self) -> str:
+        return f"option --state {self._folder}"
