@@ -1,1 +1,1 @@
-"""The topics of leader and follower as DataFrames of records."""
+"""Reads the topics of leader and follower as DataFrames of records."""

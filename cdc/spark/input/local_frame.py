@@ -1,4 +1,4 @@
-"""A few rows that the driver knows, as a DataFrame for which no executor needs Python."""
+"""Turns a few rows of the driver into a DataFrame, without starting Python on the executors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ __all__ = ["literal"]
 
 
 def literal(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
-    """``rows`` with the columns of ``schema``, in Spark's DDL; their values are what JSON has.
+    """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL; values are such as JSON can express.
 
-    ``createDataFrame`` would start Python on the executors, which takes a second, and they may have none.
+    ``createDataFrame`` would start Python on the executors, which takes a second, and they may not have Python.
     """
     parsed = F.from_json(F.lit(json.dumps(rows)), f"ARRAY<STRUCT<{schema}>>", {"mode": "FAILFAST"})
     return spark.range(0, 1, 1, 1).select(F.explode(parsed).alias("row")).select("row.*")

@@ -1,19 +1,19 @@
-"""Both servers' topics as one DataFrame of records, up to fixed offsets, row values as the JSON text they travel in.
+"""Reads the messages of a server's topics with Spark and parses them into a DataFrame of records.
 
 The columns of ``parse``:
 
     side                        leader or follower
-    partition, offset           where in Kafka; the partition as topic/number
-    valid                       false for what is not a record; then all that follows may be NULL
+    partition, offset           the message's position in Kafka; the partition as topic/number
+    valid                       false for a message that is not a record; then the following columns may be NULL
     resource, database, table   from the URI; table is NULL for a statement
     sequence, file, position    the record's number and its binlog position (offset in bytes)
-    transaction, index, last    id, place in the transaction, whether it is the last one
+    transaction, index, last    the transaction's id, the record's index in it, whether it is the last one
     ts_us                       commit time in µs since 1970
     columns, key                names; key is NULL for a keyless table and for a statement
     flags                       those of the rows event, NULL for none
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, or which event was skipped and why; NULL for rows
-    affects                     what a statement does, or what was skipped (``Skip…``): array of (action, uri, to, like)
+    affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
 """
 
 import json
@@ -34,7 +34,7 @@ LEADER, FOLLOWER = "leader", "follower"
 
 _OFFSETS_A_TASK = 100_000
 
-# A field declared STRING that holds an object keeps the object's text: any value of any type passes unread.
+# A field declared STRING that holds an object keeps the object's text, so values of all types pass without parsing.
 _SCHEMA = """
     uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
     transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
@@ -49,7 +49,7 @@ _SCHEMA = """
     event STRING, broken STRING
 """
 _EVENTS = "mysql_binlog_events/[0-9]+$"
-# Spark's parser takes no text of more than 20 million characters, unless it is told to; MySQL's values go up to 1 GB.
+# By default Spark's parser rejects texts of more than 20 million characters; MySQL's values have up to 1 GB.
 _PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
@@ -66,7 +66,7 @@ _ROWS = """
             r -> named_struct('before', r.before_cols, 'after', r.after_cols))
     END
 """
-# An image that an operation must have shows as NULL inside rows, so each operation names the ones it needs.
+# Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
 _VALID_ROWS = f"""
     table IS NOT NULL AND size(columns) > 0 AND size(rows) > 0
@@ -91,23 +91,23 @@ _VALID = f"""
 
 
 def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
-    """The messages of one server's topics between the offsets of ``span``, committed ones only; not yet parsed.
+    """The committed messages of one server's topics between the offsets of ``span``, with the server's ``side``.
 
     Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
     """
     if not span.partitions:
         return literal(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
-    place = F.concat_ws("/", "topic", "partition").alias("partition")
-    return messages(spark, span, options=options).select(F.lit(side).alias("side"), place, "offset", "value")
+    partition = F.concat_ws("/", "topic", "partition").alias("partition")
+    return messages(spark, span, options=options).select(F.lit(side).alias("side"), partition, "offset", "value")
 
 
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:
-    """The committed messages between the offsets of ``span``, which must name some, with Spark's columns for Kafka.
+    """The committed messages between the offsets of ``span``, which has partitions, with Spark's columns for Kafka.
 
     Raises UserError where Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
-    # One partition is one task by default, and a topic has few partitions: read long ones in parts, side by side.
+    # By default Spark reads a partition in one task, and topics have few partitions: read long ones in parallel parts.
     parts = max(len(span.partitions), span.size // _OFFSETS_A_TASK)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
@@ -122,7 +122,7 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
 
 
 def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
-    """Each topic's partitions with their first offset (0) or the one after the last (1)."""
+    """By topic and partition the first offset (``which`` 0) or the one after the last (1)."""
     found: dict[str, dict[int, int]] = {}
     for (topic, number), ends in span.partitions.items():
         found.setdefault(topic, {})[number] = ends[which]
@@ -130,7 +130,7 @@ def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
 
 
 def within(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
-    """Those of ``records`` that come before the limits of ``spans``, which are per side."""
+    """The ``records`` with sequences below the limit of their side's span."""
     for side, span in spans.items():
         if span.limit is not None:
             beyond = (F.col("side") == side) & (F.col("sequence") >= span.limit)
@@ -139,20 +139,12 @@ def within(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
 
 
 def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
-    """The records in ``messages`` (side, partition, offset, value), with the columns this module's docstring lists.
+    """The records in ``messages`` (side, partition, offset, value), with the columns that the module's docstring lists.
 
-    The binlog's other events in ``mysql_binlog_events`` are no records, and left out; ``events_of`` are the sides with
-    such a topic among those of their records. Anywhere else they are in a place that something else wrote to.
+    ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in that topic are
+    not records and are left out; in any other topic they are records that are not valid.
     """
-    text = F.col("value").cast("string")
-    body = F.from_json(text, _SCHEMA, _PARSING)
-    # JSON text is UTF-8; the parser would read on over what is not.
-    sound = F.is_valid_utf8(text).alias("is_text")
-    fields = messages.select("side", "partition", F.col("offset").alias("at"), sound, body.alias("body"))
-    there = F.col("side").isin(list(events_of)) & F.col("partition").rlike(_EVENTS)
-    fields = fields.select("side", "partition", "at", "is_text", "body.*")
-    fields = fields.where(F.expr("event IS NULL OR sequence IS NOT NULL") | ~there)
-    fields = fields.withColumn("uri_matches", F.col("uri").rlike(_URI))
+    fields = _fields(messages, events_of).withColumn("uri_matches", F.col("uri").rlike(_URI))
     names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
     fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))
     fields = fields.withColumn("table", F.expr("get(names, 4)"))
@@ -180,10 +172,22 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
     )
 
 
-def as_parsed(kept: StructType) -> StructType:
-    """The columns of records that were ``kept`` by an audit, with what has come to be parsed since: NULL in those."""
-    for field in kept.fields:
+def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
+    """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset."""
+    text = F.col("value").cast("string")
+    body = F.from_json(text, _SCHEMA, _PARSING)
+    # JSON text is UTF-8, but the parser ignores bytes that are not.
+    is_text = F.is_valid_utf8(text).alias("is_text")
+    parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))
+    in_events_topic = F.col("side").isin(list(events_of)) & F.col("partition").rlike(_EVENTS)
+    fields = parsed.select("side", "partition", "at", "is_text", "body.*")
+    return fields.where(F.expr("event IS NULL OR sequence IS NOT NULL") | ~in_events_topic)
+
+
+def as_parsed(saved: StructType) -> StructType:
+    """The schema of records ``saved`` by an audit, with the fields that later versions parse; those will be NULL."""
+    for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
         if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:
             affect.add("like", "string")
-    return kept
+    return saved

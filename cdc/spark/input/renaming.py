@@ -1,7 +1,8 @@
-"""The follower's records under the leader's names of databases, where the consumer renames them.
+"""Renames the databases in both sides' records to the names that the audit compares: those of the leader.
 
-The consumer's own database is called ``CHECKPOINT_DATABASE`` in all that follows, whatever its name is. Where that is
-another one, the leader may have a database of that name, which both sides then have as ``OF_LEADER``.
+The consumer may apply a leader's database under another name; the follower's records get the leader's name again.
+The consumer's own database, whatever its name is, is called ``CHECKPOINT_DATABASE`` from here on. If it has another
+name, the leader may have a database called ``CHECKPOINT_DATABASE``; that one is called ``OF_LEADER`` on both sides.
 """
 
 from collections.abc import Mapping
@@ -22,50 +23,53 @@ OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
 
 
 def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str:
-    """The consumer's own database on the follower: as its profile says where that is given, else the follower's."""
+    """The name of the consumer's own database, from its profile or, without that, from the follower's profile."""
     return (consumer or profiles[FOLLOWER]).consumer.schema
 
 
 def named(database: str) -> str:
-    """The leader's own name of a database that is shown under another."""
+    """The name that ``database``, as the audit calls it, has on the leader."""
     return CHECKPOINT_DATABASE if database == OF_LEADER else database
 
 
 def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Renames:
-    """The consumer's, where its profile is given, else those that the follower's profile repeats."""
+    """The consumer's renames, from its profile or, without that, from the follower's profile."""
     return Renames((consumer or profiles[FOLLOWER]).renames, own=own_schema(profiles, consumer))
 
 
 def naming(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, str]:
-    """What decides the names, for a state that must be of the same."""
+    """The renames and the consumer's own database, as a part of a state's identity."""
     schema = own_schema(profiles, consumer)
     own = {} if schema == CHECKPOINT_DATABASE else {"the consumer's own": schema}
     return dict(renames(profiles, consumer).databases) | own
 
 
 def under_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CHECKPOINT_DATABASE) -> DataFrame:
-    """``records`` as ``topics.parse`` gives them; ``schema`` is the consumer's own database."""
+    """``records`` of ``input.records.parse`` with renamed databases; ``schema`` is the consumer's own database."""
     names = {FOLLOWER: renames.leaders}
     if schema != CHECKPOINT_DATABASE:
-        theirs = {there: OF_LEADER if here == CHECKPOINT_DATABASE else here for there, here in renames.leaders.items()}
+        leaders = {
+            on_follower: OF_LEADER if on_leader == CHECKPOINT_DATABASE else on_leader
+            for on_follower, on_leader in renames.leaders.items()
+        }
         moved = {CHECKPOINT_DATABASE: OF_LEADER}
-        names = {LEADER: moved, FOLLOWER: moved | theirs | {schema: CHECKPOINT_DATABASE}}
-    for side, those in names.items():
-        if those:
-            records = _renamed(records, side, those)
+        names = {LEADER: moved, FOLLOWER: moved | leaders | {schema: CHECKPOINT_DATABASE}}
+    for side, names_of_side in names.items():
+        if names_of_side:
+            records = _renamed(records, side, names_of_side)
     return records
 
 
 def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFrame:
-    """Those of one side with the databases' names that ``names`` gives them."""
-    theirs = F.col("side") == side
-    paths = {_path(there): _path(here) for there, here in names.items()}
+    """``records``, those of ``side`` with its databases renamed by ``names``, from old to new."""
+    of_side = F.col("side") == side
+    segments = {_segment(old): _segment(new) for old, new in names.items()}
 
     def uri(field: Column) -> Column:
         parts = F.split(field, "/")
-        path = F.element_at(parts, 4)
-        moved = F.concat_ws("/", F.slice(parts, 1, 3), _mapped(path, paths), F.slice(parts, 5, 1))
-        return F.when(field.isNotNull(), moved)
+        database = _mapped(F.element_at(parts, 4), segments)
+        renamed = F.concat_ws("/", F.slice(parts, 1, 3), database, F.slice(parts, 5, 1))
+        return F.when(field.isNotNull(), renamed)
 
     affects = F.transform(
         "affects",
@@ -74,16 +78,17 @@ def _renamed(records: DataFrame, side: str, names: Mapping[str, str]) -> DataFra
         ),
     )
     return records.withColumns({
-        "database": F.when(theirs, _mapped(F.col("database"), names)).otherwise(F.col("database")),
-        "affects": F.when(theirs, affects).otherwise(F.col("affects")),
+        "database": F.when(of_side, _mapped(F.col("database"), names)).otherwise(F.col("database")),
+        "affects": F.when(of_side, affects).otherwise(F.col("affects")),
     })  # fmt: skip
 
 
 def _mapped(name: Column, names: Mapping[str, str]) -> Column:
+    """The value of ``name`` in ``names``, or ``name`` itself where it is not a key."""
     pairs = [F.lit(each) for pair in names.items() for each in pair]
     return F.coalesce(F.try_element_at(F.create_map(*pairs), name), name)
 
 
-def _path(database: str) -> str:
-    """A database as it stands in a URI."""
+def _segment(database: str) -> str:
+    """A database's name as a segment of a URI."""
     return str(Uri("", database)).rpartition("/")[2]
