@@ -20,7 +20,7 @@ from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import set_for
-from cdc.spark.schema.lineage import Act, Name, Segment, lifelines, named
+from cdc.spark.schema.lineage import Act, Name, Segment, lineage, named
 from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held, upto
 from cdc.spark.state.layers import few_touched, newest, stay
@@ -128,7 +128,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     sides = {
         side: History(
             records=records.where(F.col("side") == side),
-            lineage=lifelines(
+            lineage=lineage(
                 within.tables[side] | named(acts),
                 [act for act in acts if not held or act.sequence >= held.next[side]],
             ),

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from cdc.spark.compare.digest_agreement import Agreement, agreement, comparable_tables
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
-from cdc.spark.schema.lineage import lifelines
+from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams
@@ -43,9 +43,7 @@ def agreed(spark: SparkSession, leader: Stream, follower: Stream) -> Agreement:
     """What digests tell of both streams, all of them."""
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower})).persist()
     contents, acts = survey(records), statements(records)
-    return agreement(
-        records, {side: lifelines(contents[side].tables, acts.get(side, [])) for side in contents}, contents
-    )
+    return agreement(records, {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}, contents)
 
 
 def open_rows(found: Agreement) -> int:
@@ -128,5 +126,5 @@ def test_a_table_is_told_of_by_all_names_that_its_rows_were_logged_under(spark: 
     )
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower}))
     contents, acts = survey(records), statements(records)
-    lives = {side: lifelines(contents[side].tables, acts.get(side, [])) for side in contents}
+    lives = {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}
     assert comparable_tables(lives, contents) == ([("db", "pet")], {("db", "game"), ("db", "toy")})

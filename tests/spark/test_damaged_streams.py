@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.compare.row_drift import compare
 from cdc.spark.input.records import parse
-from cdc.spark.schema.lineage import lifelines
+from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import Contents, statements, survey
 from cdc.spark.streams.integrity import Break, Earlier, integrity
 from cdc.spark.streams.transactions import transactions
@@ -133,7 +133,7 @@ def folded(spark: SparkSession, records: DataFrame, contents: Mapping[str, Conte
             each, database=f"{name}/{each.database}", owner=each.owner and (f"{name}/{each.owner[0]}", each.owner[1])
         )
         for name, held in contents.items()
-        for each in lifelines(held.tables, acts.get(name, []))
+        for each in lineage(held.tables, acts.get(name, []))
     ]
     named = records.withColumn("database", F.concat_ws("/", "side", "database"))
     return fold(changes(named, segments(spark, lives)))

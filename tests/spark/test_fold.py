@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.schema.lineage import lifelines
+from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.generators.streams import Stream, Table, messages, query
 
@@ -130,7 +130,7 @@ def test_fold_is_what_the_tables_hold(spark: SparkSession, seed: int) -> None:
     model = _history(seed)
     records = parse(messages(spark, {LEADER: model.stream})).persist()
     acts = statements(records)[LEADER]
-    lives = segments(spark, lifelines(survey(records)[LEADER].tables, acts))
+    lives = segments(spark, lineage(survey(records)[LEADER].tables, acts))
     folded = fold(changes(records, lives)).collect()
     found: Counter[tuple[str, frozenset[tuple[str, str]]]] = Counter()
     for row in folded:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.spark.schema.lineage import Act, lifelines
+from cdc.spark.schema.lineage import Act, lineage
 from cdc.spark.state.layers import stay
 
 Name = tuple[str, str]
@@ -12,7 +12,7 @@ def owner(acts: list[Act], name: Name, sequence: int) -> Name | None:
     """The table that a row logged for ``name`` at ``sequence`` belongs to in the end."""
     matching = [
         each
-        for each in lifelines([("db", "a"), ("db", "b"), ("other", "a")], acts)
+        for each in lineage([("db", "a"), ("db", "b"), ("other", "a")], acts)
         if (each.database, each.table) == name and each.first <= sequence < each.end
     ]
     assert len(matching) == 1, "every sequence of every table is covered once"
@@ -57,13 +57,13 @@ def test_owner(acts: list[Act], name: Name, sequence: int, expected: Name | None
 
 
 def test_alter_begins_an_era_of_the_same_table() -> None:
-    eras = {each.era: each.owner for each in lifelines([("db", "a")], [act(10, "AlterTable", "db/a")])}
+    eras = {each.era: each.owner for each in lineage([("db", "a")], [act(10, "AlterTable", "db/a")])}
     assert eras == {0: ("db", "a"), 1: ("db", "a")}
 
 
 def test_rows_stay_where_no_statement_moved_or_altered_their_table() -> None:
     def stays(action: str, path: str, to: str | None = None) -> bool:
-        return stay({("db", "kept")}, lifelines([("db", "kept")], [act(10, action, path, to)]))
+        return stay({("db", "kept")}, lineage([("db", "kept")], [act(10, action, path, to)]))
 
     assert all(stays(action, "db/other") for action in ("CreateTable", "AlterTable", "DropTable", "TruncateTable"))
     assert stays("CreateTable", "db/kept")

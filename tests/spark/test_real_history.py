@@ -18,7 +18,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.schema.lineage import Segment, lifelines
+from cdc.spark.schema.lineage import Segment, lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.exact import Shown, from_record
 from tests.checks.folded import Rows, shown
@@ -61,7 +61,7 @@ def test_random_histories(
 
 def compare(spark: SparkSession, records: DataFrame, leader: MySql, databases: list[str]) -> tuple[int, int]:
     """How many tables were found to be what their records fold to, and how many to have as many rows."""
-    lives = lifelines(survey(records)[LEADER].tables, statements(records)[LEADER])
+    lives = lineage(survey(records)[LEADER].tables, statements(records)[LEADER])
     altered = {segment.owner for segment in lives if segment.era}
     folded = held(spark, records, lives)
     exact = counted = 0

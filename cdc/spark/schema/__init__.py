@@ -1,1 +1,1 @@
-"""Tables over time: definitions, renames, and what the filters let in."""
+"""How statements define, rename and drop tables and other objects, and which of these are for the follower."""

@@ -1,25 +1,30 @@
-"""Which table a row belongs to in the end: statements drop, empty and rename tables, names alone don't tell. Pure."""
+"""Table lineage: the final owner of the rows logged for each (table name, sequence), by the statements since. Pure.
+
+Statements drop, empty and rename tables, so the rows that were logged for a name may now belong to a table of another
+name, or be gone.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cdc.model.uri import Uri
 
-__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lifelines", "named"]
+__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lineage", "named"]
 
 Name = tuple[str, str]
+"""Database and table."""
+
 END = 1 << 62
-TEXT = 10_000  # characters that are kept of a statement
+TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Act:
-    """One thing a statement did: the record's sequence, its place in the statement, the action and the URIs.
+    """One effect of a statement: ``action`` (such as DropTable) on the object ``uri``.
 
-    ``to`` is a new name, ``like`` the table after which another is made.
-
-    What else is known of the statement: its transaction, binlog position, commit time (µs since 1970) and its first
-    TEXT characters.
+    ``sequence`` is the statement's record, ``place`` the index of the effect among the statement's. ``to`` is the new
+    name in a rename, ``like`` the table whose definition is copied. The other fields describe the statement: its
+    transaction, binlog position, commit time (µs since 1970) and its first TEXT characters.
     """
 
     sequence: int
@@ -37,9 +42,10 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """From ``first`` up to but not including ``end``, the rows logged for a table belong to ``owner`` (None: gone).
+    """The rows logged for a table from sequence ``first`` up to but not including ``end``, and their final ``owner``.
 
-    ``era`` numbers the shapes between ALTERs: images of one row are comparable within an era.
+    The owner is None where the rows are gone. ``era`` counts the ALTERs before: only images of one era have the same
+    columns and can be compared.
     """
 
     database: str
@@ -52,7 +58,7 @@ class Segment:
 
 @dataclass(slots=True, eq=False)
 class _Life:
-    """A table from CREATE to DROP, under all its names: (name, first, end, era) of each stretch."""
+    """A table from its creation to its drop, under all its names; ``stretches`` are (name, first, end, era)."""
 
     name: Name | None
     since: int
@@ -60,45 +66,49 @@ class _Life:
     stretches: list[tuple[Name, int, int, int]] = field(default_factory=list)
 
     def close(self, name: Name, sequence: int) -> None:
+        """End the current stretch before ``sequence``."""
         if self.since < sequence:
             self.stretches.append((name, self.since, sequence, self.era))
         self.since = sequence
 
 
 class _Lives:
-    """All lives of one server's tables. CREATE begins nothing: a name's next life starts where its last one ended."""
+    """The lives of one server's tables. The next life of a name starts where the last one ended, not at its CREATE."""
 
     def __init__(self, names: Iterable[Name]) -> None:
         self.all = [_Life(name, 0) for name in names]
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
 
     def end(self, name: Name, sequence: int) -> None:
+        """The table was dropped or emptied: its rows are gone."""
         life = self.live[name]
         life.close(name, sequence)
         life.name = None
-        self._begin(name, sequence)
+        self._start(name, sequence)
 
     def rename(self, old: Name, new: Name, sequence: int) -> None:
+        """The table goes on under a new name, with its rows."""
         self.end(new, sequence)
         life = self.live[old]
         life.close(old, sequence)
         self.all.remove(self.live[new])
         life.name, self.live[new] = new, life
-        self._begin(old, sequence)
+        self._start(old, sequence)
 
     def alter(self, name: Name, sequence: int) -> None:
+        """The table goes on with other columns."""
         self.live[name].close(name, sequence)
         self.live[name].era += 1
 
-    def _begin(self, name: Name, sequence: int) -> None:
+    def _start(self, name: Name, sequence: int) -> None:
         self.live[name] = _Life(name, sequence)
         self.all.append(self.live[name])
 
 
-def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
-    """Segments that together cover every sequence of every table in ``tables`` and of those the acts name, once each.
+def lineage(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
+    """Segments that cover every sequence of every table exactly once: of ``tables`` and of those that ``acts`` name.
 
-    ``acts`` are the statements of one server up to where its stream is folded.
+    ``acts`` are one server's statements, up to the sequence at which its stream is compared.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
     lives = _Lives(sorted({*tables, *named(ordered)}))
@@ -113,7 +123,7 @@ def lifelines(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
 
 
 def named(acts: Iterable[Act]) -> frozenset[Name]:
-    """The tables, and what else has a name in a database, that statements name."""
+    """The tables and other objects within databases that the statements name."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := _name(uri)))
 
 
@@ -132,5 +142,6 @@ def _apply(lives: _Lives, act: Act) -> None:
 
 
 def _name(uri: str) -> Name | None:
+    """Database and table of a URI; None for a database's."""
     parsed = Uri.parse(uri)
     return (parsed.database, parsed.table) if parsed.table is not None else None

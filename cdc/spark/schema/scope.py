@@ -1,4 +1,4 @@
-"""What of the leader's topic is for this follower: what the consumer's own filters let in."""
+"""Decides which of the leader's tables and statements are for this follower, by the consumer's filters."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _HINT = "name the profile of cdc-consumer with --consumer"
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """``filters`` are the consumer's, None where its profile was not given; names are the leader's.
+    """The consumer's ``filters`` over the leader's names, None where its profile was not given.
 
     ``schema`` is the consumer's own database on the follower.
     """
@@ -34,22 +34,26 @@ class Scope:
 
     @property
     def lets_in_own(self) -> bool:
-        """Whether a database of the leader that is called as the consumer's own would be for the follower."""
+        """Whether a leader's database with the same name as the consumer's own would be for the follower."""
         return self.filters is None or self.filters.wants_database(self.schema)
 
     def wants(self, act: Act) -> bool:
-        """Whether what a statement does is for the follower."""
+        """Whether an effect of a statement is for the follower."""
         uri = Uri.parse(act.uri)
         if self.filters is None or uri.database == CHECKPOINT_DATABASE:
             return uri.database != CHECKPOINT_DATABASE
         return self.filters.wants(named(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
-        """The same of a skipped event, of which it may not be known what it changed."""
+        """Whether an effect of a skipped event may be for the follower; which objects it changed may be unknown."""
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
     def contradictions(self, leader: Sequence[Act], settled: Mapping[int, str]) -> Iterator[str]:
-        """Why the statements that the ledger calls ``not applied`` can't be told to be none of this follower's."""
+        """Reasons why the statements that the consumer left out do not match these filters.
+
+        ``settled`` has the sequences of the leader's statements that the follower did not run, with their state in its
+        ledger: ``not applied`` are those that the consumer left out by its filters.
+        """
         left_out = [
             act
             for act in sorted(leader)
@@ -63,13 +67,16 @@ class Scope:
             )
         for act in [act for act in left_out if self.filters is not None and self.wants(act)][:1]:
             yield (
-                f"the filters of cdc-consumer left out sequence {act.sequence} ({excerpt(act.text)}), those of its "
-                "profile let it in: they were changed, and a table that is let in later needs a fresh copy"
+                f"the filters of cdc-consumer left out sequence {act.sequence} ({excerpt(act.text)}), but those in its "
+                "profile let it in: they were changed, and a table that is let in later needs a fresh copy of its rows"
             )
 
     def silent(self, tables: Sequence[tuple[str, str]]) -> str | None:
-        """What to say of ``tables`` that no statement and no row of the follower's names; None where they are drift."""
+        """Why ``tables``, which no statement and no row of the follower names, can't be judged.
+
+        None where they are drift: with the consumer's filters known, the follower should have them.
+        """
         if self.filters is not None or not tables:
             return None
         names = ", ".join(f"{database}.{table}" for database, table in tables[:_LISTED])
-        return f"the follower's topic does not know {names}: if the filters of cdc-consumer leave that out, {_HINT}"
+        return f"the follower's topic has no records of {names}: if the filters of cdc-consumer leave them out, {_HINT}"

@@ -1,7 +1,7 @@
-"""Is one server's statement another's word for word, as where an operator ran by hand what was skipped? Pure.
+"""Tells whether the texts of two statements are the same, as when an operator runs a skipped statement by hand. Pure.
 
-Nobody here knows what SQL means, so little is let go: spaces and comments, the case of what is no string, backticks,
-and the follower's other names of databases.
+SQL is not interpreted here, so only these differences are ignored: white space and comments, upper and lower case
+outside of strings, backquotes, and the follower's names of renamed databases.
 """
 
 from collections.abc import Mapping
@@ -11,29 +11,29 @@ from cdc.model.uri import Uri
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.sql.tokens import Token, tokens
 
-__all__ = ["same_words"]
+__all__ = ["same_statement"]
 
 _DOT = Token("mark", ".")
 
 
-def same_words(leader: Act, follower: Act, renames: Renames) -> bool:
-    """Whether both statements, which do the same to objects of the same names, have the same words.
+def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
+    """Whether both statements, which affect objects of the same names in the same way, have the same text.
 
-    Each is told by its first act: its object is under the leader's name, the text under the server's own.
-    Of a text that was cut nobody knows the end, so it is never the same.
+    Each statement is given by its first act, whose URI has the leader's names and whose text has its server's own. A
+    text that was truncated is never the same.
     """
-    cut = max(len(leader.text), len(follower.text)) >= TEXT
-    return not cut and _words(leader, {}) == _words(follower, renames.leaders)
+    truncated = max(len(leader.text), len(follower.text)) >= TEXT
+    return not truncated and _words(leader, {}) == _words(follower, renames.leaders)
 
 
 def _words(act: Act, names: Mapping[str, str]) -> list[Token]:
-    """The statement's tokens; ``names`` says how the leader calls databases."""
+    """The statement's tokens, with databases renamed by ``names`` to the leader's names."""
     found = list(tokens(act.text, ansi_quotes=False))
     of_database = Uri.parse(act.uri).table is None and act.action.endswith("Database")
     words = []
-    for token, behind in zip(found, [*found[1:], None], strict=True):
+    for token, following in zip(found, [*found[1:], None], strict=True):
         if token.kind in ("word", "quoted"):
-            text = names.get(token.text, token.text) if of_database or behind == _DOT else token.text
+            text = names.get(token.text, token.text) if of_database or following == _DOT else token.text
             words.append(Token("name", text.upper()))
         else:
             words.append(token)

@@ -6,8 +6,8 @@ import pytest
 
 from cdc.config.renames import Renames
 from cdc.model.gtid import ddl_gtid
-from cdc.spark.schema.create_like import made_like
 from cdc.spark.schema.definitions import definitions, renamed_statement
+from cdc.spark.schema.like_source import like_source
 from cdc.spark.schema.lineage import TEXT, Act
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
@@ -130,7 +130,7 @@ SWAP = (LIKE, act("AlterTable", "db/u"), act("RenameTable", "db/t", "db/old"), a
         ((CREATE, act("CreateTable", "db/u"), LIKE), (0, ALTER, 1, 2), T),
     ],
 )
-def test_a_table_is_as_the_one_it_was_made_like(
+def test_a_table_is_as_the_one_it_was_like_source(
     statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]
 ) -> None:
     leader = leaders(*statements)  # type: ignore[arg-type]
@@ -162,14 +162,14 @@ def test_evidence_of_a_table_that_was_made_like_another() -> None:
     ],
 )
 def test_the_source_in_a_text(text: str, source: str | None) -> None:
-    made_from = made_like(made(0, "CreateTable", "db/u", None, text, transaction=OWN), {"copy": "main"})
+    made_from = like_source(made(0, "CreateTable", "db/u", None, text, transaction=OWN), {"copy": "main"})
     assert made_from == (source and f"flv://srvr/{source}")
 
 
 def test_the_source_that_the_producer_told() -> None:
     told = replace(made(0, "CreateTable", "db/u", None, LIKE[3], transaction=OWN), like="flv://srvr/x/y")
-    assert made_like(told, {"x": "z"}) == "flv://srvr/x/y"
-    assert made_like(made(0, "CreateView", "db/u", None, LIKE[3], transaction=OWN), {}) is None
+    assert like_source(told, {"x": "z"}) == "flv://srvr/x/y"
+    assert like_source(made(0, "CreateView", "db/u", None, LIKE[3], transaction=OWN), {}) is None
 
 
 def test_a_dropped_table_that_had_rows_is_missed_whatever_the_statement_says() -> None:

@@ -1,4 +1,4 @@
-"""The table after which a statement makes another one, CREATE TABLE … LIKE, whose definition that one gets. Pure."""
+"""Finds the table whose definition a statement CREATE TABLE … LIKE copies. Pure."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -7,17 +7,17 @@ from cdc.model.uri import Uri
 from cdc.spark.schema.lineage import Act
 from cdc.sql.tokens import Token, tokens
 
-__all__ = ["made_like"]
+__all__ = ["like_source"]
 
-_HEAD = 20  # tokens: as many as the names of such a statement take
+_HEAD = 20  # tokens: enough for both names of such a statement
 _DOT, _BRACKET = Token("mark", "."), Token("mark", "(")
 
 
-def made_like(act: Act, names: Mapping[str, str]) -> str | None:
-    """The URI of the table after LIKE, under the leader's name; None for any other act.
+def like_source(act: Act, names: Mapping[str, str]) -> str | None:
+    """The URI of the table after LIKE, with the leader's name of its database; None for any other statement.
 
-    The producer says it. Records of before it did are told by their text, in which ``names`` says how the leader calls
-    the server's databases; a name without one is taken for one of the new table's database.
+    Records have it in ``like``. In older records it is parsed from the statement's text: ``names`` maps the server's
+    names of databases to the leader's, and a table without a database is in that of the new table.
     """
     if act.like or act.action != "CreateTable":
         return act.like
@@ -27,13 +27,13 @@ def made_like(act: Act, names: Mapping[str, str]) -> str | None:
     if not words or words[0].word() != "LIKE" or len(words) < 2:
         return None
     parts, _ = _name(words[1:])
-    made = Uri.parse(act.uri)
-    database = names.get(parts[0], parts[0]) if len(parts) == 2 else made.database
-    return str(Uri(made.resource, database, parts[-1]))
+    created = Uri.parse(act.uri)
+    database = names.get(parts[0], parts[0]) if len(parts) == 2 else created.database
+    return str(Uri(created.resource, database, parts[-1]))
 
 
 def _name(words: list[Token]) -> tuple[list[str], list[Token]]:
-    """The parts of the name that comes next, and what follows."""
+    """The parts of the name at the start of ``words``, and the words after it."""
     if len(words) > 2 and words[1] == _DOT:
         return [words[0].text, words[2].text], words[3:]
     return [each.text for each in words[:1]], words[1:]
