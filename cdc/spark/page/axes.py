@@ -1,4 +1,4 @@
-"""Axes of plots: where a length or a time stands, which marks its axis has, and what they say. Pure."""
+"""Computes the axes of plots: the position of a value, and the marks with their texts. Pure."""
 
 import math
 from dataclasses import dataclass
@@ -22,30 +22,31 @@ _MARKS = 6
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis that runs from 0 to 1 between two values; ``marks`` are values with what is written there.
+    """An axis that maps the values from ``low`` to ``high`` to 0 to 1; ``marks`` are values with their texts.
 
-    ``bent``: of lengths, which are as far from one another as their logarithms are, beyond 64 µs on either side of 0.
+    ``logarithmic``: for durations, whose distances are those of their logarithms, but linear from -64 µs to 64 µs.
     """
 
     low: float
     high: float
     marks: list[tuple[float, str]]
-    bent: bool = False
+    logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where ``value`` stands; what lies outside stands at the end."""
-        low, high, here = (_bent(each) if self.bent else each for each in (self.low, self.high, value))
+        """The position of ``value`` from 0 to 1; a value outside the axis gets the nearer end."""
+        low, high, here = (_scaled(each) if self.logarithmic else each for each in (self.low, self.high, value))
         return min(1.0, max(0.0, (here - low) / (high - low)))
 
 
-def _bent(us: float) -> float:
+def _scaled(us: float) -> float:
+    """A duration on the logarithmic scale."""
     if abs(us) <= _ZERO_US:
         return us / _ZERO_US
     return math.copysign(1 + math.log2(abs(us) / _ZERO_US), us)
 
 
 def lengths(low_us: float, high_us: float) -> Axis:
-    """An axis for lengths of time that holds both and is never too short to read."""
+    """A logarithmic axis for durations that contains both, with a margin."""
     low, high = _wider(low_us, -1), _wider(high_us, 1)
     signed = sorted({0, *_LENGTHS, *(-each for each in _LENGTHS)})
     marks = [each for each in signed if low <= each <= high]
@@ -54,17 +55,17 @@ def lengths(low_us: float, high_us: float) -> Axis:
         marks = [each for each in sorted(finer) if low <= each <= high]
     while len(marks) > 8:
         marks = marks[::2]
-    return Axis(low, high, [(each, duration(each)) for each in marks], bent=True)
+    return Axis(low, high, [(each, duration(each)) for each in marks], logarithmic=True)
 
 
 def _wider(us: float, sign: int) -> float:
-    """Further out in the direction of ``sign``, by about a factor of 1.5."""
-    there = _bent(us) + sign * 0.6
-    return there * _ZERO_US if abs(there) <= 1 else math.copysign(_ZERO_US * 2 ** (abs(there) - 1), there)
+    """A duration moved in the direction of ``sign`` by about a factor of 1.5."""
+    scaled = _scaled(us) + sign * 0.6
+    return scaled * _ZERO_US if abs(scaled) <= 1 else math.copysign(_ZERO_US * 2 ** (abs(scaled) - 1), scaled)
 
 
 def times(low_us: float, high_us: float) -> Axis:
-    """An axis for times in µs since 1970, marked at round ones, as UTC has them."""
+    """An axis for times in µs since 1970, with marks at round times in UTC."""
     high_us = max(high_us, low_us + 1)
     step = next((each for each in _STEPS if (high_us - low_us) / each <= _MARKS), _STEPS[-1])
     first = math.ceil(low_us / step) * step
@@ -73,7 +74,7 @@ def times(low_us: float, high_us: float) -> Axis:
 
 
 def round_counts(most: int) -> Axis:
-    """An axis from 0 up to a round number that ``most`` does not reach beyond."""
+    """An axis from 0 to a round number that is at least ``most``."""
     power = 10 ** (len(str(max(1, most))) - 1)
     high = next(times * power for times in (1, 2, 4, 5, 10) if times * power >= most)
     marks = [0, high // 2, high] if high % 2 == 0 else [0, high]
@@ -81,6 +82,7 @@ def round_counts(most: int) -> Axis:
 
 
 def _mark(us: int, step: int) -> str:
+    """The text of a mark, as precise as the distance between marks requires."""
     at = time_of(us)
     if step >= DAY:
         return f"{at:%Y-%m-%d}"

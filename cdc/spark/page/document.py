@@ -1,4 +1,4 @@
-"""report.html: one file that needs nothing else, in light or dark, for screen and paper, the verdict first."""
+"""Renders the outcome of an audit as report.html: one file that loads nothing, for screen and print."""
 
 from importlib.resources import files
 
@@ -7,17 +7,17 @@ from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.page.row_diff import drifted
 from cdc.spark.page.sections import breaks, compared, discontinued, foreign, schema, section, skipped, tables
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.phrases import audited, none_of, sentence
+from cdc.spark.report.phrases import audit_time, not_found, verdict_sentence
 
 __all__ = ["page"]
 
 _SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
-# Nothing is loaded and no script runs, whatever a page may hold: the browser sees to it, too.
+# The page has no script and loads nothing; this makes the browser enforce it.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(audit: Audit) -> str:
-    """The whole report as HTML. The order of its parts is that of the terminal."""
+    """The whole report as HTML, with its parts in the same order as on the terminal."""
     parts = (
         _verdict(audit),
         section("What was read" if audit.reasons else "What was compared", compared(audit)),
@@ -27,7 +27,7 @@ def page(audit: Audit) -> str:
         section(f"Foreign writes: {audit.foreign_writes:,}", foreign(audit)),
         section("Skipped on the follower by an operator", skipped(audit)),
         section("Breaks in the streams", breaks(audit)),
-        section("Before images that do not continue their row", discontinued(audit)),
+        section("Before images that do not match the row's previous image", discontinued(audit)),
         section("How long transactions took", lag_section(audit.lag)) if audit.lag else Html(""),
     )
     body = element("body", element("main", *parts), element("footer", _footer(audit)))
@@ -35,7 +35,7 @@ def page(audit: Audit) -> str:
 
 
 def _head(audit: Audit) -> Html:
-    # The one place where text becomes markup unescaped: a file of this program.
+    # The only text that becomes markup without escaping: a file of this program.
     style = Html(files("cdc.spark").joinpath("report.css").read_text(encoding="utf-8"))
     return element(
         "head",
@@ -52,11 +52,11 @@ def _verdict(audit: Audit) -> Html:
     title = element("h1", sign, " ", audit.verdict)
     reasons = [element("li", reason) for reason in audit.reasons]
     listed = element("ul", *reasons) if reasons else Html("")
-    none = element("p", none_of(audit), class_="dim")
+    none = element("p", not_found(audit), class_="dim")
     return element(
         "header",
         title,
-        element("p", sentence(audit), class_="lede"),
+        element("p", verdict_sentence(audit), class_="lede"),
         listed,
         none,
         class_=audit.verdict.replace(" ", "-"),
@@ -64,6 +64,6 @@ def _verdict(audit: Audit) -> Html:
 
 
 def _footer(audit: Audit) -> Html:
-    told = f"Audited at {audited(audit)}. Exit status {audit.exit_status}."
-    more = " Everything above is in report.json too"
-    return fragment(told, f"{more}; drift.parquet has all drifted rows." if audit.drifted_rows else f"{more}.")
+    audited = f"Audited at {audit_time(audit)}. Exit status {audit.exit_status}."
+    more = " Everything above is also in report.json"
+    return fragment(audited, f"{more}; drift.parquet has all drifted rows." if audit.drifted_rows else f"{more}.")

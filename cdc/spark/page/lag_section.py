@@ -1,4 +1,4 @@
-"""The part of the page that tells how long transactions took, stage by stage, in figures and plots."""
+"""Renders how long transactions took, stage by stage, as tables and plots."""
 
 from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.page.markup import Figure, Html, element, fragment, table
@@ -11,7 +11,7 @@ __all__ = ["EXPLAINED", "lag_section"]
 
 EXPLAINED = {
     "leader to Kafka": "from the leader's commit to its record in Kafka",
-    "Kafka to follower": "from there to the follower's commit",
+    "Kafka to follower": "from the record in Kafka to the follower's commit",
     "follower to Kafka": "from the follower's commit to the follower's own record in Kafka",
     WHOLE: "from the leader's commit to the follower's commit",
 }
@@ -19,7 +19,7 @@ _TABLES_OPEN, _TABLES_SHOWN = 10, 200
 
 
 def lag_section(lag: Lag) -> Html:
-    """Figures of each stage, its plots, and the slowest tables."""
+    """The quantiles of each stage, its plots, and the slowest tables."""
     head = ("stage", "", "transactions", *QUANTILES)
     lines = [(name, EXPLAINED[name], *_figures(stage.total)) for name, stage in lag.stages.items()]
     period = (
@@ -40,20 +40,22 @@ def _figures(quantiles: Quantiles) -> tuple[int | Figure, ...]:
 
 
 def _caveats(lag: Lag) -> str:
+    """What a reader must know about the figures: clocks that differ, and times that are unknown."""
     clocks = (
-        "Each stage lies between the clocks of two machines: where these differ, it is longer or shorter by the "
+        "Each stage is measured with the clocks of two machines: if they differ, it is longer or shorter by the "
         "difference, and may be negative."
     )
     counts = [lag.stages[name].total.transactions if name in lag.stages else 0 for name in STAGES]
     if min(counts) == lag.transactions:
         return clocks
     return (
-        f"{clocks} When a record came into Kafka is known for as long as the compacted commit log keeps the entry that "
-        "came with it: a stage counts the transactions of which both times are known."
+        f"{clocks} When a record was committed in Kafka is known only while the compacted commit log keeps the entry "
+        "that was committed with it: a stage counts the transactions of which both times are known."
     )
 
 
 def _plots(lag: Lag, name: str) -> Html:
+    """The histogram of a stage, and its quantiles over time."""
     stage = lag.stages[name]
     drawn = (
         histogram(stage, name),
@@ -65,6 +67,7 @@ def _plots(lag: Lag, name: str) -> Html:
 
 
 def _tables(lag: Lag) -> Html:
+    """The quantiles by table, the slowest first."""
     others = [name for name in STAGES if name != WHOLE]
     head = ("table", "transactions", *QUANTILES, *(f"p95 {name}" for name in others))
     lines = []

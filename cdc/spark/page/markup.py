@@ -1,4 +1,4 @@
-"""HTML and SVG in which text can't become markup: elements are made here, and everything else is escaped. Pure."""
+"""Builds HTML and SVG from elements, and escapes all other text so that it can't become markup. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["Content", "Figure", "Html", "element", "empty", "fragment", "table"]
 
 @dataclass(frozen=True, slots=True)
 class Html:
-    """Text that is markup."""
+    """Text that is markup and is not escaped."""
 
     text: str
 
@@ -21,28 +21,28 @@ class Html:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure in a table: it stands right, and a notable one stands out."""
+    """A figure in a table: it is aligned right, and a notable one is emphasized."""
 
     text: str
     notable: bool = False
 
 
 Content = Html | str | int
-"""What can stand inside an element; all but Html is text."""
+"""What an element can contain; all but Html is escaped."""
 
 
 def fragment(*parts: Content) -> Html:
-    """The parts, one after the other."""
+    """The parts in order, without an element around them."""
     return Html("".join(part.text if isinstance(part, Html) else escape(visible(str(part))) for part in parts))
 
 
 def element(tag: str, /, *content: Content, **attributes: str | float | bool) -> Html:
-    """One element. Of the attributes ``class_`` stands for ``class``; one that is True has no value."""
+    """An element. The attribute ``class_`` becomes ``class``; an attribute that is True gets no value."""
     return Html(f"<{tag}{_attributes(attributes)}>{fragment(*content).text}</{tag}>")
 
 
 def empty(tag: str, /, **attributes: str | float | bool) -> Html:
-    """An element that can't have content: void in HTML, closed in SVG."""
+    """An element without content: void in HTML, self-closing in SVG."""
     return Html(f"<{tag}{_attributes(attributes)}/>")
 
 
@@ -59,7 +59,7 @@ def _attribute(name: str, value: str | float | bool) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Content | Figure]]) -> Html:
-    """A table; figures and whole numbers stand right, with their headings. Nothing where there are no rows."""
+    """A table; figures and integers, and their headings, are aligned right. Nothing without rows."""
     lines = list(rows)
     if not lines:
         return Html("")

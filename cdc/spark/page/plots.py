@@ -1,4 +1,4 @@
-"""Plots as SVG: how lags are spread, how they went over time, and when writes came that were not the leader's."""
+"""Draws plots as SVG: histograms of lags, lags over time, and the times of writes that did not come from the leader."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ QUANTILES = ("p50", "p95", "p99", "max")
 _WIDTH, _HEIGHT = 560, 210
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 14, 34, 40
 _BASE = _HEIGHT - _BOTTOM
-_HALF_MARK = 34  # half of a mark's text, at most
+_HALF_MARK = 34  # half the width of the longest text of a mark
 
 Bar = tuple[int, int, int]
-"""From, to, and how many."""
+"""From, to, and a count."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The axes of a plot and what is written along them."""
+    """The axes of a plot and their titles."""
 
     across: Axis
     up: Axis
@@ -39,7 +39,7 @@ class _Frame:
 
 
 def histogram(stage: Stage, label: str) -> Html:
-    """How many transactions took how long, with the quantiles marked."""
+    """The number of transactions by the time they took, with the quantiles marked."""
     across = lengths(stage.histogram[0][0], stage.histogram[-1][1])
     up = round_counts(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
@@ -51,20 +51,20 @@ def histogram(stage: Stage, label: str) -> Html:
 
 
 def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Html:
-    """The quantiles of each stretch of time, by when the leader committed."""
+    """The quantiles of the transactions in each stretch of time, by the leader's commit."""
     found = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
     across = times(first_us, max(last_us, first_us + stretch_us))
     frame = _Frame(
         across, lengths(min(found), max(found)), _when(first_us, "leader's commit"), "time taken (log scale)"
     )
-    # The median is drawn last, on top of the others where they are one.
+    # The median is drawn last, so that it is visible where the lines coincide.
     lines = [_line(frame, stage.over_time, name, stretch_us=stretch_us) for name in reversed(QUANTILES)]
     label = f"{label} over time: p50, p95, p99 and max of each stretch"
     return _plot(frame, label, [*lines, *_legend(frame)])
 
 
 def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Html:
-    """Counts (from and to in µs since 1970) along the time from ``first_us`` to ``last_us``."""
+    """Bars of counts (from and to in µs since 1970) over the time from ``first_us`` to ``last_us``."""
     up = round_counts(max(count for *_, count in bars))
     frame = _Frame(times(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
@@ -107,7 +107,7 @@ def _marks(frame: _Frame) -> Iterable[Html]:
 
 def _bar(frame: _Frame, bar: Bar, title: str) -> Html:
     start, end, count = bar
-    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # one in a million is to be seen
+    x, y = frame.x(start), min(frame.y(count), _BASE - 1.5)  # one in a million must be visible
     width = max(2.0, frame.x(end) - x - 1)
     return element("rect", element("title", title), x=x, y=y, width=width, height=_BASE - y, class_="bar")
 
@@ -118,7 +118,7 @@ def _upright(frame: _Frame, us: int, name: str) -> Html:
 
 
 def _line(frame: _Frame, stretches: Sequence[Stretch], name: str, *, stretch_us: int) -> Html:
-    """A line through the stretches that follow one another; one that stands alone is a point."""
+    """A line through adjacent stretches; a stretch without neighbours is a point."""
     path, dots, before = "", [], None
     for each in stretches:
         x, y = frame.x(each.from_us + stretch_us / 2), frame.y(_of(each.lag, name))

@@ -1,11 +1,11 @@
-"""A drifted row as both servers have it, column by column, with what differs in each marked."""
+"""Renders drifted rows with leader and follower side by side, column by column, the differences marked."""
 
 from collections.abc import Iterator
 
 from cdc.spark.compare.row_drift import DriftedRow
 from cdc.spark.page.markup import Html, element, fragment, table
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.phrases import place, row_note
+from cdc.spark.report.phrases import binlog_position, row_notes
 from cdc.spark.report.printable import Cut, cut, differing, value_text
 
 __all__ = ["drifted", "side_by_side"]
@@ -14,7 +14,7 @@ _COLUMNS_SHOWN = 12
 
 
 def side_by_side(row: DriftedRow) -> Html:
-    """The columns of ``row`` as a table, key and differing ones first; of very many the equal ones are counted."""
+    """The columns of ``row`` as a table, key and differing ones first; beyond a limit equal ones are only counted."""
     differs = set(row.columns)
     images = (row.leader_image or {}, row.follower_image or {})
     names = list(dict.fromkeys([*row.identity, *row.columns, *sorted({*images[0], *images[1]})]))
@@ -50,7 +50,7 @@ def _length(part: Cut) -> Iterator[Html]:
 def _cells(row: DriftedRow, name: str) -> Iterator[Html]:
     for side, image in (("missing", row.leader_image), ("extra", row.follower_image)):
         if image is None and row.kind == side:
-            image = row.identity  # it has the row from before the topic began, which shows no more of it
+            image = row.identity  # the row is older than the topic, which shows only its key
         if image is None:
             yield element("td", "no such row", class_="none")
         else:
@@ -58,7 +58,7 @@ def _cells(row: DriftedRow, name: str) -> Iterator[Html]:
 
 
 def drifted(audit: Audit) -> Html:
-    """The drifted rows that the report lists, each with its cause."""
+    """The drifted rows that the report lists, each with its cause, below a table of all causes."""
     if not audit.drifted:
         return Html("")
     causes = sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1])
@@ -75,6 +75,7 @@ def _article(row: DriftedRow) -> Html:
     name = element("bdi", element("code", f"{row.database}.{row.table}"))
     title = element("h3", element("span", row.kind, class_="kind"), " in ", name)
     cause = element("p", element("strong", row.cause), ": ", element("bdi", row.evidence))
-    notes = (element("p", note) for note in row_note(row))
-    places = f"Last change on the leader: {place(row.leader_last)}; on the follower: {place(row.follower_last)}."
-    return element("article", title, cause, *notes, side_by_side(row), element("p", places, class_="dim"))
+    notes = (element("p", note) for note in row_notes(row))
+    leader, follower = binlog_position(row.leader_last), binlog_position(row.follower_last)
+    last = f"Last change on the leader: {leader}; on the follower: {follower}."
+    return element("article", title, cause, *notes, side_by_side(row), element("p", last, class_="dim"))

@@ -1,4 +1,4 @@
-"""The report folder: the names in it, and how it is made ready."""
+"""Prepares the report folder, and replaces an earlier report in it by a new one once that is complete."""
 
 import shutil
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from cdc.service.private_files import make_folder, take_from_others
 __all__ = ["ASIDE", "HTML", "JSON", "PARQUET", "clear", "staged"]
 
 JSON, HTML, PARQUET = "report.json", "report.html", "drift.parquet"
-ASIDE = ".cdc-audit-next"  # removed unasked, so it has a name that nobody else gives
+ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one that users give
 
 
 def clear(folder: Path) -> None:
-    """Make ``folder`` ready: no report of an earlier audit is left to be taken for this one's. Raises UserError."""
+    """Create ``folder`` or remove an earlier report from it, which could be mistaken for this one. Raises UserError."""
     try:
         make_folder(folder)
         _take_from_others(folder)
@@ -28,18 +28,18 @@ def clear(folder: Path) -> None:
 
 
 def _take_from_others(folder: Path) -> None:
-    """A folder that has nothing but a report in it is ours; with other things in it, the mode is for others to say."""
+    """Make ``folder`` unreadable for other users, unless it holds other files than a report."""
     if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, ASIDE}:
-        # Of a volume it may be another's; then the modes of what is in it keep others out.
+        # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
         with suppress(PermissionError):
             take_from_others(folder)
 
 
 @contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write a report to, which then takes the place of the one in ``folder``: readers miss it but a moment.
+    """A folder to write a report to; at the end of the block its files replace the report in ``folder``.
 
-    Of a report that fails half-way nothing is left.
+    Readers find no report only between the two. If the block fails, the new report is removed and the old one stays.
     """
     aside = folder / ASIDE
     shutil.rmtree(aside, ignore_errors=True)

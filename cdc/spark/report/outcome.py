@@ -1,8 +1,7 @@
-"""The audit's outcome, and report.json: the fields of ``Audit`` and of the dataclasses in it, its verdict and version.
+"""Holds the outcome of an audit and writes it as report.json and report.html.
 
-report.schema.json, beside this module, describes and explains all of it. The version goes up when a field goes away or
-changes its meaning; fields may come without. Each audit removes what an earlier one left in the folder. drift.parquet
-is there only when rows drifted, in a folder that Spark's executors must share with the driver when they run elsewhere.
+cdc/spark/report.schema.json describes every field of report.json. Its version is increased when a field is removed or
+changes its meaning, not when one is added.
 """
 
 import json
@@ -31,10 +30,10 @@ _STATUS = {"no drift": 0, "drift": 1, "could not judge": 2}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One server's records as they were read. ``topic`` is the profile's; ``offsets`` are per topic/partition.
+    """What was read of one server's records. ``topic`` is the profile's, ``offsets`` are per topic/partition.
 
-    ``first_us`` and ``last_us`` are the earliest and the latest commit time, in µs since 1970; ``newest_us`` is when
-    the newest entry of its commit log was written.
+    ``first`` and ``last`` are sequences, ``first_us`` and ``last_us`` the earliest and the latest commit time in µs
+    since 1970, ``newest_us`` the time at which the newest entry of the commit log was written.
     """
 
     resource: str
@@ -50,7 +49,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Everything the reports tell; the fields are explained in report.schema.json."""
+    """Everything that a report shows; report.schema.json explains the fields."""
 
     audited_at: str
     leader: Topic
@@ -88,28 +87,28 @@ class Audit:
 
     @property
     def behind_records(self) -> int | None:
-        """How many of the leader's records the follower has not applied; None where that is not known."""
+        """The number of the leader's records that the follower has not applied; None where it is unknown."""
         if self.sequence is None or self.leader.last is None:
             return None
         return self.leader.last - self.sequence
 
     @property
     def behind_seconds(self) -> float | None:
-        """How long ago the leader committed the oldest of them; None where that is not known."""
+        """How long before the audit the leader committed the oldest of them; None where it is unknown."""
         return self.seconds_since(self.waiting_us) if self.behind_records else self.behind_records
 
     @property
     def ages(self) -> dict[str, float | None]:
-        """Per side how long before the audit its producer gave the last sign of life: its newest commit log entry."""
+        """Per side how long before the audit the newest entry of its commit log was written; None without an entry."""
         return {side: self.seconds_since(each.newest_us)
                 for side, each in (("leader", self.leader), ("follower", self.follower))}  # fmt: skip
 
     def seconds_since(self, us: int | None) -> float | None:
-        """How long before the audit that was; clocks differ, and what is of the future is of now."""
+        """How long before the audit a time was; 0 for a later time, which another machine's clock may give."""
         return None if us is None else max(0.0, datetime.fromisoformat(self.audited_at).timestamp() - us / 1e6)
 
     def no_older_than(self, seconds: float) -> "Audit":
-        """The same, which could not judge where a commit log is older: what its server did since is not known."""
+        """The outcome, which is "could not judge" if a commit log is older: newer changes may not be in the topic."""
         reasons = [
             f"the commit log of the {side}'s topic {topic.topic} is {_age(age)}, and --max-age is {seconds:g}: "
             "is its cdc-producer running?"
@@ -120,7 +119,7 @@ class Audit:
 
     @property
     def exit_status(self) -> int:
-        """0, 1 or 2, by the verdict."""
+        """The exit status for the verdict: 0, 1 or 2."""
         return _STATUS[self.verdict]
 
 
@@ -133,17 +132,17 @@ def _whole(seconds: float | None) -> int | None:
 
 
 def to_json(audit: Audit) -> str:
-    """What report.json holds."""
+    """The text of report.json."""
     head = {"version": VERSION, "verdict": audit.verdict, "exit_status": audit.exit_status}
-    told = {
+    derived = {
         "behind_records": audit.behind_records,
         "behind_seconds": _whole(audit.behind_seconds),
         "ages_seconds": {side: _whole(age) for side, age in audit.ages.items()},
     }
-    return json.dumps(head | told | asdict(audit), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(head | derived | asdict(audit), ensure_ascii=False, indent=1) + "\n"
 
 
 def write(audit: Audit, page: str, folder: Path) -> None:
-    """Write report.json and report.html."""
+    """Write report.json, and ``page`` as report.html, to ``folder``."""
     write_text(folder / JSON, to_json(audit))
     write_text(folder / HTML, page)

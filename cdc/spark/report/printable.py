@@ -1,4 +1,4 @@
-"""Text from a database as people may look at it: nothing in it is unseen, endless, or changes what is around. Pure."""
+"""Turns values of a database into text that is safe to show: visible, short, without control characters. Pure."""
 
 import json
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _AROUND = 24
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A text in three parts, of which the middle one differs from another text's.
+    """A text in three parts, of which the ``middle`` differs from that of another text.
 
-    ``length`` is the text's, in characters, where something was cut off, else None.
+    ``length`` is the length of the whole text in characters where parts are shortened, else None.
     """
 
     before: str
@@ -26,17 +26,17 @@ class Cut:
 
 
 def value_text(text: str | None) -> str:
-    """A value of an image, which is JSON text or absent for NULL, as people read it."""
+    """A value of an image in readable form; images have JSON texts, and no entry for NULL."""
     return visible(display(NULL if text is None else json.loads(text)))
 
 
 def cut(text: str, length: int = _SHOWN) -> str:
-    """The beginning of a text that is longer than ``length`` characters, with its length."""
+    """The first ``length`` characters of a text and the length of the whole, or the text itself if it is not longer."""
     return text if len(text) <= length else f"{text[:length]}… ({len(text):,} characters)"
 
 
 def differing(one: str, other: str) -> tuple[Cut, Cut]:
-    """Two texts with what differs between them in the middle; of long ones that and what is around it."""
+    """Two texts, each with the part that differs in the middle; long texts are shortened around that part."""
     before = _alike(one, other)
     after = _alike(one[before:][::-1], other[before:][::-1])
     first, second = (_around(text, before, len(text) - after) for text in (one, other))
@@ -44,7 +44,7 @@ def differing(one: str, other: str) -> tuple[Cut, Cut]:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The number of characters that both start with."""
     at = 0
     for first, second in zip(one, other, strict=False):
         if first != second:
@@ -54,6 +54,7 @@ def _alike(one: str, other: str) -> int:
 
 
 def _around(text: str, start: int, end: int) -> Cut:
+    """``text`` with the part from ``start`` to ``end`` in the middle."""
     before, middle, after = text[:start], text[start:end], text[end:]
     if len(text) <= _SHOWN:
         return Cut(before, middle, after)

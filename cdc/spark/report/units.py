@@ -1,4 +1,4 @@
-"""Times and durations in µs as text: what the page, the terminal and the sentences of a report show. Pure."""
+"""Formats times and durations in µs for the page, the terminal and the sentences of a report. Pure."""
 
 import math
 from datetime import UTC, datetime
@@ -12,27 +12,27 @@ _UNITS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MS, "ms"))
 
 def time_of(us: float) -> datetime:
     """A time in µs since 1970 in UTC."""
-    # Whole seconds and µs apart: a float of today's µs since 1970 has no digits to spare.
+    # Seconds and µs separately: a float of the seconds since 1970 has too few digits for exact µs.
     return datetime.fromtimestamp(int(us) // SECOND, UTC).replace(microsecond=int(us) % SECOND)
 
 
 def moment(us: int) -> str:
-    """A time in µs since 1970 as UTC has it, to the second."""
+    """A time in µs since 1970 in UTC, to the second."""
     return f"{time_of(us):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def day(us: int) -> str:
-    """The day of a time in µs since 1970, as UTC has it."""
+    """The day of a time in µs since 1970, in UTC."""
     return f"{time_of(us):%Y-%m-%d}"
 
 
 def clock(us: int) -> str:
-    """A time in µs since 1970 as UTC has it, to the ms."""
+    """A time in µs since 1970 in UTC, to the ms."""
     return f"{time_of(us):%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
 def duration(us: float) -> str:
-    """A length in µs in three digits and its unit: ``3.2 ms``, ``-1.5 s``, ``250 µs``."""
+    """A duration in µs with three digits and a unit: ``3.2 ms``, ``-1.5 s``, ``250 µs``."""
     for size, unit in _UNITS:
         if abs(us) >= size:
             return f"{_digits(us / size)} {unit}"

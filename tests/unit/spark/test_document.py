@@ -82,7 +82,7 @@ def test_what_differs_is_marked_and_equal_columns_are_counted() -> None:
     assert "<mark>NULL</mark>" in html
     assert "and 189 other columns, in report.json" in html
     assert "the leader deleted it, the follower did not" in html
-    assert "No key: the follower has this row 3 times more." in html
+    assert "The table has no key: the follower has 3 more copies of this row." in html
 
 
 def test_drifted_tables_come_first_and_the_rest_is_folded_away() -> None:
