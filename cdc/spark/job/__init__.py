@@ -1,1 +1,1 @@
-"""The audit as a Spark job: options, session, repeated runs, what Spark prints."""
+"""Runs the audit as a Spark job: options, session, repeated runs, filtered output."""

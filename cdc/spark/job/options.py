@@ -1,4 +1,4 @@
-"""The options of the audit, the same for cdc-audit and spark-submit."""
+"""Parses the audit's command-line options, which cdc-audit and spark-submit share, and loads the profiles they name."""
 
 import argparse
 from collections.abc import Sequence
@@ -9,33 +9,36 @@ from cdc.errors import UserError
 
 __all__ = ["SMALL", "consumer_of", "parsed", "profiles_of"]
 
-SMALL = 200_000  # records up to which an audit is over before Spark's preparations for more would pay
+SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
 
 
-def _arguments(program: str) -> argparse.ArgumentParser:
+def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Compare the follower with the leader by the topics of both, at the sequence the follower is at.",
+        description="Compare the follower with the leader, by both topics, at the sequence the follower has applied.",
         epilog="Exit status: 0 no drift, 1 drift, 2 could not judge.",
     )
-    parser.add_argument("--leader", type=Path, required=True, help="profile of the leader's cdc-producer")
-    parser.add_argument("--follower", type=Path, required=True, help="profile of the follower's cdc-producer")
-    parser.add_argument(
-        "--consumer", type=Path, help="profile of the follower's cdc-consumer: its filters and renames count"
-    )
-    parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="folder for the reports")
-    parser.add_argument("--state", type=Path, metavar="DIR", help="folder for what the next audit goes on from")
-    parser.add_argument("--watch", type=float, metavar="SECONDS", help="audit again so often, until a signal")
-    parser.add_argument(
-        "--max-age", type=float, metavar="SECONDS", help="no verdict where a producer gave no sign of life for so long"
-    )
-    parser.add_argument("--metrics", metavar="[HOST:]PORT", help="with --watch: where /metrics and /healthz are")
+
+    def path(option: str, explained: str, *, required: bool = False, metavar: str | None = None) -> None:
+        parser.add_argument(option, type=Path, required=required, metavar=metavar, help=explained)
+
+    def seconds(option: str, explained: str) -> None:
+        parser.add_argument(option, type=float, metavar="SECONDS", help=explained)
+
+    path("--leader", "profile of the leader's cdc-producer", required=True)
+    path("--follower", "profile of the follower's cdc-producer", required=True)
+    path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
+    path("--report", "folder for the report", required=True, metavar="DIR")
+    path("--state", "folder in which the next audit finds what this one read", metavar="DIR")
+    seconds("--watch", "repeat the audit at this interval, until a signal")
+    seconds("--max-age", "no verdict if the newest entry of a commit log is older")
+    parser.add_argument("--metrics", metavar="[HOST:]PORT", help="with --watch: the address of /metrics and /healthz")
     return parser
 
 
 def parsed(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
-    """The options, which go together; of ``metrics`` host and port. Ends the program where argparse does."""
-    parser = _arguments(program)
+    """The parsed options, with ``metrics`` as host and port. Ends the program for invalid ones, as argparse does."""
+    parser = _parser(program)
     options = parser.parse_args(arguments_given)
     if options.watch is not None and (options.state is None or not options.watch > 0):
         parser.error("--watch SECONDS needs --state DIR, and a number above 0")
@@ -50,7 +53,7 @@ def parsed(program: str, arguments_given: Sequence[str] | None) -> argparse.Name
 
 
 def consumer_of(options: argparse.Namespace) -> Profile | None:
-    """The consumer's profile, where it is given. Raises UserError for what ``load`` does, and for another leader's."""
+    """The consumer's profile, None if it is not given. Raises UserError for an invalid one or another leader's."""
     if options.consumer is None:
         return None
     leader, follower, consumer = (load(path) for path in (options.leader, options.follower, options.consumer))
@@ -66,20 +69,20 @@ def consumer_of(options: argparse.Namespace) -> Profile | None:
             )
     if follower.renames and follower.renames != consumer.renames:
         raise UserError(
-            "the [renames] of the follower's profile are not the consumer's",
+            "the [renames] of the follower's profile differ from the consumer's",
             where=f"option --follower {options.follower}",
-            hint="leave them out: those of --consumer count",
+            hint="remove them: those of --consumer apply",
         )
     return consumer
 
 
 def profiles_of(options: argparse.Namespace) -> tuple[Profile, Profile]:
-    """The leader's and the follower's profile. Raises UserError for what ``load`` does, and for two of one topic."""
+    """The leader's and the follower's profile. Raises UserError for an invalid one, and for two with the same topic."""
     leader, follower = load(options.leader), load(options.follower)
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(
             f"leader and follower have the same topic: {leader.kafka.topic}",
             where="profile key kafka.topic",
-            hint="the follower's binlog is captured into a topic of its own",
+            hint="capture the follower's binlog into a separate topic",
         )
     return leader, follower

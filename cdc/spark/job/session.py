@@ -1,4 +1,4 @@
-"""The Spark session of an audit, and how it is set for the size of one."""
+"""Creates the Spark session, configures it for the size of an audit, and stops it."""
 
 import logging
 
@@ -11,30 +11,30 @@ from cdc.spark.job.options import SMALL
 
 __all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
 
-_A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows
+_A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 _MANY_ROWS = 1_000_000
-# Spark keeps what it compiled for the next query, by default for fewer than one audit has: one audit after the other
-# then compiled all of it anew, and the JVM once more, which was a quarter of its CPU time.
+# Spark caches generated code, by default for fewer queries than one audit has: each audit of a series then generated
+# and compiled all of it again, which took a quarter of its CPU time.
 KEPT_CODE = ("spark.sql.codegen.cache.maxEntries", "1000")
-# What is cached is serialized in batches of up to 4 MB, and by default the stream that does it holds on to the last 100
-# of them, in case one comes again: 400 MB a task, which no spilling frees.
+# Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
+# them, in case one occurs again: 400 MB a task, which spilling does not free.
 NOTHING_HELD = ("spark.serializer.objectStreamReset", "1")
 
 
 class SparkGone(CdcError):
-    """Spark's JVM has ended, or Spark in it: this process can audit no more. It is no verdict."""
+    """Spark or its JVM has stopped, so this process can run no more audits; the exit status is that of no verdict."""
 
     exit_status = 2
 
 
 def session() -> SparkSession:
-    """The session that spark-submit prepared."""
-    # What Py4J logs with a trace, some of it on the root logger, it raises as well.
+    """A session with the settings of spark-submit's command line and those that every audit needs."""
+    # Py4J also raises what it logs with a stack trace, in part on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
-    # A cast that fails is an error, not a NULL that drops out of a comparison.
+    # A cast that fails must raise an error, not give a NULL that a comparison ignores.
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
-    # For executors, which write with the umask of their machine.
+    # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
     spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).config(*NOTHING_HELD).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -42,22 +42,22 @@ def session() -> SparkSession:
 
 
 def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
-    """Set Spark for so many records, with so many rows as far as that is known yet.
+    """Configure Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
 
-    What serves large audits costs small ones seconds, and vice versa.
+    The settings that make large audits fast cost small ones seconds, and the other way round.
     """
     small = records <= SMALL and rows <= _MANY_ROWS
-    # By rows, too, since they are what a task sorts, and one record may hold thousands: too many in one task, and the
-    # pieces that it spills and merges take more memory than there is. While they are few it is the tasks that cost: 30
-    # stages have so many each, and with adaptive execution, which would merge them, each stage is planned anew.
+    # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
+    # takes more memory than there is. With few rows, the number of tasks costs most: an audit has 30 stages with that
+    # many tasks each, and adaptive execution, which would merge tasks, plans each stage again.
     spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
-    # What is cached is read a few times in one audit: less than to find out how each column is compressed best.
+    # Cached data is read a few times in an audit, which costs less than choosing a compression for each column.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
 def gone(spark: SparkSession) -> bool:
-    """Whether the JVM has ended, or Spark in it: then nothing that is asked of it has an answer any more."""
+    """Whether Spark or its JVM has stopped."""
     try:
         return bool(spark.sparkContext._jsc.sc().isStopped())
     except (Py4JError, OSError):
@@ -65,21 +65,21 @@ def gone(spark: SparkSession) -> bool:
 
 
 def ended(spark: SparkSession) -> None:
-    """Stop Spark, where it has not ended by itself."""
+    """Stop Spark, unless it has stopped already."""
     if not gone(spark):
         spark.stop()
 
 
 def cut_short(spark: SparkSession) -> None:
-    """Make the jobs fail that are under way. From then on Spark is not heard: it would only complain of its end."""
+    """Cancel the running jobs, so that the audit fails. Spark's log is off from then on: it would report only that."""
     try:
         spark.sparkContext.setLogLevel("OFF")
         jvm = spark.sparkContext._jvm
-        assert jvm is not None  # it is there as long as the context
-        # Traces of what its threads can't do any more go past the log.
+        assert jvm is not None  # it exists as long as the context
+        # Stack traces of threads that are interrupted are printed without the log.
         jvm.java.lang.System.setErr(jvm.java.io.PrintStream(jvm.java.io.OutputStream.nullOutputStream()))
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
-        # With the JVM the jobs ended, too.
+        # If the JVM has stopped, so have its jobs.
         if not gone(spark):
             raise

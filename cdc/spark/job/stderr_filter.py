@@ -1,4 +1,4 @@
-"""What Spark writes to standard error whatever the user does, taken out of it while it is passed on. Pure."""
+"""Removes from Spark's standard error the lines that it always writes, while passing on the rest. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 __all__ = ["after_ivy", "without_noise"]
 
 _RESOLVED = re.compile(rb" artifacts copied, [^\n]*\n")  # the last line of Ivy's report
-# What the JVM says of itself, and Spark where it takes our program for a person at a prompt.
+# Written by the JVM, and by Spark because it treats the program as an interactive session.
 _NOISE = (
     b"WARNING: Using incubator modules: jdk.incubator.vector\n",
     b'Setting default log level to "WARN".\n',
@@ -15,23 +15,23 @@ _NOISE = (
 
 
 def without_noise(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """``chunks`` without the lines that are always written, each passed on as soon as it can't be of such a line.
+    """``chunks`` without the lines that Spark always writes.
 
-    The JVM writes a line in several pieces.
+    A line may come in several chunks. A chunk is passed on as soon as it can't be the start of such a line.
     """
     held = b""
     for chunk in chunks:
         lines = (held + chunk).splitlines(keepends=True)
         can_be_noise = lines and not lines[-1].endswith(b"\n") and any(n.startswith(lines[-1]) for n in _NOISE)
         held = lines.pop() if can_be_noise else b""
-        if told := b"".join(line for line in lines if line not in _NOISE):
-            yield told
+        if rest := b"".join(line for line in lines if line not in _NOISE):
+            yield rest
     if held:
         yield held
 
 
 def after_ivy(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """``chunks`` from the end of Ivy's report on; all of them where that does not come to its end."""
+    """``chunks`` after the end of Ivy's report; all of them if that report does not end."""
     read, held = iter(chunks), b""
     for chunk in read:
         held += chunk

@@ -1,1 +1,1 @@
-"""report.html: the outcome of an audit as one HTML page."""
+"""Renders the outcome of an audit as one HTML page."""

@@ -1,1 +1,1 @@
-"""The outcome of an audit as JSON, as sentences and on a terminal."""
+"""Writes the outcome of an audit as JSON, as sentences and as lines for a terminal."""

@@ -1,1 +1,1 @@
-"""What an audit keeps on disk, so that the next one reads only what is new."""
+"""Saves on disk what an audit read, so that the next one reads only newer records."""
