@@ -47,7 +47,7 @@ from cdc.spark.audit import audit_topics
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
 from cdc.spark.input.spans import span
-from cdc.spark.job.session import KEPT_CODE, NOTHING_HELD, set_for
+from cdc.spark.job.session import CODE_CACHE, NO_REFERENCES, configure_for
 from cdc.spark.state.identity import identity
 from cdc.spark.state.store import StateStore
 
@@ -187,7 +187,7 @@ def session(heap: str) -> SparkSession:
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     builder = builder.config("spark.sql.session.timeZone", "UTC").config("spark.sql.ansi.enabled", "true")
-    builder = builder.config(*KEPT_CODE).config(*NOTHING_HELD)
+    builder = builder.config(*CODE_CACHE).config(*NO_REFERENCES)
     builder = builder.config("spark.driver.extraJavaOptions", "-XX:+UseParallelGC")
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -196,7 +196,7 @@ def session(heap: str) -> SparkSession:
 
 def parsed(spark: SparkSession, profiles: dict[str, Profile]) -> int:
     spans = {side: span(profile.kafka) for side, profile in profiles.items()}
-    set_for(spark, sum(each.size for each in spans.values()))
+    configure_for(spark, sum(each.size for each in spans.values()))
     messages = [
         read(spark, spans[side], options=kafka_options(profile.kafka), side=side) for side, profile in profiles.items()
     ]

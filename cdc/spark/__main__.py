@@ -20,8 +20,8 @@ from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
-from cdc.spark.job.options import SMALL, consumer_of, parsed, profiles_of
-from cdc.spark.job.stderr_filter import after_ivy, without_noise
+from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.stderr_filter import after_ivy, without_banners
 from cdc.spark.report.files import JSON, clear
 
 __all__ = ["command", "main"]
@@ -37,11 +37,11 @@ def main() -> int:
 def _run(options: Sequence[str]) -> int:
     # Spark writes rows to temporary files, which other users must not read.
     os.umask(MASK)
-    given = parsed("cdc-audit", options)
-    profiles = profiles_of(given)
+    given = parse_options("cdc-audit", options)
+    profiles = side_profiles(given)
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
     kafkas = [profile.kafka for profile in profiles]
-    consumer_of(given)
+    consumer_profile(given)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
     require_java(os.environ)
@@ -122,7 +122,7 @@ def _status(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             signal.signal(number, lambda number, _: process.send_signal(number))
         assert process.stderr is not None
         chunks: Iterator[bytes] = iter(partial(os.read, process.stderr.fileno(), 65_536), b"")
-        for chunk in without_noise(after_ivy(chunks) if "--packages" in arguments else chunks):
+        for chunk in without_banners(after_ivy(chunks) if "--packages" in arguments else chunks):
             sys.stderr.buffer.write(chunk)
             sys.stderr.buffer.flush()
     return process.returncode

@@ -15,8 +15,8 @@ from shutil import get_terminal_size
 from cdc.service.logs import print_error, setup_logging
 from cdc.service.process import exit_status
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.job.options import consumer_of, parsed, profiles_of
-from cdc.spark.job.session import SparkGone, cut_short, ended, gone, session
+from cdc.spark.job.options import consumer_profile, parse_options, side_profiles
+from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import HTML, clear
@@ -30,7 +30,7 @@ __all__ = ["audit_topics", "main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the audit and return its exit status."""
-    options = parsed("audit.py", argv)
+    options = parse_options("audit.py", argv)
     try:
         return exit_status(lambda: _run(options), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - any failure here is no verdict, and exit status 1 would mean drift
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    profiles, consumer = dict(zip((LEADER, FOLLOWER), profiles_of(options), strict=True)), consumer_of(options)
+    profiles, consumer = dict(zip((LEADER, FOLLOWER), side_profiles(options), strict=True)), consumer_profile(options)
     setup_logging(level=profiles[LEADER].log.level, form=profiles[LEADER].log.format)
     spark = session()
     state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
@@ -50,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
         try:
             return audit_topics(spark, profiles, consumer, options.report, state, max_age=options.max_age)
         except Exception as error:
-            if gone(spark):
+            if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"
                 raise SparkGone("Spark's JVM has ended", hint=hint) from error
             raise
@@ -61,10 +61,10 @@ def _run(options: argparse.Namespace) -> int:
         print(f"report: {(options.report / HTML).resolve()}")
         status = audit.exit_status
     else:
-        status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cut_short(spark))
+        status = watched(audited, interval=options.watch, listen=options.metrics, cancel=lambda: cancel_jobs(spark))
     if state:
         state.close()
-    ended(spark)
+    stop(spark)
     return status
 
 

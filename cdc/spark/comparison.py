@@ -19,11 +19,11 @@ from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
-from cdc.spark.job.session import set_for
-from cdc.spark.schema.lineage import Act, Name, Segment, lineage, named
+from cdc.spark.job.session import configure_for
+from cdc.spark.schema.lineage import Act, Name, Segment, lineage, named_tables
 from cdc.spark.schema.scope import Scope
-from cdc.spark.state.coverage import Held, upto
-from cdc.spark.state.layers import few_touched, newest, stay
+from cdc.spark.state.coverage import Held, rows_upto
+from cdc.spark.state.layers import few_touched, newest_rows, tables_unchanged
 from cdc.spark.streams.consumer_notes import marks
 
 __all__ = ["Comparison", "Extent", "Histories", "History", "compared_rows", "extent", "histories"]
@@ -120,7 +120,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
     records = without_cascades(
-        upto(streams.new_records, "sequence", within.ends),
+        rows_upto(streams.new_records, "sequence", within.ends),
         streams.new_transactions,
         streams.contents,
         of_side[FOLLOWER],
@@ -129,7 +129,7 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
         side: History(
             records=records.where(F.col("side") == side),
             lineage=lineage(
-                within.tables[side] | named(acts),
+                within.tables[side] | named_tables(acts),
                 [act for act in acts if not held or act.sequence >= held.next[side]],
             ),
             marks=of_side[side],
@@ -160,25 +160,25 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
 
 
 def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
-    """Whether few rows were changed since ``held``, and all others stay as they were; sets Spark for either case."""
+    """Whether few rows were changed since ``held``, and all others tables_unchanged as they were; sets Spark for either case."""
     lineage = [each for history in both.sides.values() for each in history.lineage]
-    few = few_touched(held, streams.new_rows) and stay({line.name for line in held.tally.lines}, lineage)
+    few = few_touched(held, streams.new_rows) and tables_unchanged({line.name for line in held.tally.lines}, lineage)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
-    set_for(streams.new_records.sparkSession, new_records, rows=streams.new_rows + looked_up)
+    configure_for(streams.new_records.sparkSession, new_records, rows=streams.new_rows + looked_up)
     return few
 
 
 def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
     """All rows, those of ``held`` included, and the tally of no others."""
-    return _joined(both, newest(held.layers) if held else None), Tally()
+    return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 
 def _touched_rows(both: Histories, held: Held) -> tuple[DataFrame, Tally]:
     """The rows changed since ``held``, and those open then, and the tally of all others."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open).distinct()
-    before = newest(held.layers, hashes).persist(StorageLevel.MEMORY_AND_DISK)
+    before = newest_rows(held.layers, hashes).persist(StorageLevel.MEMORY_AND_DISK)
     return _joined(both, before), held.tally.less(tally(compared(before)))
 
 

@@ -12,7 +12,7 @@ from cdc.spark.compare.row_drift import JOINED
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
-from cdc.spark.job.session import gone
+from cdc.spark.job.session import has_stopped
 from cdc.spark.lag.transit import Transit
 from cdc.spark.state.coverage import Covered, can_be_resumed
 from cdc.spark.state.store import StateStore
@@ -63,7 +63,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         state.save(topics.held, found, topics.ids)
     except (OSError, Py4JError, PySparkException) as error:
         # Jobs that --watch cancels when it stops have not failed.
-        if gone(spark) or "SPARK_JOB_CANCELLED" in str(error):
+        if has_stopped(spark) or "SPARK_JOB_CANCELLED" in str(error):
             raise
         print_error("cdc-audit", f"the state was not kept: {_root_cause(error)}")
     spark.sparkContext.setLogLevel("ERROR")

@@ -21,7 +21,7 @@ from cdc.spark.lag.transit import Transit, transit
 from cdc.spark.report.files import PARQUET
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
-from cdc.spark.schema.lineage import Name, named
+from cdc.spark.schema.lineage import Name, named_tables
 from cdc.spark.schema.scope import Scope
 from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
@@ -134,7 +134,7 @@ def schema_findings(defined: Definitions, streams: Streams, within: Extent, scop
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
     """The tables with rows missing or extra that neither a statement nor a row of the follower's topic names."""
-    known = within.tables[FOLLOWER] | named([*within.acts[FOLLOWER], *within.acts[LEADER]])
+    known = within.tables[FOLLOWER] | named_tables([*within.acts[FOLLOWER], *within.acts[LEADER]])
     return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from cdc.spark.input.records import FOLLOWER
-from cdc.spark.job.session import set_for
+from cdc.spark.job.session import configure_for
 from cdc.spark.schema.lineage import Act
 from cdc.spark.state.coverage import Held
 from cdc.spark.streams.consumer_notes import not_run
@@ -59,7 +59,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     new, held = topics.records, topics.held
     new_contents = survey(new)
     sizes = [(each.records, each.rows) for each in new_contents.values()]
-    set_for(new.sparkSession, sum(size for size, _ in sizes), rows=sum(rows for _, rows in sizes))
+    configure_for(new.sparkSession, sum(size for size, _ in sizes), rows=sum(rows for _, rows in sizes))
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
     new_transactions = transactions(new, resource=replication.resource, ends=ends)

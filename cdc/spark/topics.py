@@ -10,10 +10,10 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.records import FOLLOWER, LEADER, parse, read, within
-from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
+from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
+from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
-from cdc.spark.job.session import set_for
+from cdc.spark.job.session import configure_for
 from cdc.spark.lag.arrivals import read_arrivals
 from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held
@@ -78,10 +78,10 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     held = state.load(ids) if state else None
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
-    set_for(spark, sum(each.size for each in new.values()))
+    configure_for(spark, sum(each.size for each in new.values()))
     arrivals = _arrivals(spark, profiles, held)
     return Topics(
-        records=within(_records(spark, replication, new), spans).persist(StorageLevel.MEMORY_AND_DISK),
+        records=before_limits(_records(spark, replication, new), spans).persist(StorageLevel.MEMORY_AND_DISK),
         # For a state they are read once more, to find out where the next audit continues.
         arrivals=arrivals.persist(StorageLevel.MEMORY_AND_DISK) if state else arrivals,
         spans=spans,
@@ -97,7 +97,7 @@ def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, 
     ]
     with_events = [side for side, profile in profiles.items() if profile.kafka.layout == PER_TABLE]
     records = parse(messages[0].unionByName(messages[1]), events_of=with_events)
-    return under_leaders_names(records, replication.renames, schema=replication.own_schema)
+    return with_leaders_names(records, replication.renames, schema=replication.own_schema)
 
 
 def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], held: Held | None) -> DataFrame:

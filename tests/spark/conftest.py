@@ -14,7 +14,7 @@ from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
-from cdc.spark.input.renaming import own_schema, renames, under_leaders_names
+from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
@@ -82,7 +82,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         sides = {LEADER: leader, FOLLOWER: follower}
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
         names = {"renames": renames(profiles, consumer), "schema": own_schema(profiles, consumer)}
-        records = under_leaders_names(parse(messages(spark, sides)), **names).persist()
+        records = with_leaders_names(parse(messages(spark, sides)), **names).persist()
         try:
             arrivals = spark.createDataFrame([(*each, at) for at, each in enumerate(arrived)], SCHEMA)
             clear(tmp_path)

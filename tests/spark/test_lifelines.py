@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.spark.schema.lineage import Act, lineage
-from cdc.spark.state.layers import stay
+from cdc.spark.state.layers import tables_unchanged
 
 Name = tuple[str, str]
 
@@ -63,7 +63,7 @@ def test_alter_begins_an_era_of_the_same_table() -> None:
 
 def test_rows_stay_where_no_statement_moved_or_altered_their_table() -> None:
     def stays(action: str, path: str, to: str | None = None) -> bool:
-        return stay({("db", "kept")}, lineage([("db", "kept")], [act(10, action, path, to)]))
+        return tables_unchanged({("db", "kept")}, lineage([("db", "kept")], [act(10, action, path, to)]))
 
     assert all(stays(action, "db/other") for action in ("CreateTable", "AlterTable", "DropTable", "TruncateTable"))
     assert stays("CreateTable", "db/kept")

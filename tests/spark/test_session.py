@@ -7,7 +7,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.job.session import set_for
+from cdc.spark.job.session import configure_for
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.spark
 RECORDS = 40_000
 CACHES_THEM = f"""
 from pyspark import StorageLevel
-from cdc.spark.job.session import session, set_for
+from cdc.spark.job.session import session, configure_for
 
 spark = session()
-set_for(spark, {RECORDS})
+configure_for(spark, {RECORDS})
 row = "array(string(id * 100 + row), repeat('x', 200))"
 records = spark.range(0, {RECORDS}, 1, 2).selectExpr(f"transform(sequence(1, 100), row -> {{row}}) AS rows")
 assert records.persist(StorageLevel.MEMORY_AND_DISK).count() == {RECORDS}
@@ -38,10 +38,10 @@ assert records.persist(StorageLevel.MEMORY_AND_DISK).count() == {RECORDS}
 def test_rows_are_sorted_in_small_tasks_where_they_are_many(
     spark: SparkSession, records: int, rows: int, tasks: str, adaptive: str
 ) -> None:
-    set_for(spark, records, rows=rows)
+    configure_for(spark, records, rows=rows)
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     assert tuple(map(spark.conf.get, names)) == (tasks, adaptive)
-    set_for(spark, 0)
+    configure_for(spark, 0)
 
 
 def test_what_is_cached_may_be_larger_than_the_heap() -> None:

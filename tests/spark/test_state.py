@@ -26,7 +26,7 @@ from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, needed_later
 from cdc.spark.state.folder import files as sizes
 from cdc.spark.state.identity import identity
-from cdc.spark.state.layers import newest
+from cdc.spark.state.layers import newest_rows
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
@@ -381,7 +381,7 @@ def content(spark: SparkSession, folder: Path) -> tuple[Any, ...]:
     finally:
         state.close()
     assert held is not None
-    listed = [sorted(frame.collect()) for frame in (newest(held.layers), held.transactions, held.records)]
+    listed = [sorted(frame.collect()) for frame in (newest_rows(held.layers), held.transactions, held.records)]
     return held.next, held.offsets, held.contents, listed, held.tally, held.mark, held.arrivals
 
 
@@ -403,9 +403,9 @@ def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
         wanted |= dict.fromkeys(touched, upto)
     held = state.load(TOPICS)
     assert held is not None
-    assert {row["hash"]: row["net"] for row in newest(held.layers).collect()} == wanted
+    assert {row["hash"]: row["net"] for row in newest_rows(held.layers).collect()} == wanted
     some = spark.createDataFrame([(2,), (77,)], "hash BIGINT")
-    assert list(map(tuple, newest(held.layers, some).collect())) == [(2, wanted[2])]
+    assert list(map(tuple, newest_rows(held.layers, some).collect())) == [(2, wanted[2])]
     # Where they were three already, those above the first became one, of as many rows as they tell of.
     assert [kept(tmp_path)[name] for name in ("parts", "rows", "above")] == [
         {"rows": [1, 4, 5], "transit": [5], "transactions": [4, 5], "records": [4, 5]},

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.model.uri import Uri
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.lag.transit import matched
 from cdc.spark.schema.definitions import Unmatched
 
@@ -163,7 +163,7 @@ def _by_table(spark: SparkSession, statements: Sequence[Unmatched], tables: Coll
             line |= {"cause": _cause_of(each, action), "evidence": each.evidence}
             found.setdefault((database, table), []).append(line)
     rows = [{"database": name[0], "table": name[1], "statements": lines} for name, lines in found.items()]
-    return literal(spark, rows, _STATEMENTS)
+    return local_frame(spark, rows, _STATEMENTS)
 
 
 def _touched(statement: Unmatched, tables: Collection[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:

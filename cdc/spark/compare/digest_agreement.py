@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.tally import Table, Tally
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.schema.lineage import Name, Segment
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
@@ -145,7 +145,7 @@ def _counted(identities: DataFrame) -> DataFrame:
 
 def _named(identities: DataFrame, names: Sequence[Name], numbers: Iterable[int]) -> DataFrame:
     rows = [{"number": at, "database": names[at][0], "table": names[at][1]} for at in sorted(numbers)]
-    tables = literal(identities.sparkSession, rows, "number INT, database STRING, table STRING")
+    tables = local_frame(identities.sparkSession, rows, "number INT, database STRING, table STRING")
     return identities.join(F.broadcast(tables), "number").select("database", "table", "identity")
 
 

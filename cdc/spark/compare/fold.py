@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.schema.lineage import END, Segment
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
@@ -71,7 +71,7 @@ def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
         None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lineage
     ]
     rows = [asdict(each) | {"owner": owner} for each, owner in zip(lineage, owners, strict=True)]
-    return literal(spark, rows, _SEGMENTS)
+    return local_frame(spark, rows, _SEGMENTS)
 
 
 def changes(

@@ -7,10 +7,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["literal"]
+__all__ = ["local_frame"]
 
 
-def literal(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
+def local_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]], schema: str) -> DataFrame:
     """A DataFrame of ``rows`` with the columns of ``schema``, in Spark's DDL; values are such as JSON can express.
 
     ``createDataFrame`` would start Python on the executors, which takes a second, and they may not have Python.

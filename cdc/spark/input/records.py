@@ -25,10 +25,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from cdc.errors import UserError
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 
-__all__ = ["FOLLOWER", "LEADER", "as_parsed", "messages", "parse", "read", "within"]
+__all__ = ["FOLLOWER", "LEADER", "as_parsed", "before_limits", "messages", "parse", "read"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -96,7 +96,7 @@ def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str)
     Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
     """
     if not span.partitions:
-        return literal(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
+        return local_frame(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
     partition = F.concat_ws("/", "topic", "partition").alias("partition")
     return messages(spark, span, options=options).select(F.lit(side).alias("side"), partition, "offset", "value")
 
@@ -129,7 +129,7 @@ def _offsets(span: Span, which: int) -> dict[str, dict[int, int]]:
     return found
 
 
-def within(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
+def before_limits(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
     """The ``records`` with sequences below the limit of their side's span."""
     for side, span in spans.items():
         if span.limit is not None:

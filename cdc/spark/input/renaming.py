@@ -16,7 +16,7 @@ from cdc.config.renames import Renames
 from cdc.model.record import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
 
-__all__ = ["OF_LEADER", "named", "naming", "own_schema", "renames", "under_leaders_names"]
+__all__ = ["OF_LEADER", "name_on_leader", "names_in_use", "own_schema", "renames", "with_leaders_names"]
 
 
 OF_LEADER = f"{CHECKPOINT_DATABASE} of the leader"
@@ -27,7 +27,7 @@ def own_schema(profiles: Mapping[str, Profile], consumer: Profile | None) -> str
     return (consumer or profiles[FOLLOWER]).consumer.schema
 
 
-def named(database: str) -> str:
+def name_on_leader(database: str) -> str:
     """The name that ``database``, as the audit calls it, has on the leader."""
     return CHECKPOINT_DATABASE if database == OF_LEADER else database
 
@@ -37,14 +37,14 @@ def renames(profiles: Mapping[str, Profile], consumer: Profile | None) -> Rename
     return Renames((consumer or profiles[FOLLOWER]).renames, own=own_schema(profiles, consumer))
 
 
-def naming(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, str]:
+def names_in_use(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, str]:
     """The renames and the consumer's own database, as a part of a state's identity."""
     schema = own_schema(profiles, consumer)
     own = {} if schema == CHECKPOINT_DATABASE else {"the consumer's own": schema}
     return dict(renames(profiles, consumer).databases) | own
 
 
-def under_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CHECKPOINT_DATABASE) -> DataFrame:
+def with_leaders_names(records: DataFrame, renames: Renames, *, schema: str = CHECKPOINT_DATABASE) -> DataFrame:
     """``records`` of ``input.records.parse`` with renamed databases; ``schema`` is the consumer's own database."""
     names = {FOLLOWER: renames.leaders}
     if schema != CHECKPOINT_DATABASE:

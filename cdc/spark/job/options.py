@@ -7,7 +7,7 @@ from pathlib import Path
 from cdc.config.profile import Profile, load
 from cdc.errors import UserError
 
-__all__ = ["SMALL", "consumer_of", "parsed", "profiles_of"]
+__all__ = ["SMALL", "consumer_profile", "parse_options", "side_profiles"]
 
 SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
 
@@ -36,7 +36,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def parsed(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
+def parse_options(program: str, arguments_given: Sequence[str] | None) -> argparse.Namespace:
     """The parsed options, with ``metrics`` as host and port. Ends the program for invalid ones, as argparse does."""
     parser = _parser(program)
     options = parser.parse_args(arguments_given)
@@ -52,7 +52,7 @@ def parsed(program: str, arguments_given: Sequence[str] | None) -> argparse.Name
     return options
 
 
-def consumer_of(options: argparse.Namespace) -> Profile | None:
+def consumer_profile(options: argparse.Namespace) -> Profile | None:
     """The consumer's profile, None if it is not given. Raises UserError for an invalid one or another leader's."""
     if options.consumer is None:
         return None
@@ -76,7 +76,7 @@ def consumer_of(options: argparse.Namespace) -> Profile | None:
     return consumer
 
 
-def profiles_of(options: argparse.Namespace) -> tuple[Profile, Profile]:
+def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
     """The leader's and the follower's profile. Raises UserError for an invalid one, and for two with the same topic."""
     leader, follower = load(options.leader), load(options.follower)
     if leader.kafka.topic == follower.kafka.topic:

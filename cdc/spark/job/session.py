@@ -9,16 +9,16 @@ from cdc.errors import CdcError
 from cdc.service.private_files import MASK
 from cdc.spark.job.options import SMALL
 
-__all__ = ["KEPT_CODE", "NOTHING_HELD", "SparkGone", "cut_short", "ended", "gone", "session", "set_for"]
+__all__ = ["CODE_CACHE", "NO_REFERENCES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped", "session", "stop"]
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 _MANY_ROWS = 1_000_000
 # Spark caches generated code, by default for fewer queries than one audit has: each audit of a series then generated
 # and compiled all of it again, which took a quarter of its CPU time.
-KEPT_CODE = ("spark.sql.codegen.cache.maxEntries", "1000")
+CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
 # them, in case one occurs again: 400 MB a task, which spilling does not free.
-NOTHING_HELD = ("spark.serializer.objectStreamReset", "1")
+NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
 
 
 class SparkGone(CdcError):
@@ -36,12 +36,12 @@ def session() -> SparkSession:
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
-    spark = builder.config("spark.sql.session.timeZone", "UTC").config(*KEPT_CODE).config(*NOTHING_HELD).getOrCreate()
+    spark = builder.config("spark.sql.session.timeZone", "UTC").config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
-def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
+def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     """Configure Spark for an audit of that many ``records`` and, once they are counted, ``rows``.
 
     The settings that make large audits fast cost small ones seconds, and the other way round.
@@ -56,7 +56,7 @@ def set_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")
 
 
-def gone(spark: SparkSession) -> bool:
+def has_stopped(spark: SparkSession) -> bool:
     """Whether Spark or its JVM has stopped."""
     try:
         return bool(spark.sparkContext._jsc.sc().isStopped())
@@ -64,13 +64,13 @@ def gone(spark: SparkSession) -> bool:
         return True
 
 
-def ended(spark: SparkSession) -> None:
+def stop(spark: SparkSession) -> None:
     """Stop Spark, unless it has stopped already."""
-    if not gone(spark):
+    if not has_stopped(spark):
         spark.stop()
 
 
-def cut_short(spark: SparkSession) -> None:
+def cancel_jobs(spark: SparkSession) -> None:
     """Cancel the running jobs, so that the audit fails. Spark's log is off from then on: it would report only that."""
     try:
         spark.sparkContext.setLogLevel("OFF")
@@ -81,5 +81,5 @@ def cut_short(spark: SparkSession) -> None:
         spark.sparkContext.cancelAllJobs()
     except (Py4JError, OSError):
         # If the JVM has stopped, so have its jobs.
-        if not gone(spark):
+        if not has_stopped(spark):
             raise

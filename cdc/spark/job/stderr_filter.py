@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-__all__ = ["after_ivy", "without_noise"]
+__all__ = ["after_ivy", "without_banners"]
 
 _RESOLVED = re.compile(rb" artifacts copied, [^\n]*\n")  # the last line of Ivy's report
 # Written by the JVM, and by Spark because it treats the program as an interactive session.
@@ -14,7 +14,7 @@ _NOISE = (
 )
 
 
-def without_noise(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def without_banners(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """``chunks`` without the lines that Spark always writes.
 
     A line may come in several chunks. A chunk is passed on as soon as it can't be the start of such a line.

@@ -18,7 +18,7 @@ from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.commit_entry import VERSION
 from cdc.spark.input.kafka_options import kafka_options
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import messages
 from cdc.spark.input.spans import Span
 
@@ -38,7 +38,7 @@ def read_arrivals(spark: SparkSession, kafka: Kafka, *, side: str, resource: str
     """
     found = _span_of_log(kafka, begin)
     if not found.partitions:
-        return literal(spark, [], SCHEMA)
+        return local_frame(spark, [], SCHEMA)
     read = messages(spark, found, options=kafka_options(kafka)).where(F.col("key") == F.lit(resource).cast("binary"))
     body = F.col("value").cast("string")
     # Entries of a newer version may have another meaning, and are left out.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from cdc.model.uri import Uri
 
-__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lineage", "named"]
+__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lineage", "named_tables"]
 
 Name = tuple[str, str]
 """Database and table."""
@@ -111,7 +111,7 @@ def lineage(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
     ``acts`` are one server's statements, up to the sequence at which its stream is compared.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
-    lives = _Lives(sorted({*tables, *named(ordered)}))
+    lives = _Lives(sorted({*tables, *named_tables(ordered)}))
     for act in ordered:
         _apply(lives, act)
     segments = []
@@ -122,7 +122,7 @@ def lineage(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
     return segments
 
 
-def named(acts: Iterable[Act]) -> frozenset[Name]:
+def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
     """The tables and other objects within databases that the statements name."""
     return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := _name(uri)))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters, filtered_name
 from cdc.model.uri import Uri
-from cdc.spark.input.renaming import named
+from cdc.spark.input.renaming import name_on_leader
 from cdc.spark.schema.lineage import Act
 from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
@@ -30,7 +30,7 @@ class Scope:
         """Whether the table's rows are for the follower."""
         if database == CHECKPOINT_DATABASE:
             return False
-        return self.filters is None or self.filters.wants_table(named(database), table)
+        return self.filters is None or self.filters.wants_table(name_on_leader(database), table)
 
     @property
     def lets_in_own(self) -> bool:
@@ -42,7 +42,7 @@ class Scope:
         uri = Uri.parse(act.uri)
         if self.filters is None or uri.database == CHECKPOINT_DATABASE:
             return uri.database != CHECKPOINT_DATABASE
-        return self.filters.wants(named(uri.database), filtered_name(act.action, uri.table))
+        return self.filters.wants(name_on_leader(uri.database), filtered_name(act.action, uri.table))
 
     def may_want(self, act: Act) -> bool:
         """Whether an effect of a skipped event may be for the follower; which objects it changed may be unknown."""

@@ -30,7 +30,7 @@ __all__ = [
     "contents_of",
     "needed_later",
     "offsets_after",
-    "upto",
+    "rows_upto",
     "verdict_from",
     "verdict_of",
 ]
@@ -108,7 +108,7 @@ def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -
     return upto == covered or not ends_there.isEmpty()
 
 
-def upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
+def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFrame:
     """The ``rows`` whose ``column`` is at most the sequence of their side in ``ends``."""
     within = F.lit(False)
     for side, end in ends.items():
@@ -153,7 +153,7 @@ def offsets_after(covered: Covered, held: Held | None) -> dict[str, dict[str, in
 
 def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
     """Per side the offset of the commit log's last covered entry: what the next entry brought begins after it."""
-    last = upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
+    last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cdc.config.profile import Profile
 from cdc.errors import UserError
-from cdc.spark.input.renaming import naming
+from cdc.spark.input.renaming import names_in_use
 
 __all__ = ["START_OVER", "identity", "pointer_of"]
 
@@ -24,7 +24,7 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
         names = profile.kafka.topics()
         found[f"{side} resource"], found[f"{side} topic"] = profile.mysql_resource_name, profile.kafka.topic
         found[f"{side} layout"] = [names.layout, profile.kafka.prefix]
-    found["renames"] = naming(profiles, consumer)
+    found["renames"] = names_in_use(profiles, consumer)
     found["filters of the consumer"] = repr(consumer.filters) if consumer else "unknown"
     return found
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from cdc.spark.schema.lineage import END, Name, Segment
 from cdc.spark.state.coverage import Held
 
-__all__ = ["few_touched", "newest", "stay"]
+__all__ = ["few_touched", "newest_rows", "tables_unchanged"]
 
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers: they are broadcast to all executors
 
@@ -28,7 +28,7 @@ def few_touched(before: Held, rows: int) -> bool:
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
 
 
-def stay(held: Collection[Name], lives: Iterable[Segment]) -> bool:
+def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
     """Whether no statement altered, moved or dropped one of the tables ``held``, by all segments ``lives`` since.
 
     Tables without stored rows may have changed.
@@ -37,7 +37,7 @@ def stay(held: Collection[Name], lives: Iterable[Segment]) -> bool:
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
 
 
-def newest(layers: DataFrame, hashes: DataFrame | None = None) -> DataFrame:
+def newest_rows(layers: DataFrame, hashes: DataFrame | None = None) -> DataFrame:
     """The newest version of each row in ``layers``, or of the rows with one of the ``hashes`` if these are given.
 
     The column ``generation`` orders the layers; it is dropped.

@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 
 from cdc.errors import UserError
 from cdc.spark.input.records import as_parsed
-from cdc.spark.state.coverage import Covered, Held, needed_later, upto
+from cdc.spark.state.coverage import Covered, Held, needed_later, rows_upto
 from cdc.spark.state.folder import files
 from cdc.spark.state.identity import START_OVER
-from cdc.spark.state.layers import newest
+from cdc.spark.state.layers import newest_rows
 from cdc.spark.state.parquet_check import location, rows_in
 
 __all__ = ["ParquetParts", "part_key"]
@@ -89,8 +89,8 @@ class ParquetParts:
         if covered.transit is not None:
             new["transit"] = (0, covered.transit.bins)
         for name, frame in (
-            ("transactions", upto(covered.transactions, "final", covered.ends)),
-            ("records", upto(needed_later(covered), "sequence", covered.ends)),
+            ("transactions", rows_upto(covered.transactions, "final", covered.ends)),
+            ("records", rows_upto(needed_later(covered), "sequence", covered.ends)),
         ):
             there = self.generations.get(name, [])
             remaining = self._remaining(name, there)
@@ -122,7 +122,7 @@ class ParquetParts:
         if len(there) < _MOST_GENERATIONS:
             return len(there), layer
         above = below.layers.where(F.col("generation") > there[0])
-        return 1, newest(above.unionByName(layer)).withColumn("generation", F.lit(number))
+        return 1, newest_rows(above.unionByName(layer)).withColumn("generation", F.lit(number))
 
     def _has_all_rows(self, number: int, name: str) -> bool:
         """Whether the driver finds as many rows as were written."""

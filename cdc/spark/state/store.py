@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 from cdc.errors import UserError
 from cdc.model.partition import partition_of
 from cdc.service.private_files import make_folder, write_text
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.state.coverage import (
     Covered,
     Held,
@@ -111,7 +111,7 @@ class StateStore:
             layers=frames["rows"],
             rows=pointer["rows"],
             above=pointer["above"],
-            open=frames.get("open", literal(self._parts.spark, [], "hash BIGINT")),
+            open=frames.get("open", local_frame(self._parts.spark, [], "hash BIGINT")),
             opened=pointer["opened"],
             **verdict_from(pointer["verdict"], frames.get("transit")),
             transactions=frames["transactions"],

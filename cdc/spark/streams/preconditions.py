@@ -8,7 +8,7 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.model.uri import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.input.renaming import named
+from cdc.spark.input.renaming import name_on_leader
 from cdc.spark.schema.definitions import renamed_statement
 from cdc.spark.schema.lineage import Act
 from cdc.spark.schema.scope import Scope
@@ -103,7 +103,7 @@ def _left_out_records(
     left_out = {
         f"{database}.{table}"
         for database, table in tables
-        if scope.wants_table(database, table) and not filters.wants_table(renames.new(named(database)), table)
+        if scope.wants_table(database, table) and not filters.wants_table(renames.new(name_on_leader(database)), table)
     }
     for act in acts:
         if scope.wants(act) and not act.action.endswith(LEADER_ONLY):
@@ -125,7 +125,7 @@ def _left_out_names(act: Act, filters: Filters, renames: Renames) -> set[str]:
     """What a statement names and the follower producer's filters leave out."""
     found = set()
     for uri in (Uri.parse(uri) for uri in (act.uri, act.to) if uri):
-        database = renames.new(named(uri.database))
+        database = renames.new(name_on_leader(uri.database))
         if not filters.wants(database, filtered_name(act.action, uri.table)):
             found.add(uri.database if uri.table is None else f"{uri.database}.{uri.table}")
     return found

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.spark.input.local_frame import literal
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import Name, Segment
 
@@ -59,7 +59,7 @@ def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], name
          "number": numbers[each.owner]}
         for side, segments in lineage.items() for each in segments if each.owner in numbers
     ]  # fmt: skip
-    return literal(spark, rows, _NUMBERED)
+    return local_frame(spark, rows, _NUMBERED)
 
 
 def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:

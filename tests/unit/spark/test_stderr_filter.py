@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.spark.job.stderr_filter import after_ivy, without_noise
+from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 BANNER = b'Setting default log level to "WARN".\n'
 WRITTEN = BANNER + b"Setting up\n" + BANNER + b"\r[Stage 1:> (0 + 2) / 4]\rlost executor 1\n" + BANNER + b"Setting"
@@ -20,7 +20,7 @@ def pieces(text: bytes, cuts: set[int]) -> Iterator[bytes]:
 
 @given(cuts=st.sets(st.integers(0, len(WRITTEN))))
 def test_noise_is_left_out_and_all_else_passed_on(cuts: set[int]) -> None:
-    assert b"".join(without_noise(pieces(WRITTEN, cuts))) == WRITTEN.replace(BANNER, b"")
+    assert b"".join(without_banners(pieces(WRITTEN, cuts))) == WRITTEN.replace(BANNER, b"")
 
 
 @given(cuts=st.sets(st.integers(0, len(IVY + WRITTEN))))
@@ -30,5 +30,5 @@ def test_ivys_report_is_left_out_where_it_ends(cuts: set[int]) -> None:
 
 
 def test_what_is_no_noise_does_not_wait_for_its_lines_end() -> None:
-    passed = without_noise(iter([b"[Stage 1:", BANNER[:7], b"tle"]))
+    passed = without_banners(iter([b"[Stage 1:", BANNER[:7], b"tle"]))
     assert list(passed) == [b"[Stage 1:", b"Settingtle"]
