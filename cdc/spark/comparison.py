@@ -160,7 +160,7 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
 
 
 def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
-    """Whether few rows were changed since ``held``, and all others tables_unchanged as they were; sets Spark for either case."""
+    """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case."""
     lineage = [each for history in both.sides.values() for each in history.lineage]
     few = few_touched(held, streams.new_rows) and tables_unchanged({line.name for line in held.tally.lines}, lineage)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.

@@ -120,7 +120,7 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
         within.acts[LEADER],
         within.acts[FOLLOWER],
         resource=replication.resource,
-        settled=streams.not_run,
+        not_run=streams.not_run,
         rows=within.all_tables,
         renames=replication.renames,
     )

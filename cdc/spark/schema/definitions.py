@@ -69,18 +69,18 @@ def definitions(
     follower: Iterable[Act],
     *,
     resource: str,
-    settled: Mapping[int, str],
+    not_run: Mapping[int, str],
     rows: Collection[object],
     renames: Renames = _NO_RENAMES,
 ) -> Definitions:
     """Compare the objects that both sides' statements define.
 
-    ``leader`` are the statements of the leader ``resource`` up to the sequence compared. ``settled`` has the sequences
+    ``leader`` are the statements of the leader ``resource`` up to the sequence compared. ``not_run`` has the sequences
     of those that the follower did not run, with their state in its ledger; ``rows`` the (database, table) of all rows.
     URIs have the leader's names of databases, the follower's texts those that ``renames`` gives them.
     """
-    skipped = {sequence for sequence, state in settled.items() if state == "skipped"}
-    to_run = (act for act in leader if act.sequence not in settled or act.sequence in skipped)
+    skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}
+    to_run = (act for act in leader if act.sequence not in not_run or act.sequence in skipped)
     ours = _statements(act for act in to_run if not act.action.endswith(LEADER_ONLY))
     theirs = _statements(follower)
     ids = _ids_of_follower(theirs, {each: ours[each] for each in sorted(skipped) if each in ours}, resource, renames)

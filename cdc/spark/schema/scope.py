@@ -48,16 +48,16 @@ class Scope:
         """Whether an effect of a skipped event may be for the follower; which objects it changed may be unknown."""
         return Uri.parse(act.uri).database == "*" or self.wants(act)
 
-    def contradictions(self, leader: Sequence[Act], settled: Mapping[int, str]) -> Iterator[str]:
+    def contradictions(self, leader: Sequence[Act], not_run: Mapping[int, str]) -> Iterator[str]:
         """Reasons why the statements that the consumer left out do not match these filters.
 
-        ``settled`` has the sequences of the leader's statements that the follower did not run, with their state in its
+        ``not_run`` has the sequences of the leader's statements that the follower did not run, with their state in its
         ledger: ``not applied`` are those that the consumer left out by its filters.
         """
         left_out = [
             act
             for act in sorted(leader)
-            if settled.get(act.sequence) == "not applied" and not act.action.endswith(LEADER_ONLY)
+            if not_run.get(act.sequence) == "not applied" and not act.action.endswith(LEADER_ONLY)
         ]
         if self.filters is None and left_out:
             act = left_out[0]

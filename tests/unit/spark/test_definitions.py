@@ -52,11 +52,11 @@ def made(sequence: int, action: str, path: str, to: str | None, text: str, *, tr
     return Act(sequence, 0, action, f"flv://srvr/{path}", named, transaction=transaction, file="b.1", text=text)
 
 
-def drift(leader: list[Act], follower: list[Act], *, rows: tuple[str, ...] = (), **settled: str) -> dict[str, str]:
-    """Each object that differs, and why; ``settled`` as ``_3="skipped"``."""
-    states = {int(number[1:]): state for number, state in settled.items()}
+def drift(leader: list[Act], follower: list[Act], *, rows: tuple[str, ...] = (), **not_run: str) -> dict[str, str]:
+    """Each object that differs, and why; ``not_run`` as ``_3="skipped"``."""
+    states = {int(number[1:]): state for number, state in not_run.items()}
     names = {("db", name) for name in rows}
-    found = definitions(leader, follower, resource="srv", settled=states, rows=names).drift
+    found = definitions(leader, follower, resource="srv", not_run=states, rows=names).drift
     return {f"{each.kind} {each.database}.{each.name}": each.cause for each in found}
 
 
@@ -140,7 +140,7 @@ def test_a_table_is_as_the_one_it_was_like_source(
 def test_evidence_of_a_table_that_was_made_like_another() -> None:
     leader = leaders(CREATE, act("CreateTable", "db/x"), LIKE, DROP)
     follower = followers(0, 1, ALTER, act("AlterTable", "db/x"), 2, 3, of=leader)
-    found = definitions(leader, follower, resource="srv", settled={}, rows=()).drift
+    found = definitions(leader, follower, resource="srv", not_run={}, rows=()).drift
     assert {each.name: each.evidence.partition(" (")[0] for each in found} == {
         "u": "only the follower has: AlterTable db/t", "x": "only the follower has: AlterTable db/x"
     }  # fmt: skip
@@ -208,7 +208,7 @@ ADD = "ALTER TABLE t ADD y INT DEFAULT 7"
 def test_what_was_run_by_hand_must_be_what_was_skipped(skipped: str, by_hand: str, *, same: bool) -> None:
     leader = leaders(CREATE, act("AlterTable", "db/t", text=skipped))
     follower = followers(0, act("AlterTable", "db/t", text=by_hand), of=leader)
-    found = definitions(leader, follower, resource="srv", settled={1: "skipped"}, rows=())
+    found = definitions(leader, follower, resource="srv", not_run={1: "skipped"}, rows=())
     sides = [] if same else ["leader", "follower"]
     assert ([each.cause for each in found.drift], [each.side for each in found.unmatched]) == (
         ["schema drift"] * (not same), sides
@@ -229,13 +229,13 @@ def test_what_was_run_by_hand_under_other_names(action: str, skipped: str, by_ha
     path = "db/n" if action.endswith("Table") else "db"
     leader, follower = leaders(act(action, path, text=skipped)), followers(act(action, path, text=by_hand))
     found = definitions(
-        leader, follower, resource="srv", settled={0: "skipped"}, rows=(), renames=Renames({"db": "copy"})
+        leader, follower, resource="srv", not_run={0: "skipped"}, rows=(), renames=Renames({"db": "copy"})
     )
     assert (found.drift == []) is same
 
 
 def test_evidence_names_statement_place_and_time() -> None:
-    (found,) = definitions([], followers(CREATE), resource="srv", settled={}, rows=()).drift
+    (found,) = definitions([], followers(CREATE), resource="srv", not_run={}, rows=()).drift
     assert (
         found.evidence
         == f"only the follower has: CreateTable db/t (transaction {OWN} at b.1:0, 1970-01-01 00:00:00 UTC)"
