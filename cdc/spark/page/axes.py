@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from cdc.spark.report.units import DAY, HOUR, MINUTE, MS, SECOND, duration, time_of
 
-__all__ = ["Axis", "lengths", "round_counts", "times"]
+__all__ = ["Axis", "count_axis", "duration_axis", "time_axis"]
 
 _ZERO_US = 64.0
-_LENGTHS = (
+_DURATIONS = (
     100, MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 10 * HOUR, DAY, 10 * DAY, 100 * DAY
 )  # fmt: skip
 _STEPS = (
@@ -45,13 +45,13 @@ def _scaled(us: float) -> float:
     return math.copysign(1 + math.log2(abs(us) / _ZERO_US), us)
 
 
-def lengths(low_us: float, high_us: float) -> Axis:
+def duration_axis(low_us: float, high_us: float) -> Axis:
     """A logarithmic axis for durations that contains both, with a margin."""
     low, high = _wider(low_us, -1), _wider(high_us, 1)
-    signed = sorted({0, *_LENGTHS, *(-each for each in _LENGTHS)})
+    signed = sorted({0, *_DURATIONS, *(-each for each in _DURATIONS)})
     marks = [each for each in signed if low <= each <= high]
     if len(marks) < 3:
-        finer = {sign * each * times for each in _LENGTHS for times in (1, 2, 5) for sign in (1, -1)} | {0}
+        finer = {sign * each * times for each in _DURATIONS for times in (1, 2, 5) for sign in (1, -1)} | {0}
         marks = [each for each in sorted(finer) if low <= each <= high]
     while len(marks) > 8:
         marks = marks[::2]
@@ -64,7 +64,7 @@ def _wider(us: float, sign: int) -> float:
     return scaled * _ZERO_US if abs(scaled) <= 1 else math.copysign(_ZERO_US * 2 ** (abs(scaled) - 1), scaled)
 
 
-def times(low_us: float, high_us: float) -> Axis:
+def time_axis(low_us: float, high_us: float) -> Axis:
     """An axis for times in µs since 1970, with marks at round times in UTC."""
     high_us = max(high_us, low_us + 1)
     step = next((each for each in _STEPS if (high_us - low_us) / each <= _MARKS), _STEPS[-1])
@@ -73,7 +73,7 @@ def times(low_us: float, high_us: float) -> Axis:
     return Axis(low_us, high_us, [(each, _mark(each, step)) for each in marks])
 
 
-def round_counts(most: int) -> Axis:
+def count_axis(most: int) -> Axis:
     """An axis from 0 to a round number that is at least ``most``."""
     power = 10 ** (len(str(max(1, most))) - 1)
     high = next(times * power for times in (1, 2, 4, 5, 10) if times * power >= most)

@@ -3,7 +3,7 @@
 from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles
 from cdc.spark.page.markup import Figure, Html, element, fragment, table
 from cdc.spark.page.plots import QUANTILES, histogram, over_time
-from cdc.spark.page.sections import code, partly
+from cdc.spark.page.sections import code, with_rest_hidden
 from cdc.spark.report.phrases import counted
 from cdc.spark.report.units import duration, moment
 
@@ -76,4 +76,4 @@ def _tables(lag: Lag) -> Html:
         p95 = (Figure(duration(stage.p95_us) if stage else "") for stage in known)
         lines.append((code(each.table), *_figures(each.stages[WHOLE]), *p95))
     title = element("h3", f"By table, {WHOLE}: the slowest of {lag.tables_seen:,} first")
-    return fragment(title, partly(head, lines, _TABLES_OPEN))
+    return fragment(title, with_rest_hidden(head, lines, _TABLES_OPEN))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cdc.spark.lag.summary import Quantiles, Stage, Stretch
-from cdc.spark.page.axes import Axis, lengths, round_counts, times
+from cdc.spark.page.axes import Axis, count_axis, duration_axis, time_axis
 from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.report.units import day, duration
 
@@ -40,8 +40,8 @@ class _Frame:
 
 def histogram(stage: Stage, label: str) -> Html:
     """The number of transactions by the time they took, with the quantiles marked."""
-    across = lengths(stage.histogram[0][0], stage.histogram[-1][1])
-    up = round_counts(max(count for *_, count in stage.histogram))
+    across = duration_axis(stage.histogram[0][0], stage.histogram[-1][1])
+    up = count_axis(max(count for *_, count in stage.histogram))
     frame = _Frame(across, up, "time taken (log scale)", "transactions")
     bars = [_bar(frame, bar, f"{duration(bar[0])} to {duration(bar[1])}: {bar[2]:,}") for bar in stage.histogram]
     marks = [_upright(frame, _of(stage.total, name), name) for name in QUANTILES]
@@ -53,9 +53,9 @@ def histogram(stage: Stage, label: str) -> Html:
 def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_us: int) -> Html:
     """The quantiles of the transactions in each stretch of time, by the leader's commit."""
     found = [_of(each.lag, name) for each in stage.over_time for name in QUANTILES]
-    across = times(first_us, max(last_us, first_us + stretch_us))
+    across = time_axis(first_us, max(last_us, first_us + stretch_us))
     frame = _Frame(
-        across, lengths(min(found), max(found)), _when(first_us, "leader's commit"), "time taken (log scale)"
+        across, duration_axis(min(found), max(found)), _when(first_us, "leader's commit"), "time taken (log scale)"
     )
     # The median is drawn last, so that it is visible where the lines coincide.
     lines = [_line(frame, stage.over_time, name, stretch_us=stretch_us) for name in reversed(QUANTILES)]
@@ -65,8 +65,8 @@ def over_time(stage: Stage, label: str, *, first_us: int, last_us: int, stretch_
 
 def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -> Html:
     """Bars of counts (from and to in µs since 1970) over the time from ``first_us`` to ``last_us``."""
-    up = round_counts(max(count for *_, count in bars))
-    frame = _Frame(times(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
+    up = count_axis(max(count for *_, count in bars))
+    frame = _Frame(time_axis(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
 
 

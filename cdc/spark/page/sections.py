@@ -21,7 +21,17 @@ from cdc.spark.report.printable import cut, value_text
 from cdc.spark.report.units import clock
 from cdc.sql.redaction import excerpt
 
-__all__ = ["breaks", "compared", "discontinued", "foreign", "partly", "schema", "section", "skipped", "tables"]
+__all__ = [
+    "breaks",
+    "compared",
+    "discontinued",
+    "foreign",
+    "schema",
+    "section",
+    "skipped",
+    "tables",
+    "with_rest_hidden",
+]
 
 _TABLES_OPEN = 20
 _TABLES_SHOWN = 10_000
@@ -34,15 +44,15 @@ def section(title: str, *content: Html) -> Html:
     return element("section", element("h2", title), *content) if any(content) else Html("")
 
 
-def folded(summary: str, *content: Html) -> Html:
+def collapsible(summary: str, *content: Html) -> Html:
     """Content that is hidden until the reader opens it by its ``summary``."""
     return element("details", element("summary", summary), *content)
 
 
-def partly(head: Sequence[str], lines: Sequence[Sequence[Content | Figure]], shown: int) -> Html:
+def with_rest_hidden(head: Sequence[str], lines: Sequence[Sequence[Content | Figure]], shown: int) -> Html:
     """A table whose lines beyond the first ``shown`` are hidden until the reader opens them."""
     rest = lines[shown:]
-    more = folded(f"{len(rest):,} more", table(head, rest)) if rest else Html("")
+    more = collapsible(f"{len(rest):,} more", table(head, rest)) if rest else Html("")
     return fragment(table(head, lines[:shown]), more)
 
 
@@ -69,7 +79,9 @@ def compared(audit: Audit) -> Html:
     if audit.sequence is not None:
         newest = f"Compared at the leader's sequence {audit.sequence:,}, the newest that the follower had applied."
         note = f"{newest} {backlog(audit)} {note}"
-    shown = folded(f"Offsets of {counted(len(offsets), 'partition')}", table(("partition", "first", "last"), offsets))
+    shown = collapsible(
+        f"Offsets of {counted(len(offsets), 'partition')}", table(("partition", "first", "last"), offsets)
+    )
     return fragment(element("p", note), table(head, lines), shown if offsets else Html(""))
 
 
@@ -79,7 +91,7 @@ def tables(found: Sequence[Table]) -> Html:
     drifted = sum(map(has_drift, ordered))
     lines = [_table(each) for each in ordered]
     head = ("", "table", "rows leader", "rows follower", "missing", "extra", "different", "checksum")
-    shown = partly(head, lines, _TABLES_OPEN + min(drifted, _TABLES_OPEN))
+    shown = with_rest_hidden(head, lines, _TABLES_OPEN + min(drifted, _TABLES_OPEN))
     return fragment(shown, _more(len(found), len(lines), "; report.json has all"))
 
 
@@ -116,7 +128,9 @@ def foreign(audit: Audit) -> Html:
         for each in audit.foreign
     ]  # fmt: skip
     more = _more(audit.foreign_writes, len(lines))
-    return fragment(element("p", f"{said}."), _time_line(audit, said), partly(head, lines, _WRITES_OPEN), more)
+    return fragment(
+        element("p", f"{said}."), _time_line(audit, said), with_rest_hidden(head, lines, _WRITES_OPEN), more
+    )
 
 
 def _time_line(audit: Audit, label: str) -> Html:
