@@ -1,13 +1,10 @@
-"""Whether both sides' statements left objects that are defined alike."""
-
-from dataclasses import replace
+"""Which objects the statements of both sides define differently."""
 
 import pytest
 
 from cdc.config.renames import Renames
 from cdc.model.gtid import ddl_gtid
 from cdc.spark.schema.definitions import definitions, renamed_statement
-from cdc.spark.schema.like_source import like_source
 from cdc.spark.schema.lineage import TEXT, Act
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
@@ -86,7 +83,7 @@ T, U = {"Table db.t": "schema drift"}, {"Table db.u": "schema drift"}
         ((CREATE, RENAME, ALTER), (0, 1, 2), {}),
         ((CREATE,), (0, act("CreateTable", "db/t", text="CREATE TABLE IF NOT EXISTS t (i INT)")), {}),
         ((), (act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"),), {}),
-        # As the consumer does, and tells to do, with triggers that a copy brought.
+        # The statement with which the consumer, or its hint, drops triggers that a copy of the leader has.
         ((), (act("DropTrigger", "db/x", text="DROP TRIGGER IF EXISTS `db`.`x`"),), {}),
         ((), (act("DropTable", "db/x", text="DROP TABLE x"),), {"Table db.x": "schema drift"}),
         (
@@ -120,24 +117,24 @@ SWAP = (LIKE, act("AlterTable", "db/u"), act("RenameTable", "db/t", "db/old"), a
         ((CREATE, *SWAP), (0, ALTER, 1, 2, 3, 4, 5), T),
         ((CREATE, *SWAP, *SWAP), (0, ALTER, *range(1, 11)), T),
         ((CREATE, *SWAP), (0, 1, ALTER, 2, 3, 4, 5), {}),
-        # What was there before the topic began is as it was, unless somebody altered it.
+        # Objects older than the topic count as equal until a statement of one side alters them.
         (SWAP, (0, 1, 2, 3, 4), {}),
         (SWAP, (ALTER, 0, 1, 2, 3, 4), T),
         ((CREATE, LIKE, DROP), (0, ALTER, 1, 2), U),
         ((CREATE, LIKE, DROP, CREATE), (0, ALTER, 1, 2, 3), U),
         ((CREATE, act("CreateTable", "db/u", text="CREATE TABLE u (a INT)"), DROP), (0, ALTER, 1, 2), {}),
-        # IF NOT EXISTS made nothing.
+        # IF NOT EXISTS created nothing.
         ((CREATE, act("CreateTable", "db/u"), LIKE), (0, ALTER, 1, 2), T),
     ],
 )
-def test_a_table_is_as_the_one_it_was_like_source(
+def test_a_table_that_is_created_like_another_has_its_definition(
     statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]
 ) -> None:
     leader = leaders(*statements)  # type: ignore[arg-type]
     assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
 
 
-def test_evidence_of_a_table_that_was_made_like_another() -> None:
+def test_evidence_for_a_table_that_was_created_like_another() -> None:
     leader = leaders(CREATE, act("CreateTable", "db/x"), LIKE, DROP)
     follower = followers(0, 1, ALTER, act("AlterTable", "db/x"), 2, 3, of=leader)
     found = definitions(leader, follower, resource="srv", not_run={}, rows=()).drift
@@ -146,44 +143,18 @@ def test_evidence_of_a_table_that_was_made_like_another() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "source"),
-    [
-        ("CREATE TABLE u LIKE t", "db/t"),
-        ("create table db.u like `t`", "db/t"),
-        ("CREATE TABLE IF NOT EXISTS `u` (LIKE /* x */ other . t)", "other/t"),
-        ("CREATE TABLE `like` LIKE copy.`a``/b`", "main/a%60%2Fb"),
-        ("CREATE TABLE u (`LIKE` INT, t INT)", None),
-        ("CREATE TABLE u (a INT, CHECK (b LIKE 't'))", None),
-        ("CREATE TABLE u AS SELECT a FROM t WHERE b LIKE c", None),
-        ("CREATE TABLE u", None),
-        ("CREATE TABLE u LIKE", None),
-        ("", None),
-    ],
-)
-def test_the_source_in_a_text(text: str, source: str | None) -> None:
-    made_from = like_source(made(0, "CreateTable", "db/u", None, text, transaction=OWN), {"copy": "main"})
-    assert made_from == (source and f"flv://srvr/{source}")
-
-
-def test_the_source_that_the_producer_told() -> None:
-    told = replace(made(0, "CreateTable", "db/u", None, LIKE[3], transaction=OWN), like="flv://srvr/x/y")
-    assert like_source(told, {"x": "z"}) == "flv://srvr/x/y"
-    assert like_source(made(0, "CreateView", "db/u", None, LIKE[3], transaction=OWN), {}) is None
-
-
-def test_a_dropped_table_that_had_rows_is_missed_whatever_the_statement_says() -> None:
+def test_a_table_with_rows_that_the_follower_dropped_is_drift_even_with_if_exists() -> None:
     dropped = followers(act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"))
     assert drift([], dropped, rows=("x",)) == {"Table db.x": "schema drift"}
     trigger = followers(act("DropTrigger", "db/x", text="DROP TRIGGER IF EXISTS db.x"))
     assert drift([], trigger, rows=("x",)) == {}
 
 
-def test_what_the_ledger_says() -> None:
+def test_statements_that_the_follower_did_not_run() -> None:
     leader = leaders(CREATE, ALTER)
     assert drift(leader, followers(0, of=leader), _1="not applied") == {}
     assert drift(leader, followers(0, of=leader), _1="skipped") == {"Table db.t": "skipped sequence"}
-    # What was skipped and done by hand is done; what comes on top is not.
+    # A skipped statement that was run by hand counts as run, but a second one does not.
     assert drift(leader, followers(0, ALTER, of=leader), _1="skipped") == {}
     assert drift(leader, followers(0, ALTER, ALTER, of=leader), _1="skipped") == T
 
@@ -201,11 +172,11 @@ ADD = "ALTER TABLE t ADD y INT DEFAULT 7"
         (ADD, "ALTER TABLE other.t ADD y INT DEFAULT 7", False),
         ("ALTER TABLE t ADD CHECK (a = 'X')", "ALTER TABLE t ADD CHECK (a = 'x')", False),
         (ADD, "ALTER TABLE t ADD y INT DEFAULT '7'", False),
-        # Of long ones the end is not known.
+        # Texts that were truncated are never the same.
         (ADD + " " * TEXT, ADD + " " * TEXT, False),
     ],
 )  # fmt: skip
-def test_what_was_run_by_hand_must_be_what_was_skipped(skipped: str, by_hand: str, *, same: bool) -> None:
+def test_a_statement_run_by_hand_must_have_the_skipped_text(skipped: str, by_hand: str, *, same: bool) -> None:
     leader = leaders(CREATE, act("AlterTable", "db/t", text=skipped))
     follower = followers(0, act("AlterTable", "db/t", text=by_hand), of=leader)
     found = definitions(leader, follower, resource="srv", not_run={1: "skipped"}, rows=())
@@ -225,7 +196,7 @@ def test_what_was_run_by_hand_must_be_what_was_skipped(skipped: str, by_hand: st
         ("CreateDatabase", "CREATE DATABASE db", "CREATE DATABASE db", False),
     ],
 )
-def test_what_was_run_by_hand_under_other_names(action: str, skipped: str, by_hand: str, *, same: bool) -> None:
+def test_a_statement_run_by_hand_with_renamed_databases(action: str, skipped: str, by_hand: str, *, same: bool) -> None:
     path = "db/n" if action.endswith("Table") else "db"
     leader, follower = leaders(act(action, path, text=skipped)), followers(act(action, path, text=by_hand))
     found = definitions(
@@ -234,7 +205,7 @@ def test_what_was_run_by_hand_under_other_names(action: str, skipped: str, by_ha
     assert (found.drift == []) is same
 
 
-def test_evidence_names_statement_place_and_time() -> None:
+def test_evidence_names_statement_position_and_time() -> None:
     (found,) = definitions([], followers(CREATE), resource="srv", not_run={}, rows=()).drift
     assert (
         found.evidence
@@ -242,7 +213,7 @@ def test_evidence_names_statement_place_and_time() -> None:
     )
 
 
-def test_a_statement_under_other_names() -> None:
+def test_a_statement_that_the_follower_ran_on_other_names() -> None:
     leader = leaders(CREATE)
     assert renamed_statement(leader, followers(0, of=leader), resource="srv") is None
     other = [made(100, "CreateTable", "copy/t", None, "", transaction=ddl_gtid("srv", 0))]

@@ -1,4 +1,4 @@
-"""report.html and the terminal's report, of audits of any kind: whole, readable, and safe whatever the data says."""
+"""report.html and the terminal's report of all kinds of audits: complete, readable, and safe for any data."""
 
 import json
 import re
@@ -28,13 +28,13 @@ MADE: dict[str, Callable[[], Audit]] = {
 
 @cache
 def made(name: str) -> tuple[str, Page]:
-    """The page of an audit, and what a parser says of it."""
+    """The page of an audit, as text and parsed."""
     html = page(MADE[name]())
     return html, Page(html)
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_the_page_is_whole_and_loads_nothing(name: str) -> None:
+def test_the_page_is_complete_and_loads_nothing(name: str) -> None:
     _, read = made(name)
     assert read.faults == []
     assert "script" not in read.elements
@@ -44,7 +44,7 @@ def test_the_page_is_whole_and_loads_nothing(name: str) -> None:
     assert read.elements.get("svg", 0) == {"clean": 8, "drifting": 9, "unjudged": 0, "big": 8}[name]
 
 
-def test_a_page_with_anything_outside_is_noticed() -> None:
+def test_the_parser_finds_a_page_that_loads_something() -> None:
     for bad in (
         "<script>1</script>",
         "<img src=x>",
@@ -85,7 +85,7 @@ def test_what_differs_is_marked_and_equal_columns_are_counted() -> None:
     assert "The table has no key: the follower has 3 more copies of this row." in html
 
 
-def test_drifted_tables_come_first_and_the_rest_is_folded_away() -> None:
+def test_drifted_tables_come_first_and_the_rest_is_hidden() -> None:
     html, read = made("big")
     assert html.index("t09750") < html.index("t00001")  # the last table that drifted, the first that did not
     assert read.elements["details"] == 3
@@ -112,7 +112,7 @@ def test_the_terminal_s_lines_fit(name: str, width: int) -> None:
     assert not re.search("[\x00-\x1f\x7f-\x9f\u202e]", "".join(lines))
 
 
-def test_the_terminal_tells_the_same_in_the_same_order() -> None:
+def test_the_terminal_shows_the_same_in_the_same_order() -> None:
     lines = list(terminal(audits.drifting()))
     assert lines[0] == "drift at sequence 1204331"
     order = ["not a true copy", "topic rust-mysql-cdc,", "shop.order_line", "table shop.stock is not defined",

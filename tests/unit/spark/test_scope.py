@@ -1,4 +1,4 @@
-"""What of the leader's topic is for a follower, by the filters of its consumer."""
+"""Which of the leader's tables and statements are for a follower, by the filters of its consumer."""
 
 from cdc.config.filters import Filters
 from cdc.spark.schema.lineage import Act
@@ -26,7 +26,7 @@ def test_the_consumers_own_database_is_never_wanted() -> None:
         assert not scope.wants_table("cdc", "ledger")
 
 
-def test_statements_left_out_show_filters_that_were_not_told_of() -> None:
+def test_statements_left_out_show_filters_that_were_not_given() -> None:
     left_out = [act("CreateTable", "db/out")]
     (reason,) = Scope().contradictions(left_out, {7: "not applied"})
     assert "sequence 7 among them (CreateTable …); name the profile of cdc-consumer with --consumer" in reason
@@ -40,7 +40,7 @@ def test_filters_that_were_changed() -> None:
     assert "they were changed" in reason
 
 
-def test_tables_that_the_follower_does_not_know() -> None:
+def test_tables_without_records_on_the_follower() -> None:
     assert Scope().silent([]) is None
     assert FILTERED.silent([("db", "in")]) is None
     assert "has no records of db.in: if the filters of cdc-consumer leave them out" in str(

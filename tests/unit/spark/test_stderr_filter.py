@@ -1,4 +1,4 @@
-"""What cdc-audit passes on of Spark's standard error, however it is cut into pieces."""
+"""Which lines of Spark's standard error cdc-audit passes on, in whatever chunks they come."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -19,16 +19,16 @@ def pieces(text: bytes, cuts: set[int]) -> Iterator[bytes]:
 
 
 @given(cuts=st.sets(st.integers(0, len(WRITTEN))))
-def test_noise_is_left_out_and_all_else_passed_on(cuts: set[int]) -> None:
+def test_banners_are_removed_and_all_else_is_passed_on(cuts: set[int]) -> None:
     assert b"".join(without_banners(pieces(WRITTEN, cuts))) == WRITTEN.replace(BANNER, b"")
 
 
 @given(cuts=st.sets(st.integers(0, len(IVY + WRITTEN))))
-def test_ivys_report_is_left_out_where_it_ends(cuts: set[int]) -> None:
+def test_ivys_report_is_removed_if_it_ends(cuts: set[int]) -> None:
     assert b"".join(after_ivy(pieces(IVY + WRITTEN, cuts))) == WRITTEN
     assert b"".join(after_ivy(pieces(WRITTEN, cuts & set(range(len(WRITTEN)))))) == WRITTEN
 
 
-def test_what_is_no_noise_does_not_wait_for_its_lines_end() -> None:
+def test_the_start_of_another_line_is_passed_on_at_once() -> None:
     passed = without_banners(iter([b"[Stage 1:", BANNER[:7], b"tle"]))
     assert list(passed) == [b"[Stage 1:", b"Settingtle"]

@@ -1,4 +1,4 @@
-"""Which table a row ends in, for statements that drop, empty and rename tables."""
+"""Which table a row finally belongs to, after statements that drop, empty and rename tables."""
 
 import pytest
 
@@ -9,7 +9,7 @@ Name = tuple[str, str]
 
 
 def owner(acts: list[Act], name: Name, sequence: int) -> Name | None:
-    """The table that a row logged for ``name`` at ``sequence`` belongs to in the end."""
+    """The table that a row logged for ``name`` at ``sequence`` finally belongs to."""
     matching = [
         each
         for each in lineage([("db", "a"), ("db", "b"), ("other", "a")], acts)
@@ -61,13 +61,13 @@ def test_alter_begins_an_era_of_the_same_table() -> None:
     assert eras == {0: ("db", "a"), 1: ("db", "a")}
 
 
-def test_rows_stay_where_no_statement_moved_or_altered_their_table() -> None:
-    def stays(action: str, path: str, to: str | None = None) -> bool:
+def test_rows_are_unchanged_if_no_statement_moved_or_altered_their_table() -> None:
+    def unchanged(action: str, path: str, to: str | None = None) -> bool:
         return tables_unchanged({("db", "kept")}, lineage([("db", "kept")], [act(10, action, path, to)]))
 
-    assert all(stays(action, "db/other") for action in ("CreateTable", "AlterTable", "DropTable", "TruncateTable"))
-    assert stays("CreateTable", "db/kept")
-    assert not any(stays(action, "db/kept") for action in ("AlterTable", "DropTable", "TruncateTable"))
-    assert not stays("RenameTable", "db/kept", "db/other")
-    assert not stays("RenameTable", "db/other", "db/kept")
-    assert not stays("DropDatabase", "db")
+    assert all(unchanged(action, "db/other") for action in ("CreateTable", "AlterTable", "DropTable", "TruncateTable"))
+    assert unchanged("CreateTable", "db/kept")
+    assert not any(unchanged(action, "db/kept") for action in ("AlterTable", "DropTable", "TruncateTable"))
+    assert not unchanged("RenameTable", "db/kept", "db/other")
+    assert not unchanged("RenameTable", "db/other", "db/kept")
+    assert not unchanged("DropDatabase", "db")
