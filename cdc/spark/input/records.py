@@ -28,7 +28,7 @@ from cdc.errors import UserError
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 
-__all__ = ["FOLLOWER", "LEADER", "as_parsed", "before_limits", "messages", "parse", "read"]
+__all__ = ["FOLLOWER", "LEADER", "before_limits", "messages", "parse", "read", "with_new_fields"]
 
 LEADER, FOLLOWER = "leader", "follower"
 
@@ -184,7 +184,7 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     return fields.where(F.expr("event IS NULL OR sequence IS NOT NULL") | ~in_events_topic)
 
 
-def as_parsed(saved: StructType) -> StructType:
+def with_new_fields(saved: StructType) -> StructType:
     """The schema of records ``saved`` by an audit, with the fields that later versions parse; those will be NULL."""
     for field in saved.fields:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None

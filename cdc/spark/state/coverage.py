@@ -26,13 +26,13 @@ __all__ = [
     "Held",
     "arrivals_after",
     "can_be_resumed",
-    "contents_from",
-    "contents_of",
+    "contents_from_json",
+    "contents_to_json",
     "needed_later",
     "offsets_after",
     "rows_upto",
-    "verdict_from",
-    "verdict_of",
+    "verdict_from_json",
+    "verdict_to_json",
 ]
 
 SIDES = (LEADER, FOLLOWER)
@@ -157,7 +157,7 @@ def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
 
 
-def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
+def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:
     """The contents as JSON, with the counts of the covered records only.
 
     Names and times may include records after them; the next audit reads those again.
@@ -177,7 +177,7 @@ def contents_of(covered: Covered) -> dict[str, dict[str, Any]]:
     return bodies
 
 
-def contents_from(body: Mapping[str, Any]) -> Contents:
+def contents_from_json(body: Mapping[str, Any]) -> Contents:
     """The contents of one side from their JSON."""
     return Contents(**{
         **body,
@@ -187,14 +187,14 @@ def contents_from(body: Mapping[str, Any]) -> Contents:
     })  # fmt: skip
 
 
-def verdict_of(covered: Covered) -> dict[str, Any]:
+def verdict_to_json(covered: Covered) -> dict[str, Any]:
     """The tally, the watermark and the transit without its bins, as JSON."""
     took, mark = covered.transit, replace(covered.mark, open_from=None)
     transit = took and {name: getattr(took, name) for name in ("transactions", "first_us", "last_us")}
     return {"tally": asdict(covered.tally), "mark": asdict(mark), "transit": transit}
 
 
-def verdict_from(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
+def verdict_from_json(body: Mapping[str, Any], bins: DataFrame | None) -> dict[str, Any]:
     """The tally, the watermark and the transit with its ``bins``, by the names of the fields of ``Held``."""
     tally = Tally([Table(**line) for line in body["tally"]["lines"]], body["tally"]["breaks"])
     transit = Transit(**body["transit"], bins=bins) if bins is not None else None

@@ -12,7 +12,17 @@ from typing import IO
 from cdc.errors import UserError
 from cdc.service.private_files import FILE, take_from_others, tighten
 
-__all__ = ["ASIDE", "POINTER", "files", "flush", "flush_all", "locked", "remove_all_but", "require_ours", "tightened"]
+__all__ = [
+    "ASIDE",
+    "POINTER",
+    "acquire_lock",
+    "files",
+    "flush",
+    "flush_all",
+    "make_private",
+    "remove_all_but",
+    "require_state_folder",
+]
 
 POINTER, _LOCK = "state.json", "lock"
 ASIDE = f"{POINTER}.new"
@@ -22,7 +32,7 @@ _GENERATION = re.compile("[1-9][0-9]*")  # a generation's folder
 _PARQUET = re.compile(r"part-.*|[._].*")  # in a Parquet folder: data files, and those that Spark ignores
 
 
-def require_ours(folder: Path) -> None:
+def require_state_folder(folder: Path) -> None:
     """Raises UserError where ``folder`` has no state, but files that no audit writes."""
     found = list(folder.iterdir())
     if POINTER in (path.name for path in found):
@@ -36,7 +46,7 @@ def require_ours(folder: Path) -> None:
             )
 
 
-def tightened(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
+def make_private(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
     """Make the folder of a state and the state's files in it unreadable for other users.
 
     Earlier versions created them with the modes of the umask. ``parts`` are the generations of each part.
@@ -50,7 +60,7 @@ def tightened(folder: Path, parts: Mapping[str, Collection[int]]) -> None:
         take_from_others(folder)
 
 
-def locked(folder: Path) -> IO[str]:
+def acquire_lock(folder: Path) -> IO[str]:
     """The lock file of a state, locked until it is closed. Raises UserError where another process holds the lock."""
     # Opened for appending, so that a file of this name that is not ours keeps its content.
     (folder / _LOCK).touch(mode=FILE)

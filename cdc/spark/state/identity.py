@@ -8,7 +8,7 @@ from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.spark.input.renaming import names_in_use
 
-__all__ = ["START_OVER", "identity", "pointer_of"]
+__all__ = ["START_OVER", "identity", "parse_pointer"]
 
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
@@ -29,7 +29,7 @@ def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[
     return found
 
 
-def pointer_of(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+def parse_pointer(text: str, identity: Mapping[str, Any], *, where: str) -> dict[str, Any]:
     """The parsed ``text`` of state.json. Raises UserError where it is damaged or has another ``identity``."""
     try:
         pointer: dict[str, Any] = json.loads(text)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cdc.errors import UserError
-from cdc.spark.input.records import as_parsed
+from cdc.spark.input.records import with_new_fields
 from cdc.spark.state.coverage import Covered, Held, needed_later, rows_upto
 from cdc.spark.state.folder import files
 from cdc.spark.state.identity import START_OVER
@@ -137,7 +137,7 @@ class ParquetParts:
 
     def _read(self, name: str, generations: Sequence[int]) -> DataFrame:
         assert self.pointer is not None
-        schema = as_parsed(StructType.fromJson(self.pointer["schemas"][name]))
+        schema = with_new_fields(StructType.fromJson(self.pointer["schemas"][name]))
         # Independent of Spark's settings, an executor that does not find a file must fail.
         strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
         return strict.parquet(*(location(self.path(each, name)) for each in generations))

@@ -33,23 +33,23 @@ from cdc.spark.state.coverage import (
     Covered,
     Held,
     arrivals_after,
-    contents_from,
-    contents_of,
+    contents_from_json,
+    contents_to_json,
     offsets_after,
-    verdict_from,
-    verdict_of,
+    verdict_from_json,
+    verdict_to_json,
 )  # fmt: skip
 from cdc.spark.state.folder import (
     ASIDE,
     POINTER,
+    acquire_lock,
     flush,
     flush_all,
-    locked,
+    make_private,
     remove_all_but,
-    require_ours,
-    tightened,
+    require_state_folder,
 )  # fmt: skip
-from cdc.spark.state.identity import START_OVER, pointer_of
+from cdc.spark.state.identity import START_OVER, parse_pointer
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.parquet_parts import ParquetParts, part_key
 
@@ -72,14 +72,14 @@ class StateStore:
         """
         try:
             make_folder(folder)
-            require_ours(folder)
-            state = cls(spark, folder.absolute(), identity, locked(folder))
+            require_state_folder(folder)
+            state = cls(spark, folder.absolute(), identity, acquire_lock(folder))
         except OSError as error:
             raise UserError(f"cannot use the state folder: {error}", where=f"option --state {folder}") from None
         try:
             state._parts = replace(state._parts, pointer=state._read())
             state._remove_unnamed()
-            tightened(state._folder, state._parts.generations)
+            make_private(state._folder, state._parts.generations)
         except BaseException:
             state.close()
             raise
@@ -107,13 +107,13 @@ class StateStore:
                 for side, offsets in pointer["offsets"].items()
             },
             arrivals=pointer["arrivals"],
-            contents={side: contents_from(body) for side, body in pointer["contents"].items()},
+            contents={side: contents_from_json(body) for side, body in pointer["contents"].items()},
             layers=frames["rows"],
             rows=pointer["rows"],
             above=pointer["above"],
             open=frames.get("open", local_frame(self._parts.spark, [], "hash BIGINT")),
             opened=pointer["opened"],
-            **verdict_from(pointer["verdict"], frames.get("transit")),
+            **verdict_from_json(pointer["verdict"], frames.get("transit")),
             transactions=frames["transactions"],
             records=frames["records"],
         )
@@ -160,9 +160,9 @@ class StateStore:
             "next": {side: end + 1 for side, end in covered.ends.items()},
             "offsets": offsets_after(covered, held),
             "arrivals": arrivals_after(covered, held),
-            "contents": contents_of(covered),
+            "contents": contents_to_json(covered),
             "topics": topics,
-            "verdict": verdict_of(covered),
+            "verdict": verdict_to_json(covered),
         })  # fmt: skip
 
     def _require_same_topics(
@@ -185,7 +185,7 @@ class StateStore:
             return None
         except OSError as error:
             raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
-        return pointer_of(text, self._identity, where=self._where())
+        return parse_pointer(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
         """Make the new generation valid: flush all of it to disk, then replace state.json with one that names it."""
