@@ -24,7 +24,7 @@ unit: $(READY)
 	$(BIN)/pytest tests/unit
 
 integration: $(READY)
-	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder tests/integration tests/spark
+	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 4 --dist loadgroup --durations 15 tests/integration tests/spark
 
 bench: $(READY)
 	$(BIN)/python bench/producer.py

@@ -21,6 +21,11 @@ BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested
 
 
+def own_name(folder: Path) -> str:
+    """A name for topics and databases that no other test has, for a test's ``tmp_path``, whichever worker runs it."""
+    return f"{folder.parent.name}_{folder.name}".replace("-", "_")
+
+
 def write_profile(
     folder: Path,
     server: MySql,

@@ -2,16 +2,31 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.keeper import kept, shared_broker
 
-Server = TypeVar("Server", MySql, Kafka)
+_KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
 KafkaFactory = Callable[..., Kafka]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that starts the workers, or that runs all tests itself, has the keeper."""
+    if not hasattr(config, "workerinput"):
+        keeper = kept()
+        config.stash[_KEEPER] = keeper.__enter__()
+        config.add_cleanup(lambda: keeper.__exit__(None, None, None))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker (pytest-xdist) where the keeper is."""
+    node.workerinput["keeper"] = node.config.stash[_KEEPER]
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +42,11 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
 
 
 @pytest.fixture(scope="session")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
-    """A broker that all tests share: each uses topics of its own name."""
-    # It is never killed. On a busy machine one that is not heard for the sandbox's 3 s is merely held up, and clients
-    # would find its partitions without a leader.
-    patient = {"broker.session.timeout.ms": "60000"}
-    yield from _until_done(Kafka(tmp_path_factory.mktemp("kafka"), settings=patient))
+def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
+    """A broker that all tests of all workers share: each uses topics of its own name."""
+    worker = getattr(pytestconfig, "workerinput", None)
+    port = worker["keeper"] if worker else pytestconfig.stash[_KEEPER]
+    return shared_broker(port, tmp_path_factory.mktemp("kafka"))
 
 
 @pytest.fixture
@@ -65,7 +79,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
         broker.kill()
 
 
-def _until_done(server: Server) -> Iterator[Server]:
+def _until_done(server: MySql) -> Iterator[MySql]:
     try:
         yield server.start()
     finally:

@@ -27,11 +27,17 @@ from tests.spark.test_state import Pair
 Judge = Callable[..., Audit]
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours."""
+    """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours.
+
+    With several workers, one of them runs all tests that share the Spark session.
+    """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            if "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(autouse=True)

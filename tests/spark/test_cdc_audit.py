@@ -16,7 +16,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.__main__ import command
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
-from tests.harness.programs import BIN, refused, run
+from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.spark
@@ -45,7 +45,7 @@ def profiles(folder: Path, brokers: str, *, leader: str, follower: str) -> list[
 
 def published(kafka: Kafka, folder: Path, leader: Stream, follower: Stream) -> list[str]:
     """Both streams in topics of this test's own, and the options of an audit of them."""
-    topics = [f"{folder.name}-leader", f"{folder.name}-follower"]
+    topics = [f"{own_name(folder)}-leader", f"{own_name(folder)}-follower"]
     for topic, stream in zip(topics, (leader, follower), strict=True):
         publish(kafka.bootstrap_servers, topic, stream.messages)
     options = profiles(folder, kafka.bootstrap_servers, leader=topics[0], follower=topics[1])
@@ -77,9 +77,9 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
         follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     options = profiles(tmp_path, kafka.bootstrap_servers, leader="leader", follower="follower")
     for path, stream in zip(options[1::2], (leader, follower), strict=True):
-        prefix = f"{tmp_path.name}-{Path(path).stem}."
+        prefix = f"{own_name(tmp_path)}-{Path(path).stem}."
         text = Path(path).read_text().replace("[kafka]", f'[kafka]\nlayout = "per_table"\nprefix = "{prefix}"')
-        Path(path).write_text(text.replace('topic = "', f'topic = "{tmp_path.name}-'))
+        Path(path).write_text(text.replace('topic = "', f'topic = "{own_name(tmp_path)}-'))
         publish_per_table(kafka.bootstrap_servers, load(Path(path)).kafka.topics(), stream.messages)
     done = run("cdc-audit", *options, "--report", str(tmp_path / "report"), env=environment())
     assert (done.returncode, done.stderr) == (int(drifted), ""), done.stdout
@@ -87,7 +87,7 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
     assert ("name='Ghost'" in done.stdout) == drifted
     told = json.loads((tmp_path / "report/report.json").read_text())
     assert told["leader"]["records"] == 9
-    assert f"{tmp_path.name}-leader.flvDb_pet/1" in told["leader"]["offsets"]
+    assert f"{own_name(tmp_path)}-leader.flvDb_pet/1" in told["leader"]["offsets"]
 
 
 @pytest.mark.parametrize("drifted", [False, True])

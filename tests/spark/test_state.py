@@ -33,7 +33,7 @@ from cdc.spark.streams.watermark import Watermark
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
-from tests.harness.programs import run
+from tests.harness.programs import own_name, run
 from tests.spark.test_cdc_audit import environment, reported
 from tests.spark.test_cdc_audit import profiles as options_of
 from tests.spark.test_watch import open_to_others
@@ -90,7 +90,7 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
 ) -> None:
     """Up to the second cut statements move and alter tables; between the last ones nobody runs any, and rows stay."""
     streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=400, unlogged=0.05)
-    pair, which = Pair(spark, kafka, tmp_path, f"{tmp_path.name}"), f"CDC_SEED={SEED}, stream {number}"
+    pair, which = Pair(spark, kafka, tmp_path, own_name(tmp_path)), f"CDC_SEED={SEED}, stream {number}"
     judged, layers = 0, []
     for at, cut in enumerate(streams.cuts(CUTS)):
         pair.grow(streams.leader, streams.follower, cut)
@@ -114,7 +114,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     )
     held = len(leader.messages), len(follower.messages)
     leader.transaction(TOY.add((3, "rope")))
-    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
     # What the state covers may expire, the ends of Kafka transactions with it.
@@ -141,7 +141,7 @@ def test_a_state_from_before_records_named_the_table_that_another_is_made_like(
     follower.transaction(query("ALTER TABLE toy", "db", ("AlterTable", "db/toy")))
     replicate(follower, [like := query("CREATE TABLE db.copy LIKE db.toy", "db", ("CreateTable", "db/copy"))], before=0)
     leader.transaction(like)
-    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert [each.name for each in pair.on_from(tmp_path / "state").schema] == ["copy", "toy"]
     pointer, old = kept(tmp_path / "state"), tmp_path / "state/1/records"
@@ -161,7 +161,7 @@ def test_a_state_from_before_records_named_the_table_that_another_is_made_like(
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
-    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     state = made(spark, tmp_path / "state", identity(pair.profiles, None))
     state.close()
     state = StateStore.open(spark, tmp_path / "state", identity(pair.profiles, None))
@@ -308,7 +308,7 @@ def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
 
 def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     leader, follower = both([query("CREATE TABLE", "db", ("CreateTable", "db/toy"))], [TOY.add((1, "ball"))])
-    pair = Pair(spark, kafka, tmp_path, tmp_path.name)
+    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert pair.on_from(tmp_path / "state").verdict == "no drift"
     kept = (tmp_path / "state/state.json").read_text()
@@ -316,7 +316,8 @@ def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, t
     pair.grow(leader, follower)
     # In the way of the next generation.
     (tmp_path / "state/2").touch()
-    options = options_of(tmp_path, kafka.bootstrap_servers, **{side: f"{tmp_path.name}-{side}" for side in pair.topics})
+    names = {side: f"{own_name(tmp_path)}-{side}" for side in pair.topics}
+    options = options_of(tmp_path, kafka.bootstrap_servers, **names)
     options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]
     done = run("cdc-audit", *options, env=environment())
     # spark-submit gives a driver one stream for both, standard output.
@@ -332,7 +333,7 @@ def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, t
 def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_has_it(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = {side: f"{tmp_path.name}-{side}" for side in (LEADER, FOLLOWER)}
+    names = {side: f"{own_name(tmp_path)}-{side}" for side in (LEADER, FOLLOWER)}
     options = options_of(tmp_path, kafka.bootstrap_servers, **names)
     state = StateStore.open(spark, tmp_path / "state", {"format": 1})
     (tmp_path / "report").mkdir()

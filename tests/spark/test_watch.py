@@ -20,7 +20,7 @@ from cdc.spark.report.files import ASIDE
 from cdc.spark.report.outcome import Audit, Topic
 from tests.generators.streams import CommitLog, GrowingTopic, Stream, Table, tutorial
 from tests.harness.outside import health, scrape
-from tests.harness.programs import BIN, run
+from tests.harness.programs import BIN, own_name, run
 from tests.harness.wait import LIMIT_SECONDS, until
 from tests.spark.test_cdc_audit import QUICK, environment, profiles
 
@@ -40,7 +40,7 @@ def lines(output: IO[str], wanted: str) -> Iterator[str]:
 
 def growing(kafka: Kafka, folder: Path, streams: Sequence[Stream]) -> list[GrowingTopic]:
     """Topics of this test's own with both streams as they are now."""
-    topics = [GrowingTopic(kafka.bootstrap_servers, f"{folder.name}-{side}") for side in ("leader", "follower")]
+    topics = [GrowingTopic(kafka.bootstrap_servers, f"{own_name(folder)}-{side}") for side in ("leader", "follower")]
     for topic, stream in zip(topics, streams, strict=True):
         topic.grow(stream.messages, len(stream.messages))
     return topics
@@ -55,7 +55,7 @@ def open_to_others(*folders: Path) -> list[str]:
 def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]":
     """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own."""
     options = profiles(
-        folder, kafka.bootstrap_servers, leader=f"{folder.name}-leader", follower=f"{folder.name}-follower"
+        folder, kafka.bootstrap_servers, leader=f"{own_name(folder)}-leader", follower=f"{own_name(folder)}-follower"
     )
     options += ["--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
     (folder / "spark-defaults.conf").write_text(
@@ -71,7 +71,7 @@ def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]"
 def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
     leader, follower = tutorial()
     topics, port = growing(kafka, tmp_path, (leader, follower)), free_port()
-    logs = [CommitLog(kafka.bootstrap_servers, f"{tmp_path.name}-{side}", resource=resource)
+    logs = [CommitLog(kafka.bootstrap_servers, f"{own_name(tmp_path)}-{side}", resource=resource)
             for side, resource in (("leader", "mysql-srv1"), ("follower", "mysql-srv1-follower"))]  # fmt: skip
     logs[0].write(9)
     logs[1].write(13, age_seconds=86_400)
@@ -80,7 +80,7 @@ def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
     try:
         # The follower's capture is dead for a day: the topic says nothing of what was done there since.
         dead = list(lines(process.stdout, "could not judge"))[-1]
-        assert f"the commit log of the follower's topic {tmp_path.name}-follower is 864" in dead
+        assert f"the commit log of the follower's topic {own_name(tmp_path)}-follower is 864" in dead
         assert "s old, and --max-age is 3600" in dead
         until(lambda: scrape(port).get("cdc_audit_exit_status") == 2, what="the verdict in /metrics")
         assert scrape(port)["cdc_audit_topic_age_seconds"] >= 86_400

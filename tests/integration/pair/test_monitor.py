@@ -17,7 +17,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.outside import get, health, on_terminal, scrape
-from tests.harness.programs import BIN, refused, run_well, running, write_profile
+from tests.harness.programs import BIN, own_name, refused, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -298,7 +298,7 @@ def asking_for_ever(port: int) -> Iterator[None]:
 def test_anything_else_is_not_there(tmp_path: Path, leader: MySql, kafka: Kafka, port: int, path: str) -> None:
     profile = write_profile(
         tmp_path, leader, kafka, name="paths", metrics={"port": port}, producer={"start": "now"},
-        topic=f"paths-{tmp_path.name}",
+        topic=f"paths-{own_name(tmp_path)}",
     )  # fmt: skip
     with running("cdc-producer", profile):
         until(lambda: healthy(port), what="health")

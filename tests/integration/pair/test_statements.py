@@ -12,7 +12,7 @@ from tests.checks.binlog import position, queries
 from tests.checks.compare import content, databases
 from tests.checks.objects import objects, unnamed, unseen
 from tests.checks.statements import Form, forms, said_of
-from tests.harness.programs import json_lines, refused, run_well, write_profile
+from tests.harness.programs import json_lines, own_name, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
@@ -143,7 +143,7 @@ def test_account_statements_are_named_in_the_log_and_nowhere_else(tmp_path: Path
 def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, statement: str, said: str
 ) -> None:
-    name = f"unlike_{tmp_path.name}"
+    name = f"unlike_{own_name(tmp_path)}"
 
     def profile(server: MySql, role: str, **tables: Any) -> Path:
         return write_profile(tmp_path, server, kafka, name=role, topic=name, resource=name, **tables)
@@ -185,7 +185,7 @@ def test_a_statement_that_names_what_the_filters_leave_out(
 ) -> None:
     """README, "Filters": what becomes of each, with the database ``unseen`` left out, which the follower has not."""
     leader = mysql_server()
-    name = f"border_{tmp_path.name}"
+    name = f"border_{own_name(tmp_path)}"
     path = write_profile(
         tmp_path, leader, kafka, name="border", topic=name, resource=name, filters={"exclude_dbs": ["unseen"]}
     )

@@ -10,7 +10,17 @@ from confluent_kafka import Producer
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.programs import as_json, end_offset, json_lines, records, refused, run_well, running, write_profile
+from tests.harness.programs import (
+    as_json,
+    end_offset,
+    json_lines,
+    own_name,
+    records,
+    refused,
+    run_well,
+    running,
+    write_profile,
+)
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -244,7 +254,7 @@ def test_what_it_cannot_carry_stops_it_at_the_position(
     mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, statements: list[str], said: str
 ) -> None:
     server = mysql_server()
-    topic = f"stops-{tmp_path.name}"
+    topic = f"stops-{own_name(tmp_path)}"
     path = write_profile(tmp_path, server, kafka, name=topic)
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j INT)", "INSERT INTO d.a VALUES (1, 1)")
     with server.root(database="d") as connection, connection.cursor() as cursor:
@@ -322,7 +332,7 @@ def test_bytes_that_are_no_text_stop_nothing_in_comments(profile: Path, leader: 
 def test_a_statement_that_is_no_text_stops_only_where_it_passes(
     tmp_path: Path, leader: MySql, kafka: Kafka, statement: bytes
 ) -> None:
-    name = f"lost_{tmp_path.name}"
+    name = f"lost_{own_name(tmp_path)}"
 
     def profile(**filters: list[str]) -> Path:
         return write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"})

@@ -20,7 +20,7 @@ from cdc.producer.sink.topic_admin import KafkaTopics
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
-from tests.harness.programs import BIN, records, refused, run_well, write_profile
+from tests.harness.programs import BIN, own_name, records, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
@@ -191,7 +191,7 @@ def test_a_setting_that_is_changed_later_stops_at_the_position(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, statements: list[str], said: str
 ) -> None:
     server = mysql_server()
-    path = write_profile(tmp_path, server, kafka, name=f"later-{tmp_path.name}")
+    path = write_profile(tmp_path, server, kafka, name=f"later-{own_name(tmp_path)}")
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j JSON, t TEXT)")
     execute(
         server, """INSERT INTO d.a VALUES (1, '{"a": 1, "b": "a long enough text to be left in its place"}', 't')"""

@@ -1,0 +1,86 @@
+"""Keeps a Kafka broker for a whole test run: ``python -m tests.harness.keeper`` starts it at the first request.
+
+Its standard output's only line is the port at which it listens. A request is one line, the folder for the broker's data
+where none runs yet; the answer is one line of JSON: ``{"folder": …, "port": …}`` or ``{"error": …}``. It ends, and the
+broker with it, when its standard input ends, however the process at the other end of the pipe dies.
+"""
+
+import json
+import socketserver
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from socket import create_connection
+
+from cdc.errors import UserError
+from cdc.sandbox.server.kafka import Kafka
+from tests.harness.wait import LIMIT_SECONDS
+
+__all__ = ["kept", "shared_broker"]
+
+# The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
+# would find its partitions without a leader.
+_SETTINGS = {"broker.session.timeout.ms": "60000"}
+
+
+@contextmanager
+def kept() -> Iterator[int]:
+    """A keeper for as long as the block runs; the port at which it listens."""
+    command = [sys.executable, "-m", "tests.harness.keeper"]
+    # A session of its own: Ctrl-C is for the tests, which then end the keeper.
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2], start_new_session=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process, process.stdin, process.stdout:
+        yield int(process.stdout.readline())
+
+
+def shared_broker(port: int, folder: Path) -> Kafka:
+    """The broker of the keeper at ``port``, which starts it in ``folder`` where it doesn't run yet."""
+    with create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as connection:
+        connection.sendall(f"{folder}\n".encode())
+        with connection.makefile() as lines:
+            answer = json.loads(lines.readline())
+    assert "error" not in answer, answer["error"]
+    return Kafka(Path(answer["folder"]), port=answer["port"], settings=_SETTINGS)
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Request)
+        self.starting = threading.Lock()
+        self.broker: Kafka | None = None
+
+
+class _Request(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        folder = Path(self.rfile.readline().decode().removesuffix("\n"))
+        try:
+            with self.server.starting:
+                if self.server.broker is None:
+                    self.server.broker = Kafka(folder, settings=_SETTINGS).start()
+            answer = {"folder": str(self.server.broker.folder), "port": self.server.broker.port}
+        except UserError as error:
+            answer = {"error": str(error)}
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    with _Server() as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        print(server.server_address[1], flush=True)
+        sys.stdin.buffer.read()
+        # A start that is under way ends first: its broker would have nothing to end it.
+        with server.starting:
+            if server.broker is not None:
+                server.broker.kill()
+        server.shutdown()
