@@ -16,6 +16,7 @@ from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.warm_start import PROGRAMS, run_warm
 
 BIN = Path(sys.executable).parent
 RETRY_SECONDS = 600  # as long as a server may take to start again on a busy machine, where it is not what is tested
@@ -52,7 +53,9 @@ def write_profile(
 
 
 def run(program: str, *arguments: str | Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run one of our programs to its end."""
+    """Run one of our programs to its end; with ``env``, which a program's start may depend on, as it is installed."""
+    if env is None and program in PROGRAMS:
+        return run_warm(program, *map(str, arguments), seconds=LIMIT_SECONDS)
     return subprocess.run(
         [BIN / program, *arguments], capture_output=True, text=True, timeout=LIMIT_SECONDS, env=env, check=False
     )

@@ -1,0 +1,110 @@
+"""Runs of our programs without the third of a second that their imports take: forks of a process that has them.
+
+A run is a process of its own with the program's ``main``, arguments, environment, output and exit status; only the
+start of the interpreter is shared. The process that forks is ``python -m tests.harness.warm_start`` with a socket as
+its standard input. A request is one message there: JSON, and the descriptors of a socket for the answers, of standard
+output and of standard error. The answers are the run's process id, then its exit status, negative for a signal.
+"""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+from cdc.consumer.__main__ import main as consumer
+from cdc.producer.__main__ import main as producer
+from cdc.tail.__main__ import main as tail
+
+__all__ = ["PROGRAMS", "run_warm"]
+
+PROGRAMS: dict[str, Callable[[], int]] = {"cdc-producer": producer, "cdc-consumer": consumer, "cdc-tail": tail}
+_BYTES = 1 << 17
+
+
+def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end, in this process's folder and environment. Raises TimeoutExpired after ``seconds``."""
+    request = {"command": [program, *arguments], "folder": str(Path.cwd()), "environment": dict(os.environ)}
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        descriptors = [theirs.fileno(), output.fileno(), errors.fileno()]
+        socket.send_fds(_forker(), [json.dumps(request).encode()], descriptors)
+        theirs.close()
+        pid = int(ours.recv(_BYTES))
+        ours.settimeout(seconds)
+        try:
+            status = int(ours.recv(_BYTES))
+        except BaseException as error:
+            os.kill(pid, signal.SIGKILL)
+            if isinstance(error, TimeoutError):
+                raise subprocess.TimeoutExpired([program, *arguments], seconds) from None
+            raise
+        for file in (output, errors):
+            file.seek(0)
+        return subprocess.CompletedProcess([program, *arguments], status, output.read(), errors.read())
+
+
+@cache
+def _forker() -> socket.socket:
+    """Start the process that forks; it ends when this process has."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    command, root = [sys.executable, "-m", "tests.harness.warm_start"], Path(__file__).parents[2]
+    with theirs:
+        process = subprocess.Popen(command, stdin=theirs, cwd=root, start_new_session=True)
+    atexit.register(lambda: (ours.close(), process.wait()))
+    return ours
+
+
+def _forked() -> Callable[[], int]:
+    """Fork for each request until there are no more; only the fork that is the program returns, with its ``main``."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for those that wait for the programs
+    requests = socket.socket(fileno=os.dup(0))
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, _BYTES, 3)
+        if not message:
+            sys.exit()
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            requests.close()
+            answers = socket.socket(fileno=descriptors[0])
+            pid = os.fork()
+            if pid:
+                _wait(pid, answers)
+            answers.close()
+            return _program(json.loads(message), *descriptors[1:])
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _wait(pid: int, answers: socket.socket) -> NoReturn:
+    answers.send(str(pid).encode())
+    _, status = os.waitpid(pid, 0)
+    answers.send(str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _program(request: dict[str, object], output: int, errors: int) -> Callable[[], int]:
+    """Make this process the one that is asked for."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, output, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.chdir(str(request["folder"]))
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    time.tzset()
+    sys.argv[:] = request["command"]
+    return PROGRAMS[sys.argv[0]]
+
+
+if __name__ == "__main__":
+    main = _forked()
+    sys.exit(main())
