@@ -19,8 +19,10 @@ from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["kept", "shared_broker"]
+__all__ = ["JVM", "kept", "shared_broker"]
 
+# It ends before the second compiler would be of use, which takes a third of its start.
+JVM = ("-XX:TieredStopAtLevel=1",)
 # The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
 # would find its partitions without a leader.
 _SETTINGS = {"broker.session.timeout.ms": "60000"}
@@ -67,7 +69,7 @@ class _Request(socketserver.StreamRequestHandler):
         try:
             with self.server.starting:
                 if self.server.broker is None:
-                    self.server.broker = Kafka(folder, settings=_SETTINGS).start()
+                    self.server.broker = Kafka(folder, settings=_SETTINGS, jvm=JVM).start()
             answer = {"folder": str(self.server.broker.folder), "port": self.server.broker.port}
         except UserError as error:
             answer = {"error": str(error)}

@@ -8,7 +8,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.keeper import kept, shared_broker
+from tests.harness.keeper import JVM, kept, shared_broker
 
 _KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
@@ -70,7 +70,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     brokers: list[Kafka] = []
 
     def start(**options: Any) -> Kafka:
-        broker = Kafka(tmp_path / f"kafka{len(brokers)}", **options)
+        broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=JVM, **options)
         brokers.append(broker)
         return broker.start()
 

@@ -1,6 +1,7 @@
 """One Spark for all tests of this folder, and the judge on streams that a test made by hand."""
 
 import gc
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +14,7 @@ from cdc.config.profile import Kafka, Profile
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
+from cdc.spark import audit
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
@@ -25,6 +27,7 @@ from tests.generators.streams import Stream, messages
 from tests.spark.test_state import Pair
 
 Judge = Callable[..., Audit]
+RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
@@ -96,6 +99,19 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
             return judge(topics, Replication(profiles, consumer), tmp_path, for_state=folded).audit
         finally:
             spark.catalog.clearCache()
+
+    return run
+
+
+@pytest.fixture
+def run_audit(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunAudit:
+    """``run_audit(*options)``: what spark-submit runs for ``cdc-audit``, on the session that the tests share."""
+    monkeypatch.setattr(audit, "session", lambda: spark)
+    monkeypatch.setattr(audit, "ended", lambda _: None)
+
+    def run(*options: str) -> "subprocess.CompletedProcess[str]":
+        capsys.readouterr()
+        return subprocess.CompletedProcess(options, audit.main(options), *capsys.readouterr())
 
     return run
 

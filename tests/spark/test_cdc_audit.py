@@ -18,6 +18,7 @@ from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
 from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
+from tests.spark.conftest import RunAudit
 
 pytestmark = pytest.mark.spark
 
@@ -71,7 +72,7 @@ def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("drifted", [False, True])
-def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
+def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
         follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
@@ -81,7 +82,7 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
         text = Path(path).read_text().replace("[kafka]", f'[kafka]\nlayout = "per_table"\nprefix = "{prefix}"')
         Path(path).write_text(text.replace('topic = "', f'topic = "{own_name(tmp_path)}-'))
         publish_per_table(kafka.bootstrap_servers, load(Path(path)).kafka.topics(), stream.messages)
-    done = run("cdc-audit", *options, "--report", str(tmp_path / "report"), env=environment())
+    done = run_audit(*options, "--report", str(tmp_path / "report"))
     assert (done.returncode, done.stderr) == (int(drifted), ""), done.stdout
     assert done.stdout.startswith("drift at sequence 8\n" if drifted else "no drift at sequence 8\n")
     assert ("name='Ghost'" in done.stdout) == drifted
@@ -91,7 +92,7 @@ def test_topics_per_table(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
 
 
 @pytest.mark.parametrize("drifted", [False, True])
-def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted: bool) -> None:
+def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted: bool, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     if drifted:
         follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
@@ -101,17 +102,17 @@ def test_a_follower_with_renamed_databases(kafka: Kafka, tmp_path: Path, drifted
     options = published(kafka, tmp_path, leader, follower)
     profile = tmp_path / "follower.toml"
     profile.write_text(profile.read_text() + '[renames]\nflvDb = "copy of it"\n')
-    done = run("cdc-audit", *options, env=environment())
+    done = run_audit(*options)
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
     assert "extra in flvDb of the follower.pet: name='Own'" in done.stdout
     assert ("extra in flvDb.pet: birth='2000-01-01', name='Ghost', owner='Nobody'" in done.stdout) == drifted
     assert done.stdout.count("extra in ") == 1 + drifted
 
 
-def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:
+def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession, run_audit: RunAudit) -> None:
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
-    done = run("cdc-audit", *published(kafka, tmp_path, leader, follower), env=environment())
+    done = run_audit(*published(kafka, tmp_path, leader, follower))
     assert done.returncode == 1, done.stderr
     position = 200 * (follower.sequence - 1) + 4
     assert done.stdout.startswith("drift at sequence 8\n")

@@ -1,7 +1,8 @@
 """An Apache Kafka broker of our own in a folder: one KRaft node, started, stopped, killed and started again."""
 
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -9,6 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from cdc.errors import UserError
+from cdc.sandbox.fetch.cache import cached
 from cdc.sandbox.fetch.jars import fetched_jars, java
 from cdc.sandbox.server.ports import free_port, is_free
 from cdc.sandbox.server.process import Process
@@ -48,13 +50,16 @@ _SETTINGS = {
 class Kafka:
     """One broker. Its folder holds data, settings, log and pid file; ``port`` 0 means any free one.
 
-    ``settings`` are broker properties that come over the sandbox's own.
+    ``settings`` are broker properties that come over the sandbox's own, ``jvm`` more options for Java.
     """
 
-    def __init__(self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, port: int = 0, settings: Mapping[str, str] | None = None, jvm: Sequence[str] = ()
+    ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.settings = dict(settings or {})
+        self._jvm = tuple(jvm)
         self.process = Process("kafka", folder=self.folder)
 
     @property
@@ -71,6 +76,7 @@ class Kafka:
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
+        jvm[1:1] = self._jvm
         # Another process may take a free port before the broker does: then the next ones are tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
@@ -78,7 +84,7 @@ class Kafka:
             if self.port and not self.process.running() and not is_free(port):
                 break
             properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
-            self._format(jvm, properties)
+            self._new_data(jvm)
             self.process.start([*jvm, "kafka.Kafka", properties], outlive=outlive)
             if self._comes_up(port):
                 self.port = port
@@ -100,13 +106,12 @@ class Kafka:
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         return file
 
-    def _format(self, jvm: list[str], properties: Path) -> None:
+    def _new_data(self, jvm: Sequence[str]) -> None:
+        """Formatted data of no topics: copied, since formatting takes a JVM of its own."""
         if (self.folder / "data" / "meta.properties").exists():
             return
-        command = [*jvm, "kafka.tools.StorageTool", "format", "--cluster-id", _CLUSTER, "--config", str(properties)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-        if result.returncode:
-            raise UserError(f"Kafka cannot format its data: {result.stderr[-300:]}", where=str(properties))
+        template = cached(f"kafka-data-{VERSION}", lambda folder: _format(jvm, folder))
+        shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
         # Quiet: that nobody listens yet is what the question is about.
@@ -129,6 +134,17 @@ class Kafka:
     def admin(self) -> AdminClient:
         """A client for topics and settings."""
         return AdminClient({"bootstrap.servers": self.bootstrap_servers})
+
+
+def _format(jvm: Sequence[str], folder: Path) -> None:
+    properties = folder / "server.properties"
+    addresses = {"controller.quorum.voters": "1@127.0.0.1:1", "listeners": "CONTROLLER://127.0.0.1:1"}
+    settings = _SETTINGS | addresses | {"process.roles": "controller", "log.dirs": str(folder / "data")}
+    properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    command = [*jvm, "kafka.tools.StorageTool", "format", "--cluster-id", _CLUSTER, "--config", str(properties)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if result.returncode:
+        raise UserError(f"Kafka cannot format its data: {result.stderr[-300:]}", where=str(properties))
 
 
 def _answers(admin: AdminClient) -> bool:
