@@ -21,6 +21,7 @@ from cdc.sandbox.server import mysql
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
+from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import BIN, refused, run, run_well, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number, text
@@ -290,7 +291,7 @@ def test_limits_for_everybody_do_not_bind_the_consumer(
 
 
 def test_settings_and_grants_are_all_named_at_once(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    options = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF", "--log-bin-trust-function-creators=OFF")
+    options = (*gtid_options("OFF"), "--log-bin-trust-function-creators=OFF")
     server = mysql_server(*options, "--skip-log-bin", server_id=8)
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute("REVOKE REPLICATION_APPLIER, SET_ANY_DEFINER, ALTER ON *.* FROM fluvio@'%'")

@@ -11,6 +11,7 @@ from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content, databases
+from tests.harness.leader_settings import LeaderSettings, across_settings, gtid_options
 from tests.harness.programs import json_lines, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS
@@ -54,24 +55,13 @@ def profile(folder: Path, leader: MySql, kafka: Kafka, *, name: str) -> Path:
     return write_profile(folder, leader, kafka, name=name, resource=name, kafka={"librdkafka": LARGE})
 
 
-# Every two values of different settings meet once.
-@pytest.mark.parametrize(
-    ("compression", "checksum", "gtids"),
-    [("OFF", "CRC32", "ON"), ("ON", "NONE", "ON"), ("ON", "CRC32", "OFF"), ("OFF", "NONE", "OFF")],
-)
+@across_settings
 def test_all_types(
-    tmp_path: Path,
-    mysql_server: MySqlFactory,
-    follower: MySql,
-    kafka: Kafka,
-    compression: str,
-    checksum: str,
-    gtids: str,
+    tmp_path: Path, mysql_server: MySqlFactory, follower: MySql, kafka: Kafka, settings: LeaderSettings
 ) -> None:
-    modes = [f"--binlog-checksum={checksum}", f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}"]
-    leader = mysql_server(*DURABLE_ENOUGH, *modes, server_id=3)
-    load(leader, compression=compression)
-    name = f"types-{compression}-{checksum}-{gtids}"
+    leader = mysql_server(*DURABLE_ENOUGH, *settings.options, server_id=3)
+    load(leader, compression=settings.compression)
+    name = f"types-{settings.name}"
     run_well("cdc-producer", profile(tmp_path, leader, kafka, name=name), "--until-current")
 
     target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name)
@@ -98,8 +88,7 @@ def test_all_types(
 def test_the_records_are_the_same_whatever_the_binlog_looks_like(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
 ) -> None:
-    modes = [f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}"]
-    leader = mysql_server(*DURABLE_ENOUGH, *modes, server_id=3)
+    leader = mysql_server(*DURABLE_ENOUGH, *gtid_options(gtids), server_id=3)
     for compression, checksum in SETTINGS:
         # Each change of the checksum begins a new binlog.
         execute(leader, f"SET GLOBAL binlog_checksum = {checksum}", "FLUSH BINARY LOGS", "CREATE DATABASE next_round")

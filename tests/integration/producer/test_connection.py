@@ -14,6 +14,7 @@ from cdc.producer.binlog import event_types as et
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import events, position
+from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import json_lines, records, refused, run_well, running, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
@@ -78,7 +79,7 @@ def restart(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> No
 def test_a_connection_that_ends_in_the_middle_of_a_statement(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
 ) -> None:
-    leader = mysql_server(f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}")
+    leader = mysql_server(*gtid_options(gtids))
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t CHAR(255))")
     with Relay(leader.port) as relay:
         steps, through = {"commit_records": 2, "record_bytes": 100_000}, {"port": relay.port}

@@ -7,6 +7,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import records, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 
@@ -62,7 +63,7 @@ def test_gtids_with_a_tag_name_their_transactions_and_the_place_to_go_on(
 def test_a_prepared_transaction_outlives_stops_of_all(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtid_mode: str
 ) -> None:
-    leader = mysql_server(f"--gtid-mode={gtid_mode}", f"--enforce-gtid-consistency={gtid_mode}", server_id=1)
+    leader = mysql_server(*gtid_options(gtid_mode), server_id=1)
     profile = write_profile(tmp_path, leader, kafka, name=f"prepared_{gtid_mode}")
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.t (i BIGINT PRIMARY KEY)")
     for name, value in (("a", 1), ("b", 2)):

@@ -20,6 +20,7 @@ from cdc.producer.sink.topic_admin import KafkaTopics
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
+from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import BIN, own_name, records, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -224,14 +225,13 @@ def test_missing_grants_are_named_with_the_statement_that_gives_them(
 def test_a_leader_that_purged_lost_or_exchanged_its_binlogs(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
 ) -> None:
-    settings = (f"--gtid-mode={gtids}", f"--enforce-gtid-consistency={gtids}")
-    server = mysql_server(*settings)
+    server = mysql_server(*gtid_options(gtids))
     path = write_profile(tmp_path, server, kafka, name=f"history-{gtids}")
     execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)", "INSERT INTO d.a VALUES (1)")
     run_well("cdc-producer", path, "--until-current")
     assert [record.sequence for record in records(path)] == [0, 1, 2]
 
-    other = mysql_server(*settings)
+    other = mysql_server(*gtid_options(gtids))
     execute(other, "CREATE DATABASE d")
     replaced = write_profile(tmp_path, other, kafka, name="replaced", topic=f"history-{gtids}")
     assert ("lost binlogs or was replaced" if gtids == "ON" else "another server") in refused("cdc-producer", replaced)

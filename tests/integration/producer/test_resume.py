@@ -7,13 +7,14 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from tests.harness.leader_settings import gtid_options
 from tests.harness.programs import records, refused, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 
-NO_GTIDS = ("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
+NO_GTIDS = gtid_options("OFF")
 STRANGER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
