@@ -1,6 +1,7 @@
-"""Fixtures of real servers: a leader, a follower and Kafka for the whole session, and factories for a test's own."""
+"""Fixtures of real servers: a leader, a follower and Kafka that tests share, and factories for a test's own."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import JVM, kept, shared_broker
+from tests.harness.topic import Stage
 
 _KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
@@ -29,16 +31,29 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["keeper"] = node.config.stash[_KEEPER]
 
 
+@contextmanager
+def started(folder: Path, *, server_id: int) -> Iterator[MySql]:
+    """A server on fresh data in ``folder``, for several tests."""
+    server = MySql(folder, server_id=server_id)
+    try:
+        yield server.start()
+    finally:
+        # No test needs the data any more, so none waits for an orderly end.
+        server.kill()
+
+
 @pytest.fixture(scope="session")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A leader that all tests share: each uses databases of its own name."""
-    yield from _until_done(MySql(tmp_path_factory.mktemp("leader"), server_id=1))
+    """A leader that all tests of a worker share: each uses databases of its own name."""
+    with started(tmp_path_factory.mktemp("leader"), server_id=1) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A follower that all tests share: each uses databases and a resource of its own name."""
-    yield from _until_done(MySql(tmp_path_factory.mktemp("follower"), server_id=2))
+    """A follower that all tests of a worker share: each uses databases and a resource of its own name."""
+    with started(tmp_path_factory.mktemp("follower"), server_id=2) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -79,9 +94,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
         broker.kill()
 
 
-def _until_done(server: MySql) -> Iterator[MySql]:
-    try:
-        yield server.start()
-    finally:
-        # Nobody needs the data any more, so nobody waits for an orderly end.
-        server.kill()
+@pytest.fixture
+def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+    """A topic made by hand, and a database on the shared follower, both called as the test is."""
+    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])

@@ -24,7 +24,8 @@ from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.topics import Replication, Topics
 from tests.generators.streams import Stream, messages
-from tests.spark.test_state import Pair
+from tests.harness.pair import Pair
+from tests.harness.server_fixtures import started
 
 Judge = Callable[..., Audit]
 RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -107,7 +108,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
 def run_audit(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunAudit:
     """``run_audit(*options)``: what spark-submit runs for ``cdc-audit``, on the session that the tests share."""
     monkeypatch.setattr(audit, "session", lambda: spark)
-    monkeypatch.setattr(audit, "ended", lambda _: None)
+    monkeypatch.setattr(audit, "stop", lambda _: None)
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         capsys.readouterr()
@@ -119,12 +120,9 @@ def run_audit(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[MySql, MySql]]:
     """A leader and a follower whose binlogs hold only what the tests of this folder did, from their beginning."""
-    pair = tuple(MySql(tmp_path_factory.mktemp(name), server_id=at) for at, name in ((1, "leader"), (2, "follower")))
-    try:
-        yield pair[0].start(), pair[1].start()
-    finally:
-        for server in pair:
-            server.kill()
+    folders = [tmp_path_factory.mktemp(name) for name in ("leader", "follower")]
+    with started(folders[0], server_id=1) as leader, started(folders[1], server_id=2) as follower:
+        yield leader, follower
 
 
 @pytest.fixture

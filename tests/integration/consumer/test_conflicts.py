@@ -19,11 +19,6 @@ pytestmark = pytest.mark.integration
 COLUMNS = ["id", "u", "name"]
 
 
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-
-
 def table(stage: Stage, *rows: tuple[int, int, str]) -> str:
     path = stage.create_table("t", "(id INT PRIMARY KEY, u INT UNIQUE, name VARCHAR(20), UNIQUE (name(3)))")
     if rows:

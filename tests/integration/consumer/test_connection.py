@@ -19,7 +19,6 @@ from cdc.consumer.metrics import Activity
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
 from cdc.service.retry import Retry
 from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
 from tests.harness.programs import refused, running, write_profile
@@ -31,10 +30,9 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-    made.apply()
-    return made
+def stage(stage: Stage) -> Stage:
+    stage.apply()
+    return stage
 
 
 def holder(stage: Stage) -> int | None:

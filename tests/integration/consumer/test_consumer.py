@@ -19,11 +19,6 @@ from tests.harness.wait import LIMIT_SECONDS, until
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:65])
-
-
 def test_rows_arrive_and_are_applied_once(stage: Stage) -> None:
     path = stage.create_table("pet", "(id INT PRIMARY KEY, name VARCHAR(20))")
     topic, columns = stage.topic, ["id", "name"]

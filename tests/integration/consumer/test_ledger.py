@@ -17,10 +17,9 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-    made.apply()
-    return made
+def stage(stage: Stage) -> Stage:
+    stage.apply()
+    return stage
 
 
 def ledger(stage: Stage) -> list[tuple[int, str]]:

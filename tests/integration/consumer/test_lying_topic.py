@@ -1,20 +1,11 @@
 """Records that somebody else wrote, who may write to the topic and not to the follower."""
 
-from pathlib import Path
-
 import pytest
 
-from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, run_well
 from tests.harness.topic import Body, Stage, number, text
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
 
 
 def root(stage: Stage, query: str) -> list[tuple[object, ...]]:

@@ -30,11 +30,6 @@ from tests.harness.wait import LIMIT_SECONDS, until
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-
-
 def refusal(profile: Path, *, status: int = 2) -> str:
     return refused("cdc-consumer", profile, "--until-current", status=status)
 

@@ -18,12 +18,11 @@ COLUMNS = ["id", "name"]
 
 
 @pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+def stage(stage: Stage) -> Stage:
     """A table on the follower whose column is shorter than the leader's; the next record is number 2."""
-    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-    made.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(3))")
-    made.apply()
-    return made
+    stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(3))")
+    stage.apply()
+    return stage
 
 
 def add(stage: Stage, *rows: tuple[int, str]) -> dict[str, object]:

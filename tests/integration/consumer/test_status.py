@@ -16,11 +16,6 @@ from tests.harness.wait import until
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
-
-
 def status(profile: Path) -> list[str]:
     done = run("cdc-consumer", profile, "--status")
     assert (done.returncode, done.stderr) == (0, "")

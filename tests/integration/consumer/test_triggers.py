@@ -7,7 +7,6 @@ import pytest
 
 from cdc.consumer.follower.locks import lock_name
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, run_well, running, write_profile
 from tests.harness.topic import Stage, number
 from tests.harness.wait import until
@@ -17,13 +16,12 @@ HISTORY = "CREATE TRIGGER `tr``1` AFTER INSERT ON t FOR EACH ROW INSERT INTO his
 
 
 @pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+def stage(stage: Stage) -> Stage:
     """A table and its history, which a trigger of the leader's writes."""
-    made = Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:55])
     for table in ("t", "history", "other"):
-        made.create_table(table, "(i INT PRIMARY KEY)" if table == "t" else "(i INT)")
-    made.apply()
-    return made
+        stage.create_table(table, "(i INT PRIMARY KEY)" if table == "t" else "(i INT)")
+    stage.apply()
+    return stage
 
 
 def add(stage: Stage, *numbers: int) -> None:

@@ -3,7 +3,6 @@
 import base64
 import json
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from cdc.consumer.literals.values import literal
 from cdc.model.charset import latin1_decode
-from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.topic import Stage, number
 
@@ -98,11 +96,6 @@ CASES: list[tuple[str, str, Any]] = [
      {"Geometry": blob(struct.pack("<IBI2d", 4326, 1, 1, 2.0, 1.0))}),
     ("VARCHAR(5)", "NULL", "Null"),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def stage(tmp_path: Path, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
-    return Stage.make(tmp_path, follower, kafka, name=request.node.originalname[5:65])
 
 
 def test_every_value_is_stored_as_the_leader_stored_it(stage: Stage) -> None:

@@ -27,10 +27,12 @@ from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement,
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import PASSWORD, USER
+from tests.harness.server_fixtures import started
 from tests.integration.pair.test_types import load
 
-pytestmark = pytest.mark.integration
+# One worker has the leader whose binlog they all damage.
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("damage")]
 
 CASES = int(os.environ.get("CDC_DAMAGE", "1000"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
@@ -58,8 +60,7 @@ DROP TABLE more.t
 @pytest.fixture(scope="module")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Leader, list[RawEvent]]]:
     """A leader as it says it is, and the events of its binlog, which has a bit of everything."""
-    server = MySql(tmp_path_factory.mktemp("damage"), server_id=1).start()
-    try:
+    with started(tmp_path_factory.mktemp("damage"), server_id=1) as server:
         load(server)
         with server.root() as connection, connection.cursor() as cursor:
             for statement in MORE.strip().splitlines():
@@ -67,8 +68,6 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Leader, l
         settings = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
         said = inspect(settings, name="leader")
         yield said, captured(settings, said)
-    finally:
-        server.kill()
 
 
 def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
