@@ -1,4 +1,4 @@
-"""cdc-consumer, killed by itself at a named point: ``python -m …killed_consumer PROFILE POINT SEQUENCE``.
+"""cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE)``.
 
 The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE.
 """
@@ -77,9 +77,10 @@ class Executing(Killed):
         return counts
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """The program, altered; its exit status where it comes to its end."""
     _, profile, Killed.point, sequence = sys.argv
     Killed.sequence = int(sequence)
     replace(pipeline, "Session", Applying)
     sys.argv = ["cdc-consumer", profile, "--until-current"]
-    sys.exit(program.main())
+    return program.main()

@@ -1,4 +1,4 @@
-"""cdc-producer, killed by itself at a named point: ``python -m …killed_producer PROFILE POINT COUNT [eager]``.
+"""cdc-producer, killed by itself at a named point: ``run("killed_producer", PROFILE, POINT, COUNT[, "eager"])``.
 
 The points are those of its Kafka transactions, each passed many times; it dies at the COUNTth. An eager one commits
 after every change, wherever in a leader transaction that is.
@@ -54,7 +54,8 @@ class Killed(confluent_kafka.Producer):
         self._pass("after commit")
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """The program, altered; its exit status where it comes to its end."""
     _, profile, Killed.point, count, *options = sys.argv
     Killed.left = int(count)
     if "eager" in options:
@@ -62,4 +63,8 @@ if __name__ == "__main__":
         replace(commit_policy, "due", lambda *_: True)
     replace(kafka_transactions, "Producer", Killed)
     sys.argv = ["cdc-producer", profile, "--until-current", *options]
-    sys.exit(program.main())
+    return program.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

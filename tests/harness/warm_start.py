@@ -23,10 +23,17 @@ from typing import NoReturn
 from cdc.consumer.__main__ import main as consumer
 from cdc.producer.__main__ import main as producer
 from cdc.tail.__main__ import main as tail
+from tests.altered import killed_consumer, killed_producer
 
 __all__ = ["PROGRAMS", "run_warm"]
 
-PROGRAMS: dict[str, Callable[[], int]] = {"cdc-producer": producer, "cdc-consumer": consumer, "cdc-tail": tail}
+PROGRAMS: dict[str, Callable[[], int]] = {
+    "cdc-producer": producer,
+    "cdc-consumer": consumer,
+    "cdc-tail": tail,
+    "killed_producer": killed_producer.main,
+    "killed_consumer": killed_consumer.main,
+}
 _BYTES = 1 << 17
 
 

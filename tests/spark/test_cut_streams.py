@@ -3,8 +3,6 @@ transactions that were cut, XA."""
 
 import json
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,7 +11,6 @@ from cdc.sandbox.server.kafka import Kafka
 from tests.harness.pair import Pair
 from tests.harness.programs import run, run_well
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.wait import LIMIT_SECONDS
 from tests.spark.test_cdc_audit import environment
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -44,8 +41,7 @@ def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path) 
     )  # fmt: skip
     for profile in (pair.source, pair.capture):
         # What was sent by then is in the topics, in a Kafka transaction that nobody commits.
-        command = [sys.executable, "-m", "tests.altered.killed_producer", profile, "after a flush", "30"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        done = run("killed_producer", profile, "after a flush", "30")
         assert done.returncode == -signal.SIGKILL, done.stderr
         run_well("cdc-producer", profile, "--until-current")
         run_well("cdc-consumer", pair.target, "--until-current")

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,8 +11,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_consumer import POINTS
 from tests.checks.compare import content
-from tests.harness.programs import records, run_well, write_profile
-from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.programs import records, run, run_well, write_profile
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -72,15 +69,7 @@ def test_kills_at_named_points(tmp_path: Path, leader: MySql, follower: MySql, k
     for number, record in enumerate(statements):
         turn = number // (len(statements) // ROUNDS)
         point = POINTS[(number + turn) % len(POINTS)]
-        command = [
-            sys.executable,
-            "-m",
-            "tests.altered.killed_consumer",
-            consumer,
-            point,
-            str(record.sequence),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        done = run("killed_consumer", consumer, point, str(record.sequence))
         assert done.returncode == -signal.SIGKILL, f"{point} of {record.query}: {done.stderr}"
         killed[point] += 1
     run_well("cdc-consumer", consumer, "--until-current")

@@ -3,8 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -13,8 +11,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
-from tests.harness.programs import records, run_well, write_profile
-from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.programs import records, run, run_well, write_profile
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -51,8 +48,7 @@ def test_kills_at_named_points(
             wanted = load(cursor, name, first=wanted)
             point = POINTS[number % len(POINTS)]
             count = chance.randint(1, 20 if "record" in point or "flush" in point else 3)
-            command = [sys.executable, "-m", "tests.altered.killed_producer", profile, point, str(count)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+            done = run("killed_producer", profile, point, str(count))
             assert done.returncode in (-signal.SIGKILL, 0), f"seed {SEED}, {point}: {done.stderr}"
             killed[point] += done.returncode != 0
     run_well("cdc-producer", profile, "--until-current")
@@ -89,8 +85,7 @@ def test_killed_while_it_passes_over_what_is_out(tmp_path: Path, leader: MySql, 
             cursor.execute(f"INSERT INTO {name}.a VALUES {rows}")
         cursor.execute("COMMIT")
     for point, count in (("before commit", 40), ("after commit", 10), ("after commit", 15)):
-        command = [sys.executable, "-m", "tests.altered.killed_producer", path, point, str(count), "eager"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        done = run("killed_producer", path, point, str(count), "eager")
         assert done.returncode == -signal.SIGKILL, done.stderr
     run_well("cdc-producer", path, "--until-current")
     found = records(path)

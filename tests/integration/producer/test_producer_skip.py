@@ -1,8 +1,6 @@
 """What is refused: not where the filters leave it out, and ``cdc-producer --skip`` is the way past it, told to all."""
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.programs import as_json, refused, run, run_well, write_profile
-from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -211,17 +208,7 @@ def test_a_skip_is_out_with_its_position_or_not_at_all(tmp_path: Path, leader: M
             cursor.execute(statement)
     _, place = stops(profile)
     for count in (1, 2, 3, 4, 5, 6):
-        command = [
-            sys.executable,
-            "-m",
-            "tests.altered.killed_producer",
-            profile,
-            point,
-            str(count),
-            "--skip",
-            place,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+        done = run("killed_producer", profile, point, str(count), "--skip", place)
         # Where the skip is out with the end of its transaction, its place is passed.
         assert done.returncode in (-signal.SIGKILL, 0, 2), done.stderr
         assert done.returncode != 2 or "out or skipped already" in done.stderr, done.stderr
