@@ -1,0 +1,28 @@
+"""A program that a test runs as a fork says what the installed one says, and ends as it does."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.harness.programs import BIN, LIMIT_SECONDS
+from tests.harness.warm_start import run_warm
+
+
+@pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer", "cdc-tail"])
+@pytest.mark.parametrize("arguments", [["--help"], ["broken.toml"]])
+def test_the_same_as_the_installed_program(
+    program: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "60")
+    Path("broken.toml").write_text("[kafka\n")
+    installed = subprocess.run([BIN / program, *arguments], capture_output=True, text=True, check=False)
+    fork = run_warm(program, *arguments, seconds=LIMIT_SECONDS)
+    assert (fork.returncode, fork.stdout, fork.stderr) == (installed.returncode, installed.stdout, installed.stderr)
+
+
+def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "profile.toml").write_text('[kafka]\nbootstrap_servers = "127.0.0.1:9"\n')
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_warm("cdc-tail", str(tmp_path / "profile.toml"), "--follow", seconds=1)
