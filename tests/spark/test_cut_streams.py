@@ -11,14 +11,14 @@ from cdc.sandbox.server.kafka import Kafka
 from tests.harness.pair import Pair
 from tests.harness.programs import run, run_well
 from tests.harness.server_fixtures import MySqlFactory
-from tests.spark.test_cdc_audit import environment
+from tests.spark.conftest import RunAudit
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 SMALL = {"commit_records": 4, "record_bytes": 1000}  # one large transaction becomes many of Kafka's
 
 
-def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path) -> None:
+def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, run_audit: RunAudit) -> None:
     leader, follower = mysql_server(server_id=1), mysql_server(server_id=2)
     ours, theirs = ({"layout": "per_table", "prefix": f"hard-{side}.", "partitions": 2} for side in ("l", "f"))
     pair = Pair.make(
@@ -47,7 +47,7 @@ def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path) 
         run_well("cdc-consumer", pair.target, "--until-current")
     options = ["--leader", str(pair.source), "--follower", str(pair.capture), "--report", str(tmp_path / "report")]
     run_well("cdc-producer", pair.capture, "--until-current")
-    done = run("cdc-audit", *options, "--consumer", str(pair.target), env=environment())
+    done = run_audit(*options, "--consumer", str(pair.target))
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     told = json.loads((tmp_path / "report/report.json").read_text())
     assert {(table["table"], table["leader_rows"], table["follower_rows"]) for table in told["tables"]} == {
