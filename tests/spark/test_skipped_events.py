@@ -11,8 +11,8 @@ from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
 from cdc.spark.schema.lineage import Act
 from cdc.spark.streams.skipped_events import CAUSE, skipped_event_drift
+from tests.harness.pair import Pair
 from tests.harness.programs import refused, run_well
-from tests.spark.test_state import Pair
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
