@@ -1,4 +1,4 @@
-"""``cdc-producer``: the leader's binlog into Kafka."""
+"""The program cdc-producer: parses its command line, loads the profile and runs the pipeline."""
 
 import argparse
 import functools
@@ -12,8 +12,8 @@ from cdc import __version__
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
-from cdc.producer.metrics import Activity
-from cdc.producer.pipeline import Started
+from cdc.producer.metrics import ProducerMetrics
+from cdc.producer.pipeline import StartOptions
 from cdc.producer.sink.skips import Skips
 from cdc.service import monitor, process
 from cdc.service.logs import event, setup_logging
@@ -58,30 +58,30 @@ def main() -> int:
     )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()
-    started = Started(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
+    options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
-        functools.partial(_run, arguments.profile, started, arguments.skip), program="cdc-producer"
+        functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
     )
 
 
-def _run(path: Path, started: Started, skip: list[str]) -> int:
+def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
     settings = profile.load(path)
     line = setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(event, logging.getLogger("cdc.producer"))
     stop = process.stop_on_signals()
     retry = Retry(seconds=settings.producer.retry_seconds, log=log, stop=stop)
-    activity = Activity(
+    metrics = ProducerMetrics(
         retry=retry,
         brokers=Brokers(settings.kafka.properties()),
         topics=settings.kafka.topics().first,
         heartbeat_seconds=settings.producer.heartbeat_seconds,
     )
-    with monitor.shown(activity, metrics=settings.metrics, line=line, log=log):
+    with monitor.shown(metrics, metrics=settings.metrics, line=line, log=log):
         pipeline.run(
             settings,
-            started=replace(started, skips=Skips(skip, log=log)),
+            options=replace(options, skips=Skips(skip, log=log)),
             retry=retry,
-            activity=activity,
+            metrics=metrics,
             stop=stop,
             log=log,
         )

@@ -1,4 +1,4 @@
-"""When to commit to Kafka: at once while the leader has nothing more, in large transactions while it is ahead."""
+"""Decides when to commit to Kafka: at once while the leader has no more, in large transactions while it is ahead."""
 
 import time
 
@@ -7,29 +7,32 @@ from cdc.producer.decode.changes import Change, Idle
 from cdc.producer.progress import Progress
 from cdc.producer.sink.kafka_sink import KafkaSink
 
-__all__ = ["due", "rest"]
+__all__ = ["due", "pause_seconds"]
 
-_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
+_MAX_OPEN_SECONDS = 10.0  # how long a Kafka transaction may stay open inside one leader transaction
+_BROKER_SECONDS = 0.002
+_SECONDS_PER_RECORD = 20e-6
+_MAX_GATHER_SECONDS = 0.05
 
 
 def due(change: Change, sink: KafkaSink, progress: Progress, limits: Limits) -> bool:
-    """Whether to commit: when the leader has nothing more, or a limit is reached at the end of a transaction.
+    """Whether to commit after ``change``: the leader has no more, or a limit is reached at the end of a transaction.
 
-    A leader transaction that alone reaches the limits is cut: what is out of it is counted in the commit log.
+    A leader transaction that alone reaches the limits is split; the commit log counts what of it is committed.
     """
     full, now = sink.records >= limits.commit_records or sink.is_full, time.monotonic()
     if not progress.between_transactions:
-        return sink.records > 0 and (full or now - sink.begun_at > _OPEN_SECONDS)
+        return sink.records > 0 and (full or now - sink.begun_at > _MAX_OPEN_SECONDS)
     if type(change) is Idle:
         return sink.records > 0 or progress.is_stale(now)
     return full or (now - sink.begun_at) * 1000 > limits.commit_ms or progress.is_stale(now)
 
 
-def rest(records: int) -> float:
-    """For how many seconds to let events gather after a commit of so many records, with nothing more at hand.
+def pause_seconds(records: int) -> float:
+    """Seconds to pause after committing ``records`` while the leader has no more, so that events gather.
 
-    A broker still ends the last transaction for a moment after it has said that it is committed, and a client that
-    begins the next one by then has to ask again, 20 ms later. Beyond that, the busier the leader, the larger the
-    Kafka transactions that pay: their number costs, not their size.
+    A broker is still busy with the end of a transaction for a moment after it has reported the commit; a client that
+    begins the next one in that time must ask again, 20 ms later. Beyond that moment, a busy leader gets larger Kafka
+    transactions: their number costs, not their size.
     """
-    return 0.002 + min(records * 20e-6, 0.05)
+    return _BROKER_SECONDS + min(records * _SECONDS_PER_RECORD, _MAX_GATHER_SECONDS)

@@ -17,12 +17,12 @@ from cdc.service.health import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind
 
-__all__ = ["Activity"]
+__all__ = ["ProducerMetrics"]
 
 _HEARTBEATS = 3  # a leader that misses so many is not well
 
 
-class Activity:
+class ProducerMetrics:
     """Counts from the program's start, over lost connections.
 
     ``retry`` says whether a server is away just now; ``brokers`` are asked about ``topics`` when somebody looks.

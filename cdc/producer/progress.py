@@ -1,4 +1,4 @@
-"""How far the leader's log has been read, in the terms of the commit log."""
+"""Changes in, the commit log's next entry out: how far the leader's binlog has been read."""
 
 import time
 from dataclasses import replace
@@ -16,8 +16,8 @@ _QUIET_SECONDS = 5.0  # how often the position is committed while nothing passes
 class Progress:
     """Starts at ``entry``.
 
-    ``alive_seconds``: how often the place is committed where nothing moves it, as a sign of life. ``transactions``
-    counts those read to their end, ``through_us`` is the commit time of the newest of them.
+    ``alive_seconds``: how often an unchanged position is committed, as a sign of life. ``transactions`` counts those
+    read to their end, ``through_us`` is the commit time of the newest of them.
     """
 
     def __init__(self, entry: Entry, *, alive_seconds: float = 60.0) -> None:
@@ -27,7 +27,7 @@ class Progress:
         self._gtids_complete = entry.gtids_complete
         self._prepared = dict(entry.prepared)
         self._open: Begin | None = None
-        self._half_out = entry.partial
+        self._partial = entry.partial
         self._committed_at = time.monotonic()
         self._moved = False
         self._file, self._offset = entry.position.file, entry.position.offset
@@ -35,13 +35,10 @@ class Progress:
         self.through_us: int | None = None
 
     def note(self, change: Change) -> None:
-        """Take a change into account."""
-        if type(change) is Whole:
+        """Count ``change``."""
+        if type(change) is Whole:  # of the fast path, first because nearly all changes are this
             (name, gtid, self.through_us, _), _, file, end = change
-            if gtid is None:
-                self._gtids_complete = False
-            else:
-                self._gtids.add(gtid)
+            self._executed(gtid)
             self._ended(name)
             self.transactions += 1
             self._advance(file, end)
@@ -61,36 +58,42 @@ class Progress:
             self._open = None
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Prepared):
-            if change.place.gtid is None:
-                self._gtids_complete = False
-            else:
-                self._gtids.add(change.place.gtid)
+            self._executed(change.place.gtid)
             self._prepared[change.xid] = change.place
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
             self._advance(change.end.file, change.end.offset)
 
+    def _executed(self, gtid: str | None) -> None:
+        """Add the GTID of a transaction that is read to its end."""
+        if gtid is None:
+            # A set with holes where transactions had no GTID would ask the leader for the wrong ones.
+            self._gtids_complete = False
+        else:
+            self._gtids.add(gtid)
+
     def _ended(self, transaction: str) -> None:
-        # Another server may have transactions of its own, of which nothing passes, before the one that is half out.
-        if self._half_out is not None and self._half_out.transaction == transaction:
-            self._half_out = None
+        # Another server may have transactions of its own, of which nothing passes, before the partially committed one.
+        if self._partial is not None and self._partial.transaction == transaction:
+            self._partial = None
 
     def _advance(self, file: str, offset: int) -> None:
-        # With GTIDs the leader starts again at the head of a file and leaves out what we have: that is no way back.
+        # With GTIDs the leader starts at the beginning of a file and leaves out what we have; the position must not go
+        # back then.
         if (offset > self._offset) if file == self._file else (file_number(file) > file_number(self._file)):
             self._file, self._offset, self._moved = file, offset, True
 
     @property
     def position(self) -> Position:
-        """Up to where the leader's log is read, at the end of a transaction."""
+        """How far the binlog is read, at the end of a transaction."""
         return Position(self._file, self._offset)
 
     def read_without(self, gtid: str | None) -> GtidSet | None:
-        """The GTIDs of all that has been read except ``gtid``; None where they are not complete."""
+        """The GTIDs of all transactions read but ``gtid``; None where some have none."""
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
-    def waits(self) -> bool:
+    def has_prepared(self) -> bool:
         """Whether XA transactions are prepared, so that earlier events may come again."""
         return bool(self._prepared)
 
@@ -99,7 +102,7 @@ class Progress:
         return self._open is None
 
     def is_stale(self, now: float) -> bool:
-        """Whether nothing was committed for long before ``now`` (``time.monotonic()``), or a while, where it moved."""
+        """Whether the last commit is so long before ``now`` (``time.monotonic()``) that another is due."""
         return now - self._committed_at > (_QUIET_SECONDS if self._moved else self._alive_seconds)
 
     def has_reached(self, target: Position) -> bool:
@@ -109,9 +112,10 @@ class Progress:
         return file_number(self._file) >= file_number(target.file)
 
     def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
-        """What to commit now: after the last whole transaction, with what is out of an open one, ``partial``."""
-        # A transaction that was half out stays so until its end has been read again.
-        partial = partial or self._half_out
+        """The entry to commit now: after the last complete transaction, with ``partial``, what of an open one is in the
+        same commit."""
+        # A transaction that was partially committed before stays so until its end has been read again.
+        partial = partial or self._partial
         self._committed_at, self._moved = time.monotonic(), False
         return replace(
             self._entry,

@@ -1,12 +1,12 @@
 """How much goes into one Kafka transaction: all that is allowed, less where the link is slow. Pure."""
 
-__all__ = ["Batch"]
+__all__ = ["BatchSize"]
 
 _LEAST_BYTES = 65_536
 _FIRST_SECONDS, _MOST_SECONDS = 10.0, 40.0
 
 
-class Batch:
+class BatchSize:
     """Lives as long as the process. ``bytes`` is the limit for now, ``most`` is that of the profile.
 
     ``patience`` says for how many seconds the brokers may take nothing of it before they count as away: the smaller the

@@ -31,12 +31,12 @@ from cdc.producer.binlog.layout import (
 )
 from cdc.producer.sink.router import Message
 
-__all__ = ["BinlogEvents"]
+__all__ = ["EventMessages"]
 
 Fields = dict[str, Any]
 
 
-class BinlogEvents:
+class EventMessages:
     """Messages for the ``topic`` of one leader's events, from those after the position ``shown`` on.
 
     What the leader makes up for the connection (rotations at its start, heartbeats) has no position: its offset is 0,

@@ -1,11 +1,11 @@
-"""Records into Kafka, exactly once: they commit in one Kafka transaction with their entry of the commit log."""
+"""Messages in, Kafka transactions out: records commit together with the commit log's entry for them."""
 
 import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 from zlib import crc32
 
 from confluent_kafka import KafkaException
@@ -15,51 +15,46 @@ from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
-from cdc.producer.sink.partitioner import Spread
-from cdc.producer.sink.recovery import AFTER, SHOWN, Settled, settle
-from cdc.producer.sink.router import Headers
-from cdc.producer.sink.router import Message as RecordMessage
-from cdc.producer.sink.topic_admin import KafkaTopics
+from cdc.producer.sink.partitioner import Partitioner
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover
+from cdc.producer.sink.router import Headers, Message
+from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = ["KafkaSink", "await_successor"]
 
 _ANSWER_SECONDS = 10.0
 _SUCCESSOR_SECONDS = 5.0
-_ASK_AGAIN_SECONDS = 0.2
+_POLL_SECONDS = 0.2
+_QUOTED_BYTES = 160
 
 
 class KafkaSink:
-    """One transactional producer. ``entry`` is what the commit log said when it was opened; None: nothing yet.
+    """One transactional producer, from its takeover of the topics to its end.
 
-    ``rolled_back`` names the topics in which Kafka had left a transaction without its end; ``shown`` is the newest of
-    the binlog's other events that is out, or will be with the open transaction. ``records`` and ``bytes`` are what
-    is in that.
+    ``entry`` is the newest entry of the commit log, None where there is none. ``rolled_back`` names the topics in which
+    a transaction without an end was found. ``shown`` is the newest of the binlog's other events that is committed or in
+    the open transaction. ``records`` and ``bytes`` count what is in the open transaction.
     """
 
     def __init__(
-        self,
-        transactions: KafkaTransactions,
-        topics: KafkaTopics,
-        settled: Settled,
-        *,
-        resource: str,
+        self, transactions: KafkaTransactions, topics: TopicAdmin, recovered: Recovered, *, resource: str
     ) -> None:
         self._transactions = transactions
         self._topics = topics
         self._names = topics.names
         self._resource = resource
-        self.entry = settled.entry
-        self.rolled_back = settled.rolled_back
-        self._out = settled.out
-        self.shown = settled.shown
-        ours = {topic for topic, _ in settled.entry.partitions} if settled.entry else set()
-        # A topic may be known by its records alone: it was made in the transaction that Kafka has half ended.
-        ours |= {topics.names.topic, *settled.ahead}
-        self._spread = Spread(settled.entry, open_topics=lambda names: topics.claim(names, ours=ours))
-        # All that are known in one go: one by one, thousands of tables would keep each new connection waiting.
-        self._spread.open([topic for topic, _ in settled.entry.partitions] if settled.entry else [])
+        self.entry = recovered.entry
+        self.rolled_back = recovered.rolled_back
+        self._already_visible = recovered.visible_checksums
+        self.shown = recovered.shown
+        known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
+        # A topic may be known by its records alone: it was created in a transaction of which Kafka lost the end.
+        ours = {topics.names.topic, *known, *recovered.ahead}
+        self._partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
+        # All in one call: thousands of tables, one by one, would delay each new connection.
+        self._partitioner.open(known)
         self.records = 0
         self.bytes = 0
         self._committed_at = -NEVER
@@ -67,33 +62,35 @@ class KafkaSink:
     @classmethod
     def open(
         cls,
-        properties: dict[str, Any],
-        topics: KafkaTopics,
+        topics: TopicAdmin,
+        batch_size: BatchSize,
         *,
         resource: str,
         instance: str,
         reopening: bool,
-        batch: Batch,
         stop: threading.Event,
     ) -> Self:
-        """Take over ``topics`` from whatever producer wrote there before; ``instance`` names this process.
+        """Take over ``topics`` from any producer that wrote there before; ``instance`` names this process.
 
-        A process that is ``reopening`` stops instead (PromiseError) when another one has taken over from it. Raises
-        Disconnected where the brokers do not answer, UserError where topics and commit log do not belong together.
+        ``reopening``: this process has written there before. Raises PromiseError where another process has taken over
+        since then, Disconnected where the brokers do not answer, UserError where topics and commit log do not belong
+        together.
         """
         topic = topics.names.topic
         try:
             topics.require()
             if reopening:
                 _require_own(topics.newest_entry(resource), instance)
-            # From here on what is read below cannot change any more: an older producer is fenced.
-            transactions = KafkaTransactions.open(properties, batch, topic=topic, resource=resource, stop=stop)
+            # An older producer is fenced from here on: what is read below can't change any more.
+            transactions = KafkaTransactions.open(
+                topics.properties, batch_size, topic=topic, resource=resource, stop=stop
+            )
             topics.require_matching(topics.newest_entry(resource))
-            settled = settle(properties, transactions.producer, topics, resource=resource)
+            recovered = recover(topics.properties, transactions.producer, topics, resource=resource)
         except KafkaException as error:
-            raise open_error(error, topic, properties, answered=reopening) from None
-        transactions.forget()
-        return cls(transactions, topics, settled, resource=resource)
+            raise open_error(error, topic, topics.properties, answered=reopening) from None
+        transactions.forget_lost_brokers()
+        return cls(transactions, topics, recovered, resource=resource)
 
     @property
     def begun_at(self) -> float:
@@ -102,77 +99,78 @@ class KafkaSink:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many bytes are written as the link takes in one Kafka transaction."""
-        return self.bytes >= self._transactions.batch.bytes
+        """Whether the open Kafka transaction has as many bytes as one may have now."""
+        return self.bytes >= self._transactions.batch_size.bytes
 
-    def write(self, messages: Iterable[RecordMessage]) -> None:
+    def write(self, messages: Iterable[Message]) -> None:
         """Add records to the open Kafka transaction, each in a partition of its topic, which is created where missing.
 
-        Raises PromiseError for one that is too large, UserError for a topic that is not ours.
+        Raises PromiseError for one that is too large, UserError for a topic that something else writes to.
         """
         transactions = self._transactions
         for message in messages:
             topic, key, value, time_ms, headers = message
             if transactions.begun_at == NEVER:
                 transactions.begin()
-            if not self._out or not self._is_out(message):
-                transactions.produce(topic, key, value, time_ms, headers, self._spread.place(topic))
+            if not self._already_visible or not self._is_visible(message):
+                transactions.produce(topic, key, value, time_ms, headers, self._partitioner.place(topic))
             self.records += 1
             self.bytes += len(value)
 
     @property
     def has_one_topic(self) -> bool:
-        """Whether all records go to the topic that is there from the start."""
+        """Whether all records go to one topic, which exists from the start."""
         return self._names.layout != PER_TABLE
 
     def has_ready(self, topics: set[str]) -> bool:
         """Whether all of these topics can be written to at once."""
-        return self._spread.knows(topics)
+        return self._partitioner.knows(topics)
 
     def make_ready(self, topics: set[str]) -> None:
-        """Create the topics where missing. To be called while nothing is written: it may take longer than Kafka lets a
-        transaction be open. Raises UserError for one that is not ours, Disconnected.
-        """
-        self._spread.open(topics)
+        """Create the topics where missing. To be called with no transaction open: it may take longer than one may last.
 
-    def show(self, message: RecordMessage, position: Position) -> None:
+        Raises UserError for a topic that something else writes to, Disconnected.
+        """
+        self._partitioner.open(topics)
+
+    def write_event(self, message: Message, position: Position) -> None:
         """Add one of the binlog's other events, at ``position``, to the open Kafka transaction.
 
-        Its headers tell a settlement what else is out by then, without a search for the record before it.
+        Its headers say which records and events are written by then, so that a recovery need not search for them.
         """
-        self._spread.opened(message.topic)
+        self._partitioner.opened(message.topic)
         if self.begun_at == NEVER:
             self._transactions.begin()
         if position.offset:
             self.shown = position
-        marks: Headers = [(AFTER, str(self._spread.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
-        # What the leader makes up for the connection has no time; 1970 would be over any retention.
+        marks: Headers = [(AFTER, str(self._partitioner.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
+        # Events that the leader makes up for the connection have no time, and 1970 would be older than any retention.
         time_ms = message.time_ms or int(time.time() * 1000)
         self._transactions.produce(message.topic, message.key, message.value, time_ms, [*message.headers, *marks], 0)
         self.records += 1
         self.bytes += len(message.value)
 
-    def _is_out(self, message: RecordMessage) -> bool:
-        """Whether readers can see the record already (module settlement); then it is only counted."""
-        sum_ = self._out.pop(self._spread.next_sequence, None)
-        if sum_ is None:
+    def _is_visible(self, message: Message) -> bool:
+        """Whether readers can see the record already (module recovery); then it is counted and not written."""
+        checksum = self._already_visible.pop(self._partitioner.next_sequence, None)
+        if checksum is None:
             return False
-        if sum_ != crc32(message.value):
+        if checksum != crc32(message.value):
             raise PromiseError(
-                f"record {self._spread.next_sequence} is out already, but with another content",
-                where=f"topic {message.topic}, record {message.value[:160].decode('utf-8', 'replace')}…",
-                hint="run against the server, with the version and the settings of before, until that transaction is "
-                "through",
+                f"record {self._partitioner.next_sequence} is committed already, but with another content",
+                where=f"topic {message.topic}, record {message.value[:_QUOTED_BYTES].decode('utf-8', 'replace')}…",
+                hint="run against the same server, with the version and the settings that wrote it, until that "
+                "transaction is complete",
             )
-        self._spread.place(message.topic)
+        self._partitioner.place(message.topic)
         return True
 
     def commit(self, entry: Entry) -> None:
-        """Commit what was written, and ``entry`` with it: a crash leaves both or neither."""
+        """Commit the written records, and ``entry`` with them: a crash leaves both or neither."""
         if self.begun_at == NEVER:
             self._transactions.begin()
-        last = self._spread.last() if self._names.layout == PER_TABLE else {}
-        entry = replace(entry, counts=self._spread.counts(), last=last, shown=self.shown)
+        last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
+        entry = replace(entry, counts=self._partitioner.counts(), last=last, shown=self.shown)
         now_ms = int(time.time() * 1000)
         self._transactions.produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
         self._transactions.commit(self.bytes)
@@ -180,33 +178,48 @@ class KafkaSink:
         self._committed_at = time.monotonic()
         self.records = self.bytes = 0
 
+    def start(self, entry: Entry) -> None:
+        """Commit the entry to continue after.
+
+        Raises UserError where another producer has found the commit log empty at the same time.
+        """
+        is_first = self.entry is None
+        if self.entry is None or self.entry.server_uuid != entry.server_uuid:
+            self.shown = None  # another server has positions of its own
+        self.commit(entry)
+        if is_first:
+            self._topics.require_alone(self._resource)
+
     def check(self) -> None:
         """Raise Disconnected where a broker went away, even if it is back."""
         self._transactions.check()
 
     def close(self) -> None:
-        """Drop what is not committed, so that readers need not wait for it to time out; what is, they see by then."""
+        """Abort an open transaction, so that readers need not wait for its timeout; else wait until they see the last.
+
+        Never raises.
+        """
         if self.begun_at == NEVER:
             self._await_readers()
         else:
-            self._transactions.drop()
+            self._transactions.abort()
 
     def _await_readers(self) -> None:
-        """Wait until readers can see the last commit: who starts one when we have ended must not miss it."""
+        """Wait until readers can see the last commit: one that starts after this process must not miss it."""
         late = time.monotonic() - self._committed_at > _ANSWER_SECONDS
         if self.entry is None or late:
             return
-        # It is committed, so where the brokers can't tell, or take long, or another producer has taken over, nobody
-        # needs to wait for them.
+        # It is committed. Where the brokers do not answer in time, or another producer has taken over, there is nothing
+        # to wait for.
         with suppress(KafkaException, CdcError):
             self._transactions.check()
             self._topics.unended([*self.entry.partitions, (self._names.commits, 0)])
 
 
-def await_successor(topics: KafkaTopics, *, resource: str, instance: str, stop: threading.Event) -> None:
-    """Wait a moment for the first entry of the producer that has fenced this one, the process ``instance``.
+def await_successor(topics: TopicAdmin, *, resource: str, instance: str, stop: threading.Event) -> None:
+    """Wait some seconds for the first entry of the producer that has fenced this one, the process ``instance``.
 
-    To open a sink before that would fence it in turn.
+    Opening a sink before that entry exists would fence the other producer in turn.
     """
     give_up = time.monotonic() + _SUCCESSOR_SECONDS
     while not stop.is_set() and time.monotonic() < give_up:
@@ -214,7 +227,7 @@ def await_successor(topics: KafkaTopics, *, resource: str, instance: str, stop: 
             newest = topics.newest_entry(resource)
             if newest is not None and newest.instance != instance:
                 return
-        stop.wait(_ASK_AGAIN_SECONDS)
+        stop.wait(_POLL_SECONDS)
 
 
 def _require_own(entry: Entry | None, instance: str) -> None:

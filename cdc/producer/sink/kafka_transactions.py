@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
-from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.router import Headers
 from cdc.service.logs import LIBRDKAFKA
 
@@ -72,14 +72,21 @@ class KafkaTransactions:
     """One after the other. ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is open.
 
     A producer that another one has fenced fails in whichever call comes next, those that only ask among them: each is
-    translated here. ``topic`` is the one that errors name. ``batch`` learns how quick the brokers are.
+    translated here. ``topic`` is the one that errors name. ``batch_size`` learns how quick the brokers are.
     """
 
     def __init__(
-        self, producer: Producer, reports: _Reports, batch: Batch, *, topic: str, limit: float, stop: threading.Event
+        self,
+        producer: Producer,
+        reports: _Reports,
+        batch_size: BatchSize,
+        *,
+        topic: str,
+        limit: float,
+        stop: threading.Event,
     ) -> None:
         self.producer = producer
-        self.batch = batch
+        self.batch_size = batch_size
         self._limit = limit
         self._reports = reports
         self._topic = topic
@@ -88,7 +95,7 @@ class KafkaTransactions:
 
     @classmethod
     def open(
-        cls, properties: dict[str, Any], batch: Batch, *, topic: str, resource: str, stop: threading.Event
+        cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fence an older producer of the same names, and end its open transaction. Raises KafkaException."""
         reports = _Reports()
@@ -104,9 +111,9 @@ class KafkaTransactions:
         producer.init_transactions(_ANSWER_SECONDS)
         timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
         limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _OF_TIMEOUT
-        return cls(producer, reports, batch, topic=topic, limit=limit, stop=stop)
+        return cls(producer, reports, batch_size, topic=topic, limit=limit, stop=stop)
 
-    def forget(self) -> None:
+    def forget_lost_brokers(self) -> None:
         """Brokers that were away by now do not matter: what that leaves behind is settled."""
         self._reports.lost = ""
 
@@ -136,7 +143,7 @@ class KafkaTransactions:
                 self._poll(0.1)
                 alone = not len(self.producer)
                 if deadline.is_over(len(self.producer)):
-                    self.batch.failed()
+                    self.batch_size.failed()
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
@@ -154,15 +161,15 @@ class KafkaTransactions:
             except KafkaException as error:
                 self._raise_refused()
                 if not error.args[0].retriable() or deadline.is_over(len(self.producer)):
-                    self.batch.failed()
+                    self.batch_size.failed()
                     raise write_error(error, self._topic) from None
         self.begun_at = NEVER
-        self.batch.took(size, time.monotonic() - begun)
+        self.batch_size.took(size, time.monotonic() - begun)
 
     def _deadline(self) -> "_Deadline":
-        return _Deadline(len(self.producer), self.batch.patience, self.begun_at + self._limit, self._stop)
+        return _Deadline(len(self.producer), self.batch_size.patience, self.begun_at + self._limit, self._stop)
 
-    def drop(self) -> None:
+    def abort(self) -> None:
         """Abort the open transaction, so that readers need not wait for it to time out."""
         self.begun_at = NEVER
         try:

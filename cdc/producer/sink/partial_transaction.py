@@ -11,7 +11,7 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
 from cdc.producer.decode.changes import Rows
 
-__all__ = ["Passing", "content_sum"]
+__all__ = ["CommittedPart", "content_sum"]
 
 _MOST = 1000
 _WAY_OUT = (
@@ -26,7 +26,7 @@ def content_sum(uri: str, text: str) -> int:
     return crc32(f"{uri} {shown}".encode("utf-8", "surrogatepass"))
 
 
-class Passing:
+class CommittedPart:
     """Passes over the rows of ``out`` while its transaction is read again; ``left`` are still to come."""
 
     def __init__(self, out: Partial) -> None:

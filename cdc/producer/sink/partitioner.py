@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 
-__all__ = ["Spread"]
+__all__ = ["Partitioner"]
 
 
 @dataclass(slots=True)
@@ -19,7 +19,7 @@ class _Topic:
     last: list[int]
 
 
-class Spread:
+class Partitioner:
     """Goes on where ``entry`` ends; ``open_topics`` gives topics' numbers of partitions before their first record.
 
     A topic's records go round its partitions by number, so the same records always go to the same partitions. Which

@@ -28,9 +28,9 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.sink.topic_admin import KafkaTopics, hanging
+from cdc.producer.sink.topic_admin import TopicAdmin, hanging
 
-__all__ = ["AFTER", "SHOWN", "Settled", "settle", "true_entry"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "true_entry"]
 
 # Headers of the binlog's other events: the newest sequence that is out by then, and the newest event with a position.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -39,7 +39,7 @@ _EXPIRED = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class Recovered:
     """Where to go on: after ``entry``, None where nothing was ever committed. ``rolled_back`` are topics.
 
     ``out`` are records that readers can see already although they come after the entry: CRC-32 by sequence.
@@ -48,12 +48,12 @@ class Settled:
 
     entry: Entry | None
     rolled_back: list[str] = field(default_factory=list)
-    out: dict[int, int] = field(default_factory=dict)
+    visible_checksums: dict[int, int] = field(default_factory=dict)
     shown: Position | None = None
     ahead: frozenset[str] = frozenset()
 
 
-def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, *, resource: str) -> Settled:
+def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
     """End what hangs in the topics of the leader ``resource``, and find out what readers can see.
 
     ``producer`` has no open transaction. Raises PromiseError where no entry stands for the records that readers can
@@ -83,10 +83,10 @@ def settle(properties: dict[str, Any], producer: Producer, topics: KafkaTopics, 
     next_sequence = entry.next_sequence if entry else 0
     out = _out(properties, visible, next_sequence, resource)
     ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
-    return Settled(entry, sorted({topic for topic, _ in left}), out, shown, ahead)
+    return Recovered(entry, sorted({topic for topic, _ in left}), out, shown, ahead)
 
 
-def _written(topics: KafkaTopics, *entries: Entry | None) -> list[Partition]:
+def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
     """Every partition that may have been written to."""
     known = {place for entry in entries if entry for place in entry.partitions}
     if topics.names.layout == SINGLE:

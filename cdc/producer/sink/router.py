@@ -16,7 +16,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
-from cdc.producer.sink.partial_transaction import Passing, content_sum
+from cdc.producer.sink.partial_transaction import CommittedPart, content_sum
 from cdc.producer.sink.record_parts import Part, is_large, rows_body, split
 from cdc.producer.sink.skips import Skips
 from cdc.sql.effects import Effect
@@ -54,7 +54,7 @@ class Message(NamedTuple):
 class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
-    ``half_out`` is a transaction that is larger than one Kafka transaction and was cut off: what is out of it is passed
+    ``partial`` is a transaction that is larger than one Kafka transaction and was cut off: what is out of it is passed
     over, not sent again. ``filtered`` counts the statements that did not pass. ``skips`` says which refused events the
     stream may do without.
     """
@@ -67,15 +67,15 @@ class Router:
         filters: Filters,
         record_bytes: int,
         next_sequence: int,
-        half_out: Partial | None = None,
+        partial: Partial | None = None,
     ) -> None:
         self._resource = resource
         self._topics = topics
         self._filters = filters
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
-        self._half_out = half_out
-        self._passing: Passing | None = None
+        self._half_out = partial
+        self._passing: CommittedPart | None = None
         self._begin: Begin | None = None
         self._index = 0
         self._rows = 0
@@ -107,7 +107,7 @@ class Router:
         self._begin, self._index, self._rows, self._held, self._passing = begin, 0, 0, None, None
         out = self._half_out
         if out is not None and begin.transaction == out.transaction:
-            self._half_out, self._passing = None, Passing(out)
+            self._half_out, self._passing = None, CommittedPart(out)
             self._index, self._rows, self._newest = out.records, out.rows or 0, out.newest
 
     def _require_its_turn(self) -> None:

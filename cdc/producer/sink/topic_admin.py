@@ -18,7 +18,7 @@ from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["KafkaTopics", "hanging"]
+__all__ = ["TopicAdmin", "hanging"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.05
@@ -27,7 +27,7 @@ _AT_ONCE = 200  # topics that are created in one call, which must answer in time
 _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 
 
-class KafkaTopics:
+class TopicAdmin:
     """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
 
     It lives as long as the process: ``suspects`` are topics in which a transaction was found to hang when the first
@@ -44,7 +44,7 @@ class KafkaTopics:
         retention_hours: int,
         min_insync_replicas: int = 0,
     ) -> None:
-        self._properties = properties
+        self.properties = properties
         self._partitions = partitions
         self._replicas = replicas
         self._retention_ms = retention_hours * _HOUR_MS or -1
@@ -107,7 +107,7 @@ class KafkaTopics:
         if names.layout == SINGLE:
             partitions.add((names.topic, 0))
         self._require_there(partitions)
-        ends = end_offsets(self._properties, partitions, committed=False)
+        ends = end_offsets(self.properties, partitions, committed=False)
         if entry is None and any(ends.values()):
             raise UserError(
                 "the topic has records but no commit log: it was lost, or something else writes here",
@@ -130,13 +130,13 @@ class KafkaTopics:
         A broker says that a transaction is committed, or rolled back, before it writes that into the partitions.
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
-        while (left := hanging(self._properties, partitions)) and time.monotonic() < give_up:
+        while (left := hanging(self.properties, partitions)) and time.monotonic() < give_up:
             time.sleep(_ASK_AGAIN_SECONDS)
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
         """What was committed last; None where nothing ever was. Raises as ``commit_log.entries``, KafkaException."""
-        return next(commit_log.entries(self._properties, topic=self.names.commits, resource=resource), None)
+        return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)
 
     def require_alone(self, resource: str) -> None:
         """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
@@ -146,7 +146,7 @@ class KafkaTopics:
         """
         commits = self.names.commits
         try:
-            for _ in commit_log.entries(self._properties, topic=commits, resource=resource, committed=False):
+            for _ in commit_log.entries(self.properties, topic=commits, resource=resource, committed=False):
                 pass
         except KafkaException as error:
             raise write_error(error, commits) from None
@@ -165,21 +165,21 @@ class KafkaTopics:
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
         """Once for each of those that are there: whether what is written to them stays. Raises UserError."""
         asked = (names & known.keys()) - self._checked
-        found = described(AdminClient(self._properties, logger=LIBRDKAFKA), asked)
+        found = described(AdminClient(self.properties, logger=LIBRDKAFKA), asked)
         for name, settings in sorted(found.items()):
             is_log = name == self.names.commits
-            require_kept(name, settings, is_log=is_log, servers=self._properties["bootstrap.servers"])
+            require_kept(name, settings, is_log=is_log, servers=self.properties["bootstrap.servers"])
             replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
             note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
         self._checked |= asked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Nobody but us may write to our topics. One that is empty may have been made for us."""
-        left = {topic for topic, _ in hanging(self._properties, partitions)}
+        left = {topic for topic, _ in hanging(self.properties, partitions)}
         if left:
             self.suspects |= left
             raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
-        written = {topic for topic, _ in newest(self._properties, partitions)} if partitions else set()
+        written = {topic for topic, _ in newest(self.properties, partitions)} if partitions else set()
         if written:
             raise UserError(
                 "the topic has messages that this producer did not write",
@@ -189,13 +189,13 @@ class KafkaTopics:
 
     def _known(self) -> Mapping[str, TopicMetadata]:
         # Asked for all: to ask for one creates it on brokers with auto.create.topics.enable.
-        admin = AdminClient(self._properties, logger=LIBRDKAFKA)
+        admin = AdminClient(self.properties, logger=LIBRDKAFKA)
         known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
         return known
 
     def _create(self, partitions: Mapping[str, int]) -> None:
         """Create the topics, named with their numbers of partitions, and wait until the brokers know who leads them."""
-        admin, names = AdminClient(self._properties, logger=LIBRDKAFKA), sorted(partitions)
+        admin, names = AdminClient(self.properties, logger=LIBRDKAFKA), sorted(partitions)
         for first in range(0, len(names), _AT_ONCE):
             some = names[first : first + _AT_ONCE]
             topics = [
@@ -237,7 +237,7 @@ class KafkaTopics:
             "cleanup.policy": "delete",
             "retention.bytes": "-1",
         } | least
-        largest = self._properties.get("message.max.bytes")
+        largest = self.properties.get("message.max.bytes")
         return settings | ({"max.message.bytes": str(largest)} if largest else {})
 
 

@@ -18,10 +18,10 @@ from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Message
-from cdc.producer.sink.topic_admin import KafkaTopics, hanging
+from cdc.producer.sink.topic_admin import TopicAdmin, hanging
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
@@ -35,18 +35,16 @@ pytestmark = pytest.mark.integration
 SLOW_ROWS = 500  # of 4 kB
 
 
-def topics_of(kafka: Kafka, name: str) -> KafkaTopics:
+def topics_of(kafka: Kafka, name: str) -> TopicAdmin:
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    return KafkaTopics(properties, Topics(name), partitions=1, replicas=1, retention_hours=0)
+    return TopicAdmin(properties, Topics(name), partitions=1, replicas=1, retention_hours=0)
 
 
 def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
     """The broker writes a transaction's ends after it has said that it commits, often some milliseconds later."""
     topics, properties = topics_of(kafka, "closed"), {"bootstrap.servers": kafka.bootstrap_servers}
     stop = threading.Event()
-    sink = KafkaSink.open(
-        properties, topics, resource="r", instance="i", reopening=False, batch=Batch(16_000_000), stop=stop
-    )
+    sink = KafkaSink.open(topics, BatchSize(16_000_000), resource="r", instance="i", reopening=False, stop=stop)
     for number in range(20):
         sink.write([Message("closed", b"r", b"{}", 0, [])])
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
@@ -56,17 +54,16 @@ def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
 
 def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) -> None:
     """librdkafka raises what is fatal out of any call, those that only let callbacks run among them."""
-    topics, properties = topics_of(kafka, "fenced"), {"bootstrap.servers": kafka.bootstrap_servers}
+    topics = topics_of(kafka, "fenced")
     entry = Entry(0, Position("binlog.000001", 4), "", "")
 
     def sink() -> KafkaSink:
         return KafkaSink.open(
-            properties,
             topics,
+            BatchSize(16_000_000),
             resource="r",
             instance="i",
             reopening=False,
-            batch=Batch(16_000_000),
             stop=threading.Event(),
         )
 

@@ -14,9 +14,9 @@ from cdc.errors import UserError
 from cdc.kafka import commit_log
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.sink.batch_size import Batch
+from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
-from cdc.producer.sink.topic_admin import KafkaTopics
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
@@ -114,15 +114,14 @@ def test_two_producers_that_meet_a_new_topic_at_the_same_moment(tmp_path: Path, 
 
 def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) -> None:
     properties, names = {"bootstrap.servers": kafka.bootstrap_servers}, ("one", "two")
-    topics = KafkaTopics(properties, Topics("both"), partitions=1, replicas=1, retention_hours=0)
+    topics = TopicAdmin(properties, Topics("both"), partitions=1, replicas=1, retention_hours=0)
     sinks = [
         KafkaSink.open(
-            properties,
             topics,
+            BatchSize(16_000_000),
             resource=name,
             instance=name,
             reopening=False,
-            batch=Batch(16_000_000),
             stop=threading.Event(),
         )
         for name in names

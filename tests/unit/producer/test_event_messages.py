@@ -12,7 +12,7 @@ from cdc.model.record import is_event
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.sink.event_messages import BinlogEvents
+from cdc.producer.sink.event_messages import EventMessages
 
 SID = bytes.fromhex("3e11fa4771ca11e19e33c80aa9429562")
 GTID_BODY = b"\1" + SID + (23).to_bytes(8, "little") + b"\2" + (7).to_bytes(8, "little") + (8).to_bytes(8, "little")
@@ -24,7 +24,7 @@ def event(kind: int, body: bytes, *, offset: int = 400, file: str = "binlog.0000
 
 
 def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | None:
-    message = BinlogEvents(resource="srv é", topic="t", shown=after).message(raw)
+    message = EventMessages(resource="srv é", topic="t", shown=after).message(raw)
     return json.loads(message.value) if message else None
 
 
@@ -70,7 +70,7 @@ def test_rows_and_statements_are_not_shown(kind: int) -> None:
 
 @given(st.sampled_from([kind for kind in NAMES if kind not in (et.QUERY, et.TABLE_MAP, 30, 31, 32)]), st.binary())
 def test_what_cannot_be_read_is_left_to_the_decoder(kind: int, body: bytes) -> None:
-    message = BinlogEvents(resource="srv", topic="t", shown=None).message(event(kind, body))
+    message = EventMessages(resource="srv", topic="t", shown=None).message(event(kind, body))
     assert message is not None
     assert is_event(message.value)
 

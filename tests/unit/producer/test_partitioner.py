@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cdc.model.commit_entry import Commits, Entry
 from cdc.model.position import Position
-from cdc.producer.sink.partitioner import Spread
+from cdc.producer.sink.partitioner import Partitioner
 
 PARTITIONS = {"a": 1, "b": 3, "c/d": 2}
 START = Entry(next_sequence=0, position=Position("binlog.000001", 4), gtid_set="", server_uuid="u")
@@ -15,7 +15,7 @@ def partitions_of(topics: set[str]) -> dict[str, int]:
     return {topic: PARTITIONS[topic] for topic in topics}
 
 
-def entry(spread: Spread) -> Entry:
+def entry(spread: Partitioner) -> Entry:
     text = Entry(
         next_sequence=spread.next_sequence, position=START.position, gtid_set="", server_uuid="u",
         counts=spread.counts(), last=spread.last(),
@@ -25,11 +25,11 @@ def entry(spread: Spread) -> Entry:
 
 @given(st.lists(st.sampled_from(sorted(PARTITIONS)), max_size=30), st.integers(0, 30))
 def test_a_restart_changes_nothing(topics: list[str], cut: int) -> None:
-    whole = Spread(None, open_topics=partitions_of)
+    whole = Partitioner(None, open_topics=partitions_of)
     places = [(topic, whole.place(topic)) for topic in topics]
-    first = Spread(START, open_topics=partitions_of)
+    first = Partitioner(START, open_topics=partitions_of)
     found = [(topic, first.place(topic)) for topic in topics[:cut]]
-    second = Spread(entry(first), open_topics=partitions_of)
+    second = Partitioner(entry(first), open_topics=partitions_of)
     found += [(topic, second.place(topic)) for topic in topics[cut:]]
     assert found == places
     # A partition that nothing ever went to may be known to the one and not yet to the other.

@@ -11,7 +11,7 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.model.position import Position
-from cdc.producer.sink.partitioner import Spread
+from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.recovery import true_entry
 
 POSITION = Position("binlog.000001", 4)
@@ -27,7 +27,7 @@ class History:
 
 
 def history(transactions: list[list[str]]) -> History:
-    spread = Spread(None, open_topics=lambda topics: dict.fromkeys(topics, 2))
+    spread = Partitioner(None, open_topics=lambda topics: dict.fromkeys(topics, 2))
     found = History([], [entry(spread)])
     for topics in transactions:
         brought: dict[Partition, list[int]] = {}
@@ -39,7 +39,7 @@ def history(transactions: list[list[str]]) -> History:
     return found
 
 
-def entry(spread: Spread) -> Entry:
+def entry(spread: Partitioner) -> Entry:
     return Entry(
         next_sequence=spread.next_sequence, position=POSITION, gtid_set="", server_uuid="u",
         counts=spread.counts(), last=spread.last(),

@@ -66,10 +66,10 @@ def transaction(route: Router, *changes: Rows | Statement, begun: bool = False) 
 
 
 @given(st.lists(st.lists(st.text(max_size=100), min_size=1, max_size=6), max_size=4), st.booleans())
-def test_a_transaction_that_arrived_whole_makes_the_same_messages(names: list[list[str]], half_out: bool) -> None:
+def test_a_transaction_that_arrived_whole_makes_the_same_messages(names: list[list[str]], partial: bool) -> None:
     changes = [rows(*each) for each in names]
-    first = Partial(GTID, 1, len(names[0]), row_sum(names[0][-1])) if half_out and len(names) > 1 else None
-    cut = {"half_out": first}
+    first = Partial(GTID, 1, len(names[0]), row_sum(names[0][-1])) if partial and len(names) > 1 else None
+    cut = {"partial": first}
     begin = Begin(GTID, GTID, 1_700_000_000_123_456)
     piecewise, whole = router(**cut), router(**cut)
     wanted = list(transaction(piecewise, *changes))
@@ -140,7 +140,7 @@ def test_a_transaction_that_is_half_out_goes_on_however_it_is_cut(
         return
     sent = sent[: out.records]
     assert out.rows == 1 + len(values(sent))
-    second = router(half_out=out, next_sequence=5 + out.records, record_bytes=record_bytes)
+    second = router(partial=out, next_sequence=5 + out.records, record_bytes=record_bytes)
     second.begin(Begin(GTID, GTID, 0))
     assert (second.sent, second.partial) == (0, None)
     rest = records(transaction(second, *recut(NAMES, now), begun=True))
@@ -153,13 +153,13 @@ def test_a_transaction_that_is_half_out_goes_on_however_it_is_cut(
 @pytest.mark.parametrize("sent", [2, 3])
 def test_a_transaction_that_has_become_shorter_stops(sent: int) -> None:
     with pytest.raises(PromiseError, match="but it now has 2"):
-        list(transaction(router(half_out=Partial(GTID, 1, sent, row_sum("b"))), rows("a"), rows("b")))
+        list(transaction(router(partial=Partial(GTID, 1, sent, row_sum("b"))), rows("a"), rows("b")))
 
 
 def test_a_transaction_with_other_rows_stops_before_one_of_them_leaves() -> None:
-    half_out = Partial(GTID, 1, 2, row_sum("b"))
+    partial = Partial(GTID, 1, 2, row_sum("b"))
     with pytest.raises(PromiseError, match="the last of them was another") as caught:
-        list(transaction(router(half_out=half_out), rows("a", "more", "b", "c")))
+        list(transaction(router(partial=partial), rows("a", "more", "b", "c")))
     assert "the server and the version of before" in caught.value.hint
 
 
@@ -178,7 +178,7 @@ def test_rows_share_a_record_only_up_to_its_size() -> None:
 
 
 def test_what_is_passed_over_has_not_left_again() -> None:
-    route, sent = router(half_out=Partial(GTID, 3, 3, row_sum("c"))), []
+    route, sent = router(partial=Partial(GTID, 3, 3, row_sum("c"))), []
     route.begin(Begin(GTID, GTID, 0))
     for name in "abcdef":
         list(route.rows(rows(name)))
@@ -188,7 +188,7 @@ def test_what_is_passed_over_has_not_left_again() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_another_transaction_than_the_one_half_out_stops_unless_nothing_of_it_passes(whole: bool) -> None:
-    route = router(half_out=Partial("other:1", 2, 2))
+    route = router(partial=Partial("other:1", 2, 2))
     begin = Begin(GTID, GTID, 0)
     none = [route.whole(Whole(begin, [], "binlog.000001", 500))] if whole else [transaction(route)]
     assert [list(messages) for messages in none] == [[]]
@@ -285,7 +285,7 @@ def test_a_skipped_event_is_a_record_and_is_counted_where_it_is_out(sent: int) -
     newest = {1: content_sum(PET, rows("a").rows[-1]), 2: content_sum("flv://mysql-srv1/flvDb", "skipped"),
               3: content_sum(PET, rows("b").rows[-1])}  # fmt: skip
     partial = Partial(GTID, sent, sent, newest[sent]) if sent else None
-    resumed = router(next_sequence=5 + sent, half_out=partial)
+    resumed = router(next_sequence=5 + sent, partial=partial)
     if sent < 2:
         with pytest.raises(PromiseError, match="--skip"):
             replicated(resumed)

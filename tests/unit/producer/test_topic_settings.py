@@ -4,7 +4,7 @@ import pytest
 
 from cdc.config.topic_names import Topics
 from cdc.errors import UserError
-from cdc.producer.sink.topic_admin import KafkaTopics
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.sink.topic_settings import note_risks, require_kept
 
 
@@ -50,5 +50,5 @@ def test_what_is_logged(topic: str, settings: dict[str, str], said: str, caplog:
 
 @pytest.mark.parametrize(("replicas", "asked", "made"), [(1, 0, None), (2, 0, None), (3, 0, "2"), (5, 3, "3")])
 def test_min_insync_replicas(replicas: int, asked: int, made: str | None) -> None:
-    topics = KafkaTopics({}, Topics("t"), partitions=1, replicas=replicas, retention_hours=0, min_insync_replicas=asked)
+    topics = TopicAdmin({}, Topics("t"), partitions=1, replicas=replicas, retention_hours=0, min_insync_replicas=asked)
     assert [topics._settings(name).get("min.insync.replicas") for name in ("t", "t.commits")] == [made, made]

@@ -1,0 +1,79 @@
+"""The stages of the pipeline, each built from the keys of the profile that it uses."""
+
+from collections.abc import Callable, Iterable
+
+from cdc.config.profile import Profile
+from cdc.model.commit_entry import Entry, PreparedXa
+from cdc.model.position import Position
+from cdc.producer.binlog.dump import Dumps
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.leader import Leader
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.xa import XaTransactions
+from cdc.producer.sink.event_messages import EventMessages
+from cdc.producer.sink.router import Router
+from cdc.producer.sink.skips import Skips
+from cdc.producer.sink.topic_admin import TopicAdmin
+
+__all__ = ["decoder", "dumps", "event_messages", "router", "topic_admin"]
+
+
+def topic_admin(profile: Profile) -> TopicAdmin:
+    kafka = profile.kafka
+    return TopicAdmin(
+        kafka.properties(),
+        kafka.topics(),
+        partitions=kafka.partitions,
+        replicas=kafka.replicas,
+        retention_hours=kafka.retention_hours,
+        min_insync_replicas=kafka.min_insync_replicas,
+    )
+
+
+def dumps(profile: Profile, leader: Leader) -> Dumps:
+    return Dumps(
+        profile.database.settings(),
+        leader,
+        topic=profile.kafka.topic,
+        resource=profile.mysql_resource_name,
+        server_id=profile.producer.server_id,
+        # While the leader writes nothing, only its heartbeats wake the producer to commit a sign of life.
+        heartbeat_seconds=min(profile.producer.heartbeat_seconds, profile.producer.alive_seconds),
+    )
+
+
+def decoder(
+    profile: Profile,
+    leader: Leader,
+    entry: Entry,
+    *,
+    read_again: Callable[[PreparedXa], Iterable[RawEvent]],
+    log: Callable[..., None],
+) -> Decoder:
+    """The decoder of what follows ``entry``; ``read_again`` gives the events of a prepared XA transaction."""
+    return Decoder(
+        wants_table=profile.filters.wants_table,
+        collations=leader.collations,
+        xa=XaTransactions(entry.prepared, read_again=read_again),
+        log=log,
+        other_events=profile.kafka.events,
+    )
+
+
+def router(profile: Profile, entry: Entry, skips: Skips) -> Router:
+    """The router of what follows ``entry``."""
+    made = Router(
+        resource=profile.mysql_resource_name,
+        topics=profile.kafka.topics(),
+        filters=profile.filters,
+        record_bytes=profile.producer.record_bytes,
+        next_sequence=entry.next_sequence,
+        partial=entry.partial,
+    )
+    made.skips = skips
+    return made
+
+
+def event_messages(profile: Profile, shown: Position | None) -> EventMessages:
+    """The messages of the binlog's other events after ``shown``, used where the decoder gives such events."""
+    return EventMessages(resource=profile.mysql_resource_name, topic=profile.kafka.topics().events, shown=shown)
