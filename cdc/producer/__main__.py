@@ -14,7 +14,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
-from cdc.producer.sink.skips import Skips
+from cdc.producer.skips import Skips
 from cdc.service import monitor, process
 from cdc.service.logs import event, setup_logging
 from cdc.service.retry import Retry

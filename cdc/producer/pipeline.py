@@ -24,8 +24,8 @@ from cdc.producer.progress import Progress
 from cdc.producer.resume import starting_entry
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink, await_successor
-from cdc.producer.sink.skips import Skips
 from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.producer.skips import Skips
 from cdc.producer.stream import Stream
 from cdc.service.retry import Retry
 

@@ -12,8 +12,8 @@ from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.router import Router
-from cdc.producer.sink.skips import Skips
 from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.producer.skips import Skips
 
 __all__ = ["decoder", "dumps", "event_messages", "router", "topic_admin"]
 

@@ -1,8 +1,9 @@
-"""The leader's binlog as raw events, through mysql-replication's connection.
+"""Reads a leader's binlog: opens a dump connection as a replica does, and yields the raw events that arrive.
 
-The library connects, registers as a replica, announces checksums and heartbeat and asks for the dump; from there the
-packets are read here, in large chunks, because its own reader decodes too much, drops unknown events in silence and
-reconnects behind our back. The names used of it are private, hence the exact version in pyproject.toml.
+mysql-replication connects, registers as a replica, announces checksums and heartbeat and requests the dump. From then
+on the packets are read here, in large chunks: the library's own reader decodes more than is needed, drops unknown
+events without an error and reconnects by itself. The names of the library that are used for this are private; the exact
+version in pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
 """
 
 import select
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from struct import error as StructError
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pymysql
 from pymysqlreplication import BinLogStreamReader, binlogstream
@@ -21,17 +22,22 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.binlog.layout import PACKET_HEADER_BYTES
 from cdc.producer.binlog.packets import Packets
 from cdc.service.mysql_connection import connected
 
-__all__ = ["BinlogSource"]
+__all__ = ["BinlogSource", "Replica"]
 
-_CHUNK = 1 << 16  # bytes that are cut at once: more would not stay in the processor's cache
+_CHUNK_BYTES = 1 << 16  # read at once: more would not stay in the processor's cache
+_PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
+_SELECT_SECONDS = 0.2
+# Announcing CRC32 is right for files with and without checksums: each file's format description says which it has.
+_CHECKSUM = {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
 
 
-class _AskedGtids:
-    """What the library asks a server for; its own class of this name knows no tags."""
+class _GtidSet:
+    """A GTID set for the library's dump request; the library's own class of this name does not support tags."""
 
     def __init__(self, text: str) -> None:
         self._encoded = GtidSet.parse(text).encode()
@@ -41,7 +47,14 @@ class _AskedGtids:
         return self._encoded
 
 
-binlogstream.GtidSet = _AskedGtids
+binlogstream.GtidSet = _GtidSet
+
+
+class Replica(NamedTuple):
+    """How the producer registers at the leader: the leader allows one dump for each server id and UUID."""
+
+    server_id: int
+    uuid: str
 
 
 class BinlogSource:
@@ -50,11 +63,11 @@ class BinlogSource:
     def __init__(self, reader: BinLogStreamReader, *, name: str, heartbeat_seconds: int) -> None:
         self._reader = reader
         self._name = name
-        self._silence = max(10.0, 3.0 * heartbeat_seconds)
+        self._max_silence = max(10.0, 3.0 * heartbeat_seconds)
         self._socket = reader._stream_connection._sock
         self._data = b""
         self._packets = Packets(name=name)
-        self._heard_at = time.monotonic()
+        self._received_at = time.monotonic()
         self._busy_since: float | None = None
 
     @classmethod
@@ -63,8 +76,7 @@ class BinlogSource:
         settings: dict[str, Any],
         *,
         name: str,
-        server_id: int,
-        replica_uuid: str,
+        replica: Replica,
         heartbeat_seconds: int,
         position: Position,
         gtid_set: GtidSet | None,
@@ -74,23 +86,17 @@ class BinlogSource:
         ``settings`` are pymysql's connection arguments, ``name`` the server's for errors. Raises Disconnected where the
         server cannot be reached.
         """
-        # Announcing CRC32 is right for files with and without checksums: each file's format description says which.
-        settings = (
-            settings
-            | _TIMEOUTS
-            | {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
-        )
         reader = BinLogStreamReader(
-            connection_settings=settings,
-            server_id=server_id,
+            connection_settings=settings | _TIMEOUTS | _CHECKSUM,
+            server_id=replica.server_id,
             blocking=True,
             resume_stream=True,
             log_file=position.file,
             log_pos=position.offset,
             auto_position=str(gtid_set) if gtid_set else None,
-            slave_uuid=replica_uuid,
+            slave_uuid=replica.uuid,
             slave_heartbeat=heartbeat_seconds,
-            report_slave=f"cdc-producer-{server_id}",
+            report_slave=f"cdc-producer-{replica.server_id}",
             filter_non_implemented_events=False,
             enable_logging=False,
             pymysql_wrapper=connected,
@@ -108,30 +114,30 @@ class BinlogSource:
 
     @property
     def silence(self) -> float:
-        """Seconds for which the leader has said nothing, though it was listened to."""
-        return 0.0 if self._busy_since is not None else time.monotonic() - self._heard_at
+        """Seconds without anything from the leader while the socket is being read; 0 while events are processed."""
+        return 0.0 if self._busy_since is not None else time.monotonic() - self._received_at
 
     @property
     def busy(self) -> float:
-        """Seconds since what came last is at work, unheard what comes meanwhile; 0 where it is listened to."""
-        since = self._busy_since  # read once, since it is another thread that asks
+        """Seconds for which the newest events have been processed, with the socket not read; 0 while it is read."""
+        since = self._busy_since  # read once, since another thread calls this
         return 0.0 if since is None else time.monotonic() - since
 
     def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | SimpleTransaction]]:
-        """Events without their checksums, as many as have arrived; none whenever the leader has nothing more for now.
+        """Events without their checksums, as many as have arrived; an empty list when the leader has no more for now.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
-        UserError when the leader refuses the position, PromiseError for an event that was damaged.
+        UserError when the leader refuses the position, PromiseError for a damaged event.
         """
         self._socket.setblocking(False)
         while not stop.is_set():
             events: list[RawEvent | SimpleTransaction] = []
             if arrived := self._receive():
                 events, self._data = self._packets.cut(self._data)
-            # A compressed transaction takes minutes to decode, in which nobody reads: the leader is not silent then.
+            # A compressed transaction takes minutes to decode, and the socket is not read then: that is no silence.
             self._busy_since = time.monotonic()
             yield events
-            self._busy_since, self._heard_at = None, time.monotonic()
+            self._busy_since, self._received_at = None, time.monotonic()
             if self._packets.fault:
                 raise self._packets.fault
             if not arrived:
@@ -140,11 +146,12 @@ class BinlogSource:
     def _receive(self) -> bool:
         """Read what has arrived; False where it does not complete a packet."""
         missing = 1
-        if len(self._data) >= 4:
-            missing = 4 + int.from_bytes(self._data[:3], "little") - len(self._data)
-        parts, received, wanted = [self._data], 0, max(_CHUNK, missing)
+        if len(self._data) >= PACKET_HEADER_BYTES:
+            length = int.from_bytes(self._data[:_PACKET_LENGTH_BYTES], "little")
+            missing = PACKET_HEADER_BYTES + length - len(self._data)
+        parts, received, wanted = [self._data], 0, max(_CHUNK_BYTES, missing)
         try:
-            # One call gives no more than one TLS record, 16 KiB: several of them at once save much of the work on each.
+            # One call gives at most one TLS record, 16 KiB; the work for each chunk is less for several of them.
             while received < wanted and (chunk := self._socket.recv(wanted - received)):
                 parts.append(chunk)
                 received += len(chunk)
@@ -156,17 +163,17 @@ class BinlogSource:
             raise Disconnected(f"the connection to the leader broke: {error}", where=self._name) from None
         self._data = b"".join(parts)
         if received:
-            self._heard_at = time.monotonic()
+            self._received_at = time.monotonic()
         return received >= missing
 
     def _wait(self, stop: threading.Event) -> None:
-        """Wait until something arrives. The leader's heartbeat makes it certain that something will."""
+        """Wait until something arrives, at the latest a heartbeat. Raises Disconnected where nothing does."""
         waited = 0.0
         while not stop.is_set():
-            if select.select([self._socket], [], [], 0.2)[0]:
+            if select.select([self._socket], [], [], _SELECT_SECONDS)[0]:
                 return
-            waited += 0.2
-            if waited > self._silence:
+            waited += _SELECT_SECONDS
+            if waited > self._max_silence:
                 raise Disconnected(f"the leader has been silent for {waited:.0f} s", where=self._name)
 
 
@@ -177,9 +184,9 @@ def _connect(reader: BinLogStreamReader, *, name: str, position: Position) -> No
         # What the library can't encode: an offset of more than 32 bits.
         reader.close()
         raise UserError(
-            f"the leader cannot be asked for this place: {error}",
+            f"a dump can't be requested from this position: {error}",
             where=f"{name}, position {position}",
-            hint="with GTIDs switched on, any place can be asked for",
+            hint="with gtid_mode=ON on the leader, a dump can be requested from any position",
         ) from None
     except (pymysql.MySQLError, OSError) as error:
         reader.close()

@@ -18,7 +18,7 @@ from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum
 from cdc.producer.sink.record_parts import Part, is_large, rows_body, split
-from cdc.producer.sink.skips import Skips
+from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from cdc.sql.redaction import excerpt
 

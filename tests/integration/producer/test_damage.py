@@ -22,7 +22,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.leader import Leader, inspect
 from cdc.producer.binlog.packets import Packets
-from cdc.producer.binlog.source import BinlogSource
+from cdc.producer.binlog.source import BinlogSource, Replica
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
@@ -72,7 +72,7 @@ def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Leader, l
 
 def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
     source = BinlogSource.open(
-        settings, name="leader", server_id=99, replica_uuid=str(uuid.uuid4()), heartbeat_seconds=1,
+        settings, name="leader", replica=Replica(99, str(uuid.uuid4())), heartbeat_seconds=1,
         position=Position("binlog.000001", 4), gtid_set=None,
     )  # fmt: skip
     events: list[RawEvent] = []

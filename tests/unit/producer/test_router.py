@@ -20,7 +20,7 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.router import Message, Router
-from cdc.producer.sink.skips import Skips
+from cdc.producer.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
 
 EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
