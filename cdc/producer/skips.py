@@ -1,4 +1,4 @@
-"""The events that the operator has the stream do without (``--skip``), each named by its place in the leader's log."""
+"""Decides which refused events are skipped: those whose positions the operator has given with ``--skip``."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -9,65 +9,68 @@ from cdc.model.position import Position
 __all__ = ["Skips"]
 
 _OPTION = "option --skip"
-_PLACE = re.compile(r"(?P<file>[^/]+\.[0-9]{6,}):(?P<offset>[0-9]+)(?:/[0-9]+)?")
+_EVENT = re.compile(r"(?P<file>[^/]+\.[0-9]{6,}):(?P<offset>[0-9]+)(?:/[0-9]+)?")
+_HINT = "give the position that the producer's error names; to continue, start without --skip"
 
 
 class Skips:
-    """Only what is refused is left out: a place named by mistake costs no change.
+    """Skips only events that are refused: a position given by mistake loses no change.
 
-    A place is ``FILE:OFFSET``, with ``/NUMBER`` behind it for an event of a compressed transaction. ``log(event,
-    **fields)`` is told of each event that is left out. Raises UserError for what is no place.
+    Each of ``events`` is ``FILE:OFFSET``, with ``/NUMBER`` appended for an event inside a compressed transaction.
+    ``log(event, **fields)`` is called for each event that is skipped. Raises UserError for any other text.
     """
 
-    def __init__(self, places: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
-        self._asked = {place: _position(place) for place in places}
+    def __init__(self, events: Iterable[str] = (), *, log: Callable[..., None] = lambda event, **fields: None) -> None:
+        self._asked = {event: _position(event) for event in events}
         self._used: set[str] = set()
-        self._open: list[str] = []  # those of a transaction that is not through: they must be named again
+        self._open: list[str] = []  # of the transaction that is not committed yet: they must be given again
         self.log = log
 
     def __bool__(self) -> bool:
         return bool(self._asked)
 
-    def allow(self, place: str) -> bool:
-        """Whether the event there, which is refused, may be left out."""
-        if place in self._asked:
-            self._used.add(place)
-            self._open.append(place)
-        return place in self._asked
+    def allow(self, event: str) -> bool:
+        """Whether the refused event of this name may be skipped."""
+        if event in self._asked:
+            self._used.add(event)
+            self._open.append(event)
+        return event in self._asked
 
-    def refusal(self, error: PromiseError, place: str) -> PromiseError:
-        """``error`` at ``place``, with the way past it. Every refusal of an event that can be left out is made here."""
-        where = error.where if error.where.startswith(place) else place
-        options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, place]))
-        way = f"to do without this event for good: cdc-producer PROFILE {options}"
-        return PromiseError(error.what, where=where, hint=f"{error.hint}; {way}" if error.hint else way)
+    def refusal(self, error: PromiseError, event: str) -> PromiseError:
+        """``error`` of the event of this name, with the command that skips it. Every error of an event that can be
+        skipped is made here."""
+        where = error.where if error.where.startswith(event) else event
+        options = " ".join(f"--skip {each}" for each in dict.fromkeys([*self._open, event]))
+        command = f"to skip this event for good: cdc-producer PROFILE {options}"
+        return PromiseError(error.what, where=where, hint=f"{error.hint}; {command}" if error.hint else command)
 
     def check_passed(self, reached: Position) -> None:
-        """Raises UserError where everything before ``reached`` is through, and a place there was not refused."""
+        """To be called when everything before ``reached`` is replicated.
+
+        Raises UserError where an event before it was to be skipped, and was not refused.
+        """
         self._open.clear()
-        for place, position in self._asked.items():
-            if place not in self._used and position.place < reached.place:
+        for event, position in self._asked.items():
+            if event not in self._used and position.place < reached.place:
                 raise UserError(
-                    f"no event was refused at {place}, or it is out or skipped already: the stream is at {reached}",
+                    f"no event was refused at {event}, or it is written or skipped already: the stream is at {reached}",
                     where=_OPTION,
-                    hint="name the place that the producer's error named; to go on, start without --skip",
+                    hint=_HINT,
                 )
 
     def check_end(self, reached: Position) -> None:
-        """Raises UserError where the log ended, at ``reached``, before a place that was to be skipped."""
-        for place in self._asked.keys() - self._used:
+        """Raises UserError where the binlog ended, at ``reached``, before an event that was to be skipped."""
+        for event in self._asked.keys() - self._used:
             raise UserError(
-                f"there is no event at {place} yet: the leader's log ends at {reached}",
-                where=_OPTION,
-                hint="name the place that the producer's error named; to go on, start without --skip",
+                f"there is no event at {event} yet: the leader's binlog ends at {reached}", where=_OPTION, hint=_HINT
             )
 
 
-def _position(place: str) -> Position:
-    found = _PLACE.fullmatch(place)
+def _position(event: str) -> Position:
+    found = _EVENT.fullmatch(event)
     if found is None:
         raise UserError(
-            f"{place!r} is no place in a binlog",
+            f"{event!r} is not a position in a binlog",
             where=_OPTION,
             hint="give it as the producer's error names it, such as binlog.000012:4567 or binlog.000012:4567/8",
         )

@@ -33,10 +33,10 @@ _HEARTBEAT_END, _HEARTBEAT_FILE, _HEARTBEAT_POSITION = 0, 1, 2  # the fields of 
 
 
 class RawEvent(NamedTuple):
-    """An event as read: ``data`` begins with the header and ends before the checksum.
+    """An event that is not decoded: ``data`` starts with the header and ends before the checksum.
 
-    ``offset`` is its start in the file and ``end`` the next event's; both are 0 for one made up for the connection.
-    Where there is a ``spool``, it holds the event, and ``data`` only its beginning.
+    ``offset`` is its start in ``file`` and ``end`` the start of the next; both are 0 for an event that the leader makes
+    up for the connection. Where there is a ``spool``, it holds the event, and ``data`` only the first bytes.
     """
 
     type: int
@@ -56,18 +56,18 @@ class RawEvent(NamedTuple):
         return Position(self.file, self.offset)
 
     @property
-    def place(self) -> str:
-        """What names this event and no other."""
+    def name(self) -> str:
+        """Identifies this event: ``FILE:OFFSET``, and ``/NUMBER`` inside a compressed transaction."""
         return str(self.position)
 
 
 class Inner(RawEvent):
-    """An event of a compressed transaction: its position is that of the whole, ``number`` counts it there from 1."""
+    """An event inside a compressed transaction, whose position it has; ``number`` counts it there from 1."""
 
     number = 0
 
     @property
-    def place(self) -> str:
+    def name(self) -> str:
         return f"{self.position}/{self.number}"
 
 
@@ -84,7 +84,7 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A Query event: the statement, its session's database and the session variables the server logged with it."""
+    """A Query event: the statement, its session's database and the session variables that the server logged with it."""
 
     database: str
     text: bytes
@@ -97,12 +97,12 @@ def header(data: bytes) -> Header:
 
 
 def rotate(event: RawEvent) -> Position:
-    """The file that follows and the offset at which its events start."""
+    """The next file, and the offset at which its events start."""
     return Position(rotate_name(event.data).decode("utf-8"), int.from_bytes(event.data[ROTATE_POSITION], "little"))
 
 
 def rotate_name(data: bytes) -> bytes:
-    """The name of the file that follows."""
+    """The name of the next file, from the bytes of a Rotate event."""
     return data[ROTATE_FILE_AT:]
 
 
@@ -165,7 +165,7 @@ def query(event: RawEvent) -> Query:
 
 
 def load_query(event: RawEvent) -> RawEvent:
-    """The Query event that an Execute_load_query event is, but for the fields about its data."""
+    """An Execute_load_query event as a Query event: without the fields about its data."""
     fields_at = HEADER_BYTES + _QUERY.size
     return event._replace(data=event.data[:fields_at] + event.data[fields_at + _LOAD_FIELDS_BYTES :])
 

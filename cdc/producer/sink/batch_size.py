@@ -1,35 +1,39 @@
-"""How much goes into one Kafka transaction: all that is allowed, less where the link is slow. Pure."""
+"""Adapts how many bytes go into one Kafka transaction: fewer where commits are slow, up to the profile's limit."""
 
 __all__ = ["BatchSize"]
 
-_LEAST_BYTES = 65_536
-_FIRST_SECONDS, _MOST_SECONDS = 10.0, 40.0
+_MIN_BYTES = 65_536
+_SLOW_SECONDS = 10.0  # a commit that takes longer halves the size; one that takes a tenth of it may double the size
+_FIRST_PATIENCE, _MAX_PATIENCE = 10.0, 40.0
 
 
 class BatchSize:
-    """Lives as long as the process. ``bytes`` is the limit for now, ``most`` is that of the profile.
+    """Lives as long as the process. ``bytes`` is the current limit, ``limit`` that of the profile.
 
-    ``patience`` says for how many seconds the brokers may take nothing of it before they count as away: the smaller the
-    batch had to become, the slower is the link, and one message alone may take long.
+    ``patience`` is for how many seconds the brokers may take none of the bytes before they count as away: the smaller
+    the batches had to become, the slower is the network, and a single message may take long.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.bytes = most
-        self.patience = _FIRST_SECONDS
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.bytes = limit
+        self.patience = _FIRST_PATIENCE
 
     def failed(self) -> None:
-        """The brokers did not take it in time."""
-        self.bytes = min(self._most, max(_LEAST_BYTES, self.bytes // 2))
-        self.patience = min(2 * self.patience, _MOST_SECONDS)
+        """Adapt to a commit that the brokers did not accept in time."""
+        self._halve()
+        self.patience = min(2 * self.patience, _MAX_PATIENCE)
 
-    def took(self, size: int, seconds: float) -> None:
-        """``size`` bytes are committed, after so many ``seconds``: the next may be more if that was quick.
+    def committed(self, size: int, seconds: float) -> None:
+        """Adapt to a commit of ``size`` bytes that took ``seconds``.
 
-        What is far below the limit, as the entry with which a session begins, says nothing of the link.
+        A size far below the limit, as of the entry with which a session begins, shows nothing about the network.
         """
-        if seconds > _FIRST_SECONDS:
-            self.bytes = min(self._most, max(_LEAST_BYTES, self.bytes // 2))
-        elif seconds < _FIRST_SECONDS / 10 and 2 * size >= self.bytes:
-            self.bytes = min(2 * self.bytes, self._most)
-            self.patience = max(self.patience / 2, _FIRST_SECONDS)
+        if seconds > _SLOW_SECONDS:
+            self._halve()
+        elif seconds < _SLOW_SECONDS / 10 and 2 * size >= self.bytes:
+            self.bytes = min(2 * self.bytes, self._limit)
+            self.patience = max(self.patience / 2, _FIRST_PATIENCE)
+
+    def _halve(self) -> None:
+        self.bytes = min(self._limit, max(_MIN_BYTES, self.bytes // 2))

@@ -1,11 +1,11 @@
-"""The binlog's other events, those that are part of no record, as messages for people and monitors to read. Pure.
+"""Binlog events that are part of no record in, messages for people and monitors out.
 
     {"uri":"flv://<resource>","bn_file":{"fileName":…,"offset":…},"event":{"Rotate":{…}}}
 
-They have no sequence and are not replicated. Events of rows, their table maps and statements are not shown here: what
-passes the filters of them is in the records. The text of a RowsQuery is not shown either, only its length: it holds the
-values of rows, those of tables that the filters leave out among them. Of events inside of a compressed transaction only
-the whole is shown. Layouts: see ``cdc.producer.binlog.events``.
+They have no sequence and are not replicated. Rows events, table maps and statements have no message: what passes the
+filters of them is in the records. Of a RowsQuery the message has only the length: its text has values of rows, also of
+tables that the filters leave out. A compressed transaction has one message, the events inside it have none. Layouts:
+module ``cdc.producer.binlog.layout``.
 """
 
 import json
@@ -37,10 +37,10 @@ Fields = dict[str, Any]
 
 
 class EventMessages:
-    """Messages for the ``topic`` of one leader's events, from those after the position ``shown`` on.
+    """Makes messages for ``topic``, of the events after the position ``shown``.
 
-    What the leader makes up for the connection (rotations at its start, heartbeats) has no position: its offset is 0,
-    and it comes anew with each connection.
+    Events that the leader makes up for the connection (rotations at its start, heartbeats) have no position: their
+    offset is 0, and they come again with each connection.
     """
 
     def __init__(self, *, resource: str, topic: str, shown: Position | None) -> None:
@@ -49,7 +49,7 @@ class EventMessages:
         self._shown = shown
 
     def message(self, event: RawEvent) -> Message | None:
-        """The event's message; None where it is not shown, or was already."""
+        """The event's message; None where it has none, or it is written already."""
         if event.type in et.IN_RECORDS:
             return None
         if event.offset:
@@ -74,7 +74,7 @@ def _fields(event: RawEvent) -> Fields:
     try:
         return read(event)
     except (PromiseError, ValueError, LookupError, StructError):
-        # Whether the stream can go on without it is for the decoder to say, which gets the event next.
+        # The decoder, which gets the event next, decides whether the stream can continue without it.
         return _length(event)
 
 
@@ -117,7 +117,7 @@ def _tagged_gtid(event: RawEvent) -> Fields:
 
 
 def _previous_gtids(event: RawEvent) -> Fields:
-    """The set as text; sets with tags have a layout of their own, marked in the count's highest byte."""
+    """The GTID set as text; sets with tags have another layout, marked in the highest byte of the count."""
     data, at = event.data, HEADER_BYTES + 8
     if data[at - 1]:
         return _length(event)

@@ -1,4 +1,4 @@
-"""The Kafka transactions of one producer: begun, filled, committed or dropped, and what their errors mean."""
+"""Runs the Kafka transactions of one producer, one after the other: begins, fills, commits and aborts them."""
 
 import math
 import threading
@@ -20,14 +20,14 @@ NEVER = math.inf
 _ANSWER_SECONDS = 10.0
 _STOP_SECONDS = 3.0
 _TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
-_OF_TIMEOUT = 0.8  # after that part of it there is no use in going on: the brokers are about to end the transaction
+_USABLE_PART_OF_TIMEOUT = 0.8  # after that the brokers are about to end the transaction
 _QUEUE_KB = 65_536
-_HEADERS_KB = 1_024  # a record has little beside its value
+_HEADERS_KB = 1_024  # room for the key and the headers of a record
 
 
 @dataclass(slots=True)
 class _Reports:
-    """What librdkafka tells in its callbacks, which run inside of our calls."""
+    """What librdkafka reports in its callbacks, which run inside of our calls."""
 
     refused: PromiseError | None = None
     lost: str = ""
@@ -49,7 +49,7 @@ class _Reports:
 
 
 class _Deadline:
-    """Over when the queue has not shrunk for ``patience`` seconds, and at ``end`` in any case; soon after a stop."""
+    """Is over when the queue has not shrunk for ``patience`` seconds, at ``end``, or some seconds after a stop."""
 
     def __init__(self, queued: int, patience: float, end: float, stop: threading.Event) -> None:
         self._queued = queued
@@ -69,10 +69,10 @@ class _Deadline:
 
 
 class KafkaTransactions:
-    """One after the other. ``begun_at`` is when the open one began (``time.monotonic()``), NEVER while none is open.
+    """``begun_at`` is when the open transaction began (``time.monotonic()``), NEVER while none is open.
 
-    A producer that another one has fenced fails in whichever call comes next, those that only ask among them: each is
-    translated here. ``topic`` is the one that errors name. ``batch_size`` learns how quick the brokers are.
+    A producer that another one has fenced fails in its next call, whichever that is; the errors of all are translated
+    here. ``topic`` is the topic that errors name. ``batch_size`` is adapted to the speed of the brokers.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class KafkaTransactions:
     def open(
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
-        """Fence an older producer of the same names, and end its open transaction. Raises KafkaException."""
+        """Fence an older producer of the same topic and leader, and end its transaction. Raises KafkaException."""
         reports = _Reports()
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
@@ -110,16 +110,16 @@ class KafkaTransactions:
         producer = Producer(settings | properties, logger=LIBRDKAFKA)
         producer.init_transactions(_ANSWER_SECONDS)
         timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
-        limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _OF_TIMEOUT
+        limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _USABLE_PART_OF_TIMEOUT
         return cls(producer, reports, batch_size, topic=topic, limit=limit, stop=stop)
 
     def forget_lost_brokers(self) -> None:
-        """Brokers that were away by now do not matter: what that leaves behind is settled."""
+        """Ignore the brokers that were away until now: the recovery has handled what that left behind."""
         self._reports.lost = ""
 
     def begin(self) -> None:
-        """Raises Disconnected, as all do that follow."""
-        # A transaction begun after a broker was away would take one along that lost its end.
+        """Begin a transaction. Raises Disconnected, as all methods below do."""
+        # A transaction begun after a broker was away would also end one that is still open there.
         self.check()
         try:
             self.producer.begin_transaction()
@@ -128,20 +128,20 @@ class KafkaTransactions:
         self.begun_at = time.monotonic()
 
     def produce(self, topic: str, key: bytes, value: bytes, time_ms: int, headers: Headers, partition: int) -> None:
-        """Add a message to the open transaction. Raises PromiseError for one that Kafka does not take."""
+        """Add a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
         deadline: _Deadline | None = None
-        alone = False
+        is_only = False
         while True:
             try:
                 self.producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)
                 return
             except BufferError:
-                if alone:
+                if is_only:
                     raise _size_error(topic, key, value) from None
                 # The brokers are slower than the leader: wait for room.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
-                alone = not len(self.producer)
+                is_only = not len(self.producer)
                 if deadline.is_over(len(self.producer)):
                     self.batch_size.failed()
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
@@ -152,8 +152,8 @@ class KafkaTransactions:
                 raise write_error(error, topic) from None
 
     def commit(self, size: int) -> None:
-        """Commit what was produced, ``size`` bytes. Raises PromiseError where Kafka does not take a message of it."""
-        begun, deadline = time.monotonic(), self._deadline()
+        """Commit the messages added, ``size`` bytes. Raises PromiseError where Kafka refuses one of them."""
+        started, deadline = time.monotonic(), self._deadline()
         while True:
             try:
                 self.producer.commit_transaction(1.0)
@@ -164,13 +164,13 @@ class KafkaTransactions:
                     self.batch_size.failed()
                     raise write_error(error, self._topic) from None
         self.begun_at = NEVER
-        self.batch_size.took(size, time.monotonic() - begun)
+        self.batch_size.committed(size, time.monotonic() - started)
 
     def _deadline(self) -> "_Deadline":
         return _Deadline(len(self.producer), self.batch_size.patience, self.begun_at + self._limit, self._stop)
 
     def abort(self) -> None:
-        """Abort the open transaction, so that readers need not wait for it to time out."""
+        """Abort the open transaction, so that readers need not wait for its timeout. Never raises."""
         self.begun_at = NEVER
         try:
             self.producer.purge()
@@ -182,20 +182,20 @@ class KafkaTransactions:
     def check(self) -> None:
         """Raise Disconnected where a broker went away, even if it is back.
 
-        It may have left the last transaction without its end (module settlement): a new sink finds and mends that.
+        It may have left the last transaction without its end; a new sink finds and repairs that (module recovery).
         """
         self._poll()
         if self._reports.lost:
             raise Disconnected(f"a broker went away: {self._reports.lost}", where=f"topic {self._topic}")
 
     def _raise_refused(self) -> None:
-        """Raise what a delivery report said: it is the reason why the transaction fails."""
+        """Raise the error of a delivery report: it is the reason why the transaction fails."""
         self._poll()
         if self._reports.refused:
             raise self._reports.refused
 
     def _poll(self, seconds: float = 0.0) -> None:
-        """Let the callbacks run. What is fatal to librdkafka's producer, such as being fenced, comes out here too."""
+        """Run the callbacks. Raises errors that are fatal to librdkafka's producer, such as being fenced."""
         try:
             self.producer.poll(seconds)
         except KafkaException as error:
@@ -204,7 +204,7 @@ class KafkaTransactions:
 
 def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
     return PromiseError(
-        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka takes",
+        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka accepts",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
         hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size, and "
         "queue.buffering.max.kbytes in [kafka.librdkafka] where that is set",
@@ -212,6 +212,6 @@ def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
 
 
 def _queue_kb(largest: object) -> int:
-    """What may wait in librdkafka: a record of ``largest`` bytes, the profile's, must find room in it."""
-    # What is no number librdkafka refuses by the property's name.
+    """The size of librdkafka's queue in KiB: one record of ``largest`` bytes, from the profile, must fit."""
+    # librdkafka itself refuses a value that is not a number, and names the property.
     return max(_QUEUE_KB, int(str(largest)) // 1024 + _HEADERS_KB) if str(largest).isdecimal() else _QUEUE_KB

@@ -1,8 +1,7 @@
-"""A leader transaction that is larger than one Kafka transaction: how much of it is out, in a count that any server and
-version of ``cdc`` understands.
+"""The committed part of a leader transaction that is larger than one Kafka transaction, and how its rest is continued.
 
-Counted are rows, and statements as one each: they come in the same order wherever the transaction is read, while each
-server cuts them into events of its own, and each version or setting into records.
+The part is counted in rows, and statements as one each: rows come in the same order wherever the transaction is read,
+while each server cuts them into events of its own, and each version or setting of ``cdc`` into other records.
 """
 
 from zlib import crc32
@@ -13,54 +12,55 @@ from cdc.producer.decode.changes import Rows
 
 __all__ = ["CommittedPart", "content_sum"]
 
-_MOST = 1000
+_SUMMED = 1000  # characters at each end of a text that its checksum covers
 _WAY_OUT = (
-    "go on with the server and the version of before until that transaction is through; where these are gone, give the "
-    "producer a new topic and the follower a fresh copy"
+    "continue with the server and the version that wrote them until that transaction is complete; where these are "
+    "gone, give the producer a new topic and the follower a fresh copy"
 )
 
 
 def content_sum(uri: str, text: str) -> int:
-    """Tells one row (JSON text) or statement from another, in a time that does not grow with it."""
-    shown = text if len(text) <= 2 * _MOST else f"{len(text)} {text[:_MOST]}{text[-_MOST:]}"
-    return crc32(f"{uri} {shown}".encode("utf-8", "surrogatepass"))
+    """A checksum that tells a row (JSON text) or statement from others, in a time that does not grow with its size."""
+    part = text if len(text) <= 2 * _SUMMED else f"{len(text)} {text[:_SUMMED]}{text[-_SUMMED:]}"
+    return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 
 
 class CommittedPart:
-    """Passes over the rows of ``out`` while its transaction is read again; ``left`` are still to come."""
+    """Leaves out the rows of ``partial`` while its transaction is read again; ``left`` of them are still to come."""
 
-    def __init__(self, out: Partial) -> None:
-        self.out = out
-        self.left = out.rows or 0
+    def __init__(self, partial: Partial) -> None:
+        self.partial = partial
+        self.left = partial.rows or 0
 
     def rows(self, change: Rows, uri: str) -> Rows:
-        """The rows of ``change`` that are not out. Raises PromiseError where the last one that is was another."""
-        out = change.rows[: self.left]
-        if out:
-            self._pass(len(out), uri, out[-1])
-        return change._replace(rows=change.rows[len(out) :])
+        """``change`` without its committed rows. Raises PromiseError where the last committed row was another one."""
+        committed = change.rows[: self.left]
+        if committed:
+            self._leave_out(len(committed), uri, committed[-1])
+        return change._replace(rows=change.rows[len(committed) :])
 
     def statement(self, uri: str, text: str) -> bool:
-        """Whether it is out. Raises PromiseError as ``rows`` does."""
+        """Whether the statement is committed. Raises PromiseError as ``rows`` does."""
         if not self.left:
             return False
-        self._pass(1, uri, text)
+        self._leave_out(1, uri, text)
         return True
 
-    def _pass(self, number: int, uri: str, last: str) -> None:
+    def _leave_out(self, number: int, uri: str, last: str) -> None:
         self.left -= number
-        if not self.left and content_sum(uri, last) != self.out.newest:
+        if not self.left and content_sum(uri, last) != self.partial.newest:
             raise PromiseError(
-                f"{self.out.rows} rows of transaction {self.out.transaction} are out, and the last of them was another "
-                f"one than what the leader has there now, a row of {uri}",
+                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, and the last of "
+                f"them was another one than what the leader has there now, a row of {uri}",
                 hint=f"a server or version that logs or reads other rows: {_WAY_OUT}",
             )
 
     def require_more(self, records: int) -> None:
-        """Raise PromiseError unless more than was out have come, once the transaction is through: ``records``."""
-        if self.left or records <= self.out.records:
-            have = (self.out.rows or 0) - self.left
+        """Raise PromiseError unless the transaction, now complete, has more than its committed ``records``."""
+        if self.left or records <= self.partial.records:
+            have = (self.partial.rows or 0) - self.left
             raise PromiseError(
-                f"{self.out.rows} rows of transaction {self.out.transaction} are out, but it now has {have}",
-                hint=f"the leader logged it anew: {_WAY_OUT}",
+                f"{self.partial.rows} rows of transaction {self.partial.transaction} are committed, but it now has "
+                f"{have}",
+                hint=f"the leader logged it again in another way: {_WAY_OUT}",
             )

@@ -1,4 +1,4 @@
-"""Which partition each record goes to, and what is in each by then: how many records, and the newest one's sequence."""
+"""Assigns each record its partition, and counts the records and the newest sequence of each partition."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ __all__ = ["Partitioner"]
 
 @dataclass(slots=True)
 class _Topic:
-    """``total`` records in so many ``partitions``; per partition how many, and the newest one's sequence (-1: none)."""
+    """``total`` records; ``counts`` and ``last`` are those and the newest sequence (-1: none) of each partition."""
 
     partitions: int
     total: int
@@ -20,10 +20,10 @@ class _Topic:
 
 
 class Partitioner:
-    """Goes on where ``entry`` ends; ``open_topics`` gives topics' numbers of partitions before their first record.
+    """Continues from the counts of ``entry``; ``open_topics`` returns the number of partitions of each topic.
 
-    A topic's records go round its partitions by number, so the same records always go to the same partitions. Which
-    sequence is next is counted here too.
+    A topic's records go to its partitions in turn, so the same records always go to the same partitions.
+    ``next_sequence`` is the sequence of the next record.
     """
 
     def __init__(self, entry: Entry | None, *, open_topics: Callable[[set[str]], Mapping[str, int]]) -> None:
@@ -34,7 +34,7 @@ class Partitioner:
         self.next_sequence = entry.next_sequence if entry else 0
 
     def place(self, name: str) -> int:
-        """Count one more record, the next sequence, into the topic; the partition it goes to."""
+        """Count the next record into the topic, and return its partition."""
         topic = self._topics.get(name) or self.opened(name)
         partition = topic.total % topic.partitions
         topic.total += 1
@@ -44,31 +44,33 @@ class Partitioner:
         return partition
 
     def opened(self, name: str) -> _Topic:
-        """The topic, ready to be written to."""
+        """The counts of the topic, which is opened where it is not yet."""
         if name not in self._topics:
             self.open([name])
         return self._topics[name]
 
     def knows(self, names: set[str]) -> bool:
-        """Whether all of them are ready to be written to."""
+        """Whether all of them are open."""
         return names <= self._topics.keys()
 
     def open(self, names: Collection[str]) -> None:
-        """Make the topics ready, all at once."""
+        """Open the topics, all in one call."""
         new = set(names) - self._topics.keys()
         for name, partitions in self._open_topics(new).items() if new else ():
-            places = [partition_name((name, number)) for number in range(partitions)]
-            counts = [self._counts.get(each, 0) for each in places]
-            last = [self._last.get(each, -1) for each in places]
+            names_of_partitions = [partition_name((name, number)) for number in range(partitions)]
+            counts = [self._counts.get(each, 0) for each in names_of_partitions]
+            last = [self._last.get(each, -1) for each in names_of_partitions]
             self._topics[name] = _Topic(partitions, sum(counts), counts, last)
 
     def counts(self) -> dict[str, int]:
-        """Records per ``topic/partition``, of all topics there ever were."""
-        return self._counts | {partition_name(place): topic.counts[place[1]] for place, topic in self._each()}
+        """Records per ``topic/partition``, also of topics that are not open."""
+        return self._counts | {
+            partition_name(partition): topic.counts[partition[1]] for partition, topic in self._each()
+        }
 
     def last(self) -> dict[str, int]:
         """The newest sequence per ``topic/partition`` that has a record."""
-        mine = {partition_name(place): topic.last[place[1]] for place, topic in self._each()}
+        mine = {partition_name(partition): topic.last[partition[1]] for partition, topic in self._each()}
         return self._last | {name: sequence for name, sequence in mine.items() if sequence >= 0}
 
     def _each(self) -> list[tuple[Partition, _Topic]]:

@@ -1,4 +1,4 @@
-"""Rows events as records: which rows share one, and what of it is known before its sequence."""
+"""Splits the rows of an event into records of limited size, and makes the part of a record after its sequence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,9 +11,10 @@ __all__ = ["Part", "is_large", "rows_body", "split"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A record without its sequence and its place in the transaction, which follow when it is known to be the last.
+    """A record before it has a sequence and an index in its transaction: these wait until it is known whether it is the
+    last.
 
-    ``rows`` counts its rows, 1 for a statement; ``newest`` is the last one's sum (module partial).
+    ``rows`` counts its rows, 1 for a statement; ``newest`` is the checksum of the last (module partial_transaction).
     """
 
     topic: str
@@ -26,7 +27,7 @@ class Part:
 
 
 def is_large(changes: list[Rows], record_bytes: int) -> bool:
-    """Whether one of the rows events may have to be split: a character takes at most four bytes."""
+    """Whether one of the rows events may have to be split; a character takes at most four bytes."""
     for _, _, _, rows, _ in changes:  # noqa: SIM110  a generator would take as long as the whole record
         if len(rows) > 1 and sum(map(len, rows)) * 4 > record_bytes:
             return True
@@ -34,7 +35,7 @@ def is_large(changes: list[Rows], record_bytes: int) -> bool:
 
 
 def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
-    """An event's rows in parts that stay below the record size where one row alone does."""
+    """``rows`` in parts of at most ``record_bytes``, or of one row where that is larger."""
     size = 0
     part: list[str] = []
     for row in rows:
@@ -48,11 +49,11 @@ def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
 
 
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: str) -> str:
-    """The end of a record of ``rows``, which are joined: what its ``columns`` (JSON text) mean, and the rows.
+    """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
-    ``mode`` is the transaction's (module row_mode).
+    ``mode`` is the transaction's (module row_sql_mode).
     """
-    shown = f',"flags":{flags}' if flags else ""
+    context = f',"flags":{flags}' if flags else ""
     if mode is not None:
-        shown += f',"sql_mode":"{mode}"'
-    return f'{columns}{shown},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'
+        context += f',"sql_mode":"{mode}"'
+    return f'{columns}{context},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'

@@ -1,15 +1,15 @@
-"""Which entry of the commit log stands for what readers can see, also where Kafka left a transaction without an end.
+"""Finds the commit log's entry that agrees with what readers can see, and rolls back transactions without an end.
 
-A broker that restarts may take a transaction for complete without having written its end into all topics (seen with
-Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Nobody can
-read the records of such a transaction there, and the next one of the same producer would end it together with itself,
-whichever way that one ends. So before anything is written, it is ended here, by rolling it back: what readers can see
+A broker that restarts may take a transaction for complete without having written its end marker to all topics (seen
+with Kafka 4.3.1: a coordinator that finds a partition without a leader takes it for deleted, "can be skipped"). Readers
+don't see the records of such a transaction there, and the next transaction of the same producer would end it together
+with itself, by a commit or an abort. So it is ended here before anything is written, by an abort; what readers can see
 then decides which entry is true.
 
-With several topics, readers may see the transaction's records in one and not in another. Then the true entry is one
-from before it, below which nothing is missing anywhere. What follows is written again, but for the records that can be
-seen. A partition gets its records in the order of their sequences, and none while a transaction hangs in it, so
-whoever sees its newest record sees all of them.
+With several topics, readers may see the transaction's records in one and not in another. The true entry is then an
+earlier one, below which no record is missing in any topic. The records after it are written again, except for those
+that readers can see. A partition gets its records in the order of their sequences, and none while a transaction is open
+in it: if its newest record is visible, so are all before.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,11 +28,11 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.sink.topic_admin import TopicAdmin, hanging
+from cdc.producer.sink.topic_admin import TopicAdmin, unended
 
 __all__ = ["AFTER", "SHOWN", "Recovered", "recover", "true_entry"]
 
-# Headers of the binlog's other events: the newest sequence that is out by then, and the newest event with a position.
+# Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _EXPIRED = 1 << 63
@@ -40,10 +40,10 @@ _EXPIRED = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """Where to go on: after ``entry``, None where nothing was ever committed. ``rolled_back`` are topics.
+    """The ``entry`` to continue after, None where nothing was ever committed. ``rolled_back`` are topics.
 
-    ``out`` are records that readers can see already although they come after the entry: CRC-32 by sequence.
-    ``shown`` is the newest of the binlog's other events that they can see. ``ahead`` are the topics that hold ``out``.
+    ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
+    are the topics that have such records. ``shown`` is the newest of the binlog's other events that readers can see.
     """
 
     entry: Entry | None
@@ -54,59 +54,60 @@ class Recovered:
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
-    """End what hangs in the topics of the leader ``resource``, and find out what readers can see.
+    """Roll back open transactions in the topics of the leader ``resource``, and find out what readers can see.
 
-    ``producer`` has no open transaction. Raises PromiseError where no entry stands for the records that readers can
-    see, Disconnected where a transaction of something else is open in the topics, or the brokers do not answer,
-    UserError for records of another leader. KafkaException as the producer does.
+    ``producer`` has no open transaction. Raises PromiseError where no entry agrees with the records that readers can
+    see, Disconnected where another client's transaction is open in the topics or the brokers do not answer, UserError
+    for records of another leader, KafkaException as the producer does.
     """
     commits = topics.names.commits
     committed = next(commit_log.entries(properties, topic=commits, resource=resource), None)
-    anyhow = next(commit_log.entries(properties, topic=commits, resource=resource, committed=False), None)
-    partitions = _written(topics, committed, anyhow)
-    left = hanging(properties, [*partitions, (commits, 0)])
-    # Compared also when nothing hangs: it may have been rolled back just before a crash.
-    visible = _visible(properties, partitions, left, resource)
+    uncommitted = next(commit_log.entries(properties, topic=commits, resource=resource, committed=False), None)
+    partitions = _written(topics, committed, uncommitted)
+    open_in = unended(properties, [*partitions, (commits, 0)])
+    # Compared also when no transaction is open: one may have been rolled back just before a crash.
+    visible = _visible(properties, partitions, open_in, resource)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
-    # Without such an entry there may be none to find, in a topic of any length.
-    events = (committed is not None and committed.shown) or (anyhow is not None and anyhow.shown)
-    shown = _shown(properties, _event_topics(topics.names, committed, anyhow)) if events else None
+    # Without such an entry there may be no event, and the search would read the whole topic.
+    events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
+    shown = _shown(properties, _event_topics(topics.names, committed, uncommitted)) if events else None
     entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
-    if left:
-        _roll_back(producer, left)
-        if topics.unended(left):
+    if open_in:
+        _roll_back(producer, open_in)
+        if topics.unended(open_in):
             raise Disconnected(
-                "a transaction of something else is open",
-                where=f"topics {' and '.join(sorted({topic for topic, _ in left}))}",
+                "a transaction of another client is open",
+                where=f"topics {' and '.join(sorted({topic for topic, _ in open_in}))}",
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
     next_sequence = entry.next_sequence if entry else 0
-    out = _out(properties, visible, next_sequence, resource)
+    checksums = _visible_checksums(properties, visible, next_sequence, resource)
     ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
-    return Recovered(entry, sorted({topic for topic, _ in left}), out, shown, ahead)
+    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead)
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
     """Every partition that may have been written to."""
-    known = {place for entry in entries if entry for place in entry.partitions}
+    known = {partition for entry in entries if entry for partition in entry.partitions}
     if topics.names.layout == SINGLE:
         known.add((topics.names.topic, 0))
-    known.update(place for topic in topics.suspects for place in topics.partitions(topic))
+    known.update(partition for topic in topics.suspects for partition in topics.partitions(topic))
     return sorted(known)
 
 
 def _visible(
-    properties: dict[str, Any], partitions: list[Partition], left: list[Partition], resource: str
+    properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str
 ) -> dict[Partition, int]:
     """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them."""
-    seen = {place: _sequence(message, resource) for place, message in newest(properties, partitions).items()}
-    begins = begin_offsets(properties, [place for place in partitions if place not in seen and place not in left])
-    return seen | {place: _EXPIRED for place, begin in begins.items() if begin > 0}
+    seen = {partition: _sequence(message, resource) for partition, message in newest(properties, partitions).items()}
+    empty = [partition for partition in partitions if partition not in seen and partition not in unended]
+    begins = begin_offsets(properties, empty)
+    return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}
 
 
 def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
-    """Where the binlog's other events are: by the entries, since the prefix may be another one by now."""
-    return {place for entry in entries if entry for place in entry.partitions if names.is_events(place[0])}
+    """The partitions of the binlog's other events: by the entries, since the prefix may have been changed."""
+    return {each for entry in entries if entry for each in entry.partitions if names.is_events(each[0])}
 
 
 def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position | None:
@@ -120,7 +121,7 @@ def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position |
 
 
 def _mark(message: Message, name: str) -> str | None:
-    """A header of ours; None in records, which have none."""
+    """The value of a header of ours; None in records, which have none."""
     found = dict(message.headers() or []).get(name)
     return str(found, "utf-8") if isinstance(found, bytes) else None
 
@@ -129,12 +130,12 @@ def _sequence(message: Message, resource: str) -> int:
     after = _mark(message, AFTER)
     if after is not None:
         return int(after)
-    place = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-    record = Record.parse(message.value() or b"", where=place)
+    where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
+    record = Record.parse(message.value() or b"", where=where)
     if record.uri.resource != resource:
         raise UserError(
             f"the topic holds the records of another leader, {record.uri.resource!r}",
-            where=place,
+            where=where,
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
     return record.sequence
@@ -143,10 +144,10 @@ def _sequence(message: Message, resource: str) -> int:
 def true_entry(
     visible: Mapping[Partition, int], shown: Position | None, entries: Iterator[Entry], names: Topics
 ) -> Entry | None:
-    """The entry with the most records below which all can be seen.
+    """The newest of ``entries`` all of whose records are ``visible``; None where nothing was ever committed.
 
-    One that was not committed is as true as one that was: it says where in the binlog the records before a sequence
-    end, and that never changes.
+    An uncommitted entry is as true as a committed one: it says where in the binlog the records before a sequence end,
+    and that never changes. Raises PromiseError where there is none.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None
@@ -161,32 +162,32 @@ def true_entry(
     if entry is None and top < 0:
         return None
     raise PromiseError(
-        f"no entry of the commit log stands for the records up to sequence {top}",
+        f"no entry of the commit log agrees with the records up to sequence {top}",
         where=f"topic {names.commits}",
         hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
     )
 
 
 def _all_visible(entry: Entry, visible: Mapping[Partition, int], names: Topics) -> bool:
-    seen = {partition_name(place): sequence for place, sequence in visible.items()}
-    # The one partition of layout "single" has every record, so its entries do not say so.
+    seen = {partition_name(partition): sequence for partition, sequence in visible.items()}
+    # In layout "single" one partition has all records, and entries leave out which is the newest there.
     single = {f"{names.topic}/0": entry.next_sequence - 1} if names.layout == SINGLE else {}
     return all(seen.get(name, -1) >= last for name, last in (entry.last or single).items())
 
 
 def _all_shown(entry: Entry, shown: Position | None) -> bool:
-    # Retention may have removed all events, which are for people to read and not worth a stop.
+    # Retention may have removed all events; they are for people to read and not worth stopping for.
     return entry.shown is None or shown is None or entry.shown.place <= shown.place
 
 
-def _out(
+def _visible_checksums(
     properties: dict[str, Any], visible: Mapping[Partition, int], next_sequence: int, resource: str
 ) -> dict[int, int]:
     found = {}
-    for place, newest_sequence in visible.items():
+    for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
             continue
-        for message in backwards(properties, place):
+        for message in backwards(properties, partition):
             sequence = _sequence(message, resource)
             if sequence < next_sequence:
                 break
@@ -196,10 +197,10 @@ def _out(
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
-    """Abort a transaction in each of ``partitions``: its end is the end of what hangs there before it."""
+    """Abort a transaction in each of ``partitions``: its end marker also ends the open transaction before it."""
     producer.begin_transaction()
     for topic, number in partitions:
         producer.produce(topic, b"", b"", partition=number)
-    # Sent before it is aborted, or there would be nothing to end.
+    # Sent before the abort: without a record in the partition, there would be no end marker.
     producer.flush(_ANSWER_SECONDS)
     producer.abort_transaction(_ANSWER_SECONDS)

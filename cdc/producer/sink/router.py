@@ -1,4 +1,4 @@
-"""Changes to messages: which pass the filters, their sequence, their topic and their JSON text. Pure."""
+"""Changes in, messages for Kafka out: applies the filters and gives each record its sequence, topic and JSON text."""
 
 import json
 import logging
@@ -24,8 +24,8 @@ from cdc.sql.redaction import excerpt
 
 __all__ = ["Headers", "Message", "Router"]
 
-_MOST_HEADS = 10_000
-_SKIPPED = "skipped"  # an event is named otherwise on each server
+_MAX_HEADS = 10_000
+_SKIPPED = "skipped"  # in place of the event's position, which each server has its own of
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -42,7 +42,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 class Message(NamedTuple):
-    """One record on its way: Kafka key, value and headers; ``time_ms`` is the leader's commit time."""
+    """A record as Kafka gets it: topic, key, value and headers; ``time_ms`` is the leader's commit time."""
 
     topic: str
     key: bytes
@@ -54,9 +54,9 @@ class Message(NamedTuple):
 class Router:
     """Gives the records of one leader their sequence, from ``next_sequence`` on.
 
-    ``partial`` is a transaction that is larger than one Kafka transaction and was cut off: what is out of it is passed
-    over, not sent again. ``filtered`` counts the statements that did not pass. ``skips`` says which refused events the
-    stream may do without.
+    ``partial`` is the committed part of a transaction that is larger than one Kafka transaction; it is not written
+    again. ``filtered`` counts the statements that did not pass the filters. ``skips`` says which refused events to
+    skip.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Router:
         self._filters = filters
         self._record_bytes = record_bytes
         self.next_sequence = next_sequence
-        self._half_out = partial
-        self._passing: CommittedPart | None = None
+        self._unfinished = partial
+        self._committed_part: CommittedPart | None = None
         self._begin: Begin | None = None
         self._index = 0
         self._rows = 0
@@ -89,47 +89,47 @@ class Router:
 
     @property
     def sent(self) -> int:
-        """How many records of the open transaction have left; 0 when none is open.
+        """How many records of the open transaction are written; 0 when none is open.
 
-        0 too while those are passed over that left before: their count is that of the entry gone on from.
+        Also 0 while those are left out that were committed before: the entry that was resumed from counts them.
         """
-        return 0 if self._passing and self._passing.left else self._index
+        return 0 if self._committed_part and self._committed_part.left else self._index
 
     @property
     def partial(self) -> Partial | None:
-        """What of the open transaction has left; None where nothing has, as ``sent`` says."""
+        """The written part of the open transaction; None where ``sent`` is 0."""
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
 
     def begin(self, begin: Begin) -> None:
-        """A transaction starts."""
-        self._begin, self._index, self._rows, self._held, self._passing = begin, 0, 0, None, None
-        out = self._half_out
-        if out is not None and begin.transaction == out.transaction:
-            self._half_out, self._passing = None, CommittedPart(out)
-            self._index, self._rows, self._newest = out.records, out.rows or 0, out.newest
+        """Start a transaction."""
+        self._begin, self._index, self._rows, self._held, self._committed_part = begin, 0, 0, None, None
+        partial = self._unfinished
+        if partial is not None and begin.transaction == partial.transaction:
+            self._unfinished, self._committed_part = None, CommittedPart(partial)
+            self._index, self._rows, self._newest = partial.records, partial.rows or 0, partial.newest
 
     def _require_its_turn(self) -> None:
-        """Raise PromiseError where another transaction is half out: its rest comes before any other record."""
-        if self._half_out is not None and self._begin is not None:
+        """Raise PromiseError where another transaction is partially committed: its rest must come first."""
+        if self._unfinished is not None and self._begin is not None:
             raise PromiseError(
-                f"transaction {self._half_out.transaction} is half out, but the leader goes on with "
-                f"{self._begin.transaction}",
+                f"transaction {self._unfinished.transaction} is partially committed, but the leader "
+                f"continues with {self._begin.transaction}",
                 hint="the leader lost binlogs, or has its transactions in another order: point the profile at a server "
-                "that goes on with it, or give the producer a new topic and the follower a fresh copy",
+                "that continues with it, or give the producer a new topic and the follower a fresh copy",
             )
 
     def whole(self, change: Whole) -> Iterator[Message]:
-        """The messages of a transaction that arrived whole. Raises PromiseError as ``begin`` and ``commit`` do.
+        """The messages of a transaction of the fast path. Raises PromiseError as ``begin`` and ``commit`` do.
 
-        This runs for nearly every transaction, hence all in one place.
+        This runs for nearly every transaction, hence without further calls.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
-        if self._half_out is not None or is_large(change.rows, self._record_bytes):
-            yield from self._piecewise(change)
+        if self._unfinished is not None or is_large(change.rows, self._record_bytes):
+            yield from self._event_by_event(change)
             return
-        # Until all have left, they are records of an open transaction.
+        # Until all are written, they are records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key, columns = self._heads.get(table) or self._head(table)
@@ -142,29 +142,29 @@ class Router:
         self.next_sequence += last + 1
         self._index = 0
 
-    def _piecewise(self, change: Whole) -> Iterator[Message]:
+    def _event_by_event(self, change: Whole) -> Iterator[Message]:
         self.begin(change.begin)
         for rows in change.rows:
             yield from self.rows(rows)
         yield from self.commit()
 
     def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
-        """What all records of a table share: topic, URI, Kafka key, the JSON text of columns and key."""
-        if len(self._heads) > _MOST_HEADS:
+        """What all records of a table have in common: topic, URI, Kafka key, the JSON text of columns and key."""
+        if len(self._heads) > _MAX_HEADS:
             self._heads.clear()
         uri, topic = self._uri(table.database, table.name), self._topic(table.database, table.name)
         head = self._heads[table] = (topic, uri, uri.encode(), table.columns_json)
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
-        """The messages that can leave now; the newest waits until it is known whether it is the transaction's last.
+        """The messages that are known not to be the transaction's last; the newest one is kept back.
 
-        Raises PromiseError where another transaction is half out, or this one is and is not as it was.
+        Raises PromiseError where another transaction is partially committed, or this one is and has changed.
         """
         self._require_its_turn()
         uri = self._uri(change.table.database, change.table.name)
-        if self._passing:
-            change = self._passing.rows(change, uri)
+        if self._committed_part:
+            change = self._committed_part.rows(change, uri)
             if not change.rows:
                 return
         topic = self._topic(change.table.database, change.table.name)
@@ -176,7 +176,7 @@ class Router:
             yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
-        """The message of a statement, unless nothing that it affects passes the filters; raises as ``refused`` does."""
+        """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
         try:
             wanted = passes(change, self._filters)
         except PromiseError as error:
@@ -192,41 +192,41 @@ class Router:
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
-        """The message that an event was left out, unless nothing that it may have changed passes the filters.
+        """The message that an event was skipped, none where nothing that it may have changed passes the filters.
 
-        Raises PromiseError where the operator did not say so and the message is not out already, and as ``rows`` does.
+        Raises PromiseError where the event is not to be skipped and the message is not committed yet, and as ``rows``.
         """
-        event, place = change.event, change.event.place
+        event, name = change.event, change.event.name
         if not (may_pass(change.effects, self._filters) or (change.fires and may_fire(change.effects, self._filters))):
             self.filtered += 1
-            self.skips.log("change of what is left out not replicated", what=change.error.what, position=place)
+            self.skips.log("change outside of the filters not replicated", what=change.error.what, position=name)
             return
-        # Of a transaction that is half out the count, which commits with the records, says that this one is out.
-        is_out = self._passing is not None and self._passing.left > 0
-        if not self.skips.allow(place) and not is_out:
-            raise self.skips.refusal(change.error, place) from None
-        self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=place)
-        what = {"event": NAMES.get(event.type, str(event.type)), "place": place, "reason": change.error.what}
+        # In a partially committed transaction, the count of what is committed tells that this message is.
+        is_committed = self._committed_part is not None and self._committed_part.left > 0
+        if not self.skips.allow(name) and not is_committed:
+            raise self.skips.refusal(change.error, name) from None
+        self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=name)
+        what = {"event": NAMES.get(event.type, str(event.type)), "place": name, "reason": change.error.what}
         affects = [self._affect(effect) for effect in change.effects]
         body = f'"operation":{{"Skipped":{_text(what | {"text": change.text})}}},"affects":{_text(affects)}'
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
-        """The message of what has no rows, unless it is out; ``text`` tells one from another on any server."""
+        """The message of a change without rows, none where it is committed; ``text`` identifies it on any server."""
         self._require_its_turn()
         uri = self._uri(effects[0].database)
-        if self._passing and self._passing.statement(uri, text):
+        if self._committed_part and self._committed_part.statement(uri, text):
             return
         topic = self._topics.of_statement({place for effect in effects for place in tables(effect)})
         header = _HEADER_JSON % ev.header_fields(event.data)
         yield from self._hold(Part(topic, uri, event.position, body, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
-        """The transaction is complete: its newest record leaves as the last one."""
+        """The message that was kept back, as the last one of the transaction."""
         yield from self._release(last=True)
-        if self._passing:
-            self._passing.require_more(self._index)
-        self._index, self._passing = 0, None
+        if self._committed_part:
+            self._committed_part.require_more(self._index)
+        self._index, self._committed_part = 0, None
 
     def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -243,7 +243,7 @@ class Router:
         )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
         yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
-        # Counted only when whoever writes it comes back for more: a record that was refused has not left.
+        # Counted only when the consumer of this generator asks for more: a record that it refused is not written.
         self._index += 1
         self._rows += part.rows
         self._newest = part.newest
@@ -265,7 +265,7 @@ class Router:
         return uri
 
     def topics_of(self, tables: Iterable[TableShape]) -> set[str]:
-        """Where the rows of these tables go."""
+        """The topics that the rows of these tables go to."""
         return {self._topic(table.database, table.name) for table in tables}
 
     def _topic(self, database: str, table: str) -> str:

@@ -1,4 +1,4 @@
-"""The topics of a leader in Kafka: made as they must be, checked before they are written to, and what errors mean."""
+"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to."""
 
 import time
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["TopicAdmin", "hanging"]
+__all__ = ["TopicAdmin", "unended"]
 
 _ANSWER_SECONDS = 10.0
-_ASK_AGAIN_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _HOUR_MS = 3_600_000
-_AT_ONCE = 200  # topics that are created in one call, which must answer in time
+_TOPICS_PER_CALL = 200  # created in one call, which must answer in time
 _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 
 
 class TopicAdmin:
     """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
 
-    It lives as long as the process: ``suspects`` are topics in which a transaction was found to hang when the first
-    record was to go there, which is settled when the sink is opened the next time.
+    It lives as long as the process. ``suspects`` are topics in which a transaction without an end was found before
+    their first record; the recovery of the next sink rolls it back.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class TopicAdmin:
     def require(self) -> None:
         """Create the commit log, and in layout "single" the topic, where missing.
 
-        Raises UserError for one in which there is no total order, KafkaException.
+        Raises UserError for one with several partitions, which keep no total order, KafkaException.
         """
         needed = set(self.names.first)
         known = self._known()
@@ -65,16 +65,16 @@ class TopicAdmin:
                 raise UserError(
                     f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
                     where=f"topic {name}",
-                    hint="name a topic that does not exist in kafka.topic: it is created as it must be",
+                    hint="name a topic that does not exist in kafka.topic: it is created with one partition",
                 )
         self._require_kept(needed, known)
         self._create(dict.fromkeys(needed - known.keys(), 1))
 
     def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
-        """The numbers of the topics' partitions, before the first records go there; created where they are missing.
+        """The number of partitions of each topic, before its first record; missing topics are created.
 
-        ``ours`` are those of which the commit log counts the records. Raises UserError for a topic that something else
-        has written to, Disconnected where a transaction hangs in it, and what Kafka says.
+        ``ours`` are the topics whose records the commit log counts. Raises UserError for a topic that another client
+        has written to, Disconnected where a transaction is open in it, and Kafka's errors, translated.
         """
         try:
             known = self._known()
@@ -93,10 +93,10 @@ class TopicAdmin:
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
-        """Raise UserError where the records in the topics are not those that the commit log speaks of."""
+        """Raise UserError where the records in the topics are not those that the commit log counts."""
         partitions = set(entry.partitions) if entry else set()
         names = self.names
-        # The events' topic either layout may have.
+        # Both layouts may have the topic of the binlog's other events.
         written = {topic for topic, _ in partitions if not names.is_events(topic)}
         if written and (names.topic in written) != (names.layout == SINGLE):
             raise UserError(
@@ -125,24 +125,24 @@ class TopicAdmin:
                 )
 
     def unended(self, partitions: list[Partition]) -> list[Partition]:
-        """Those of ``partitions`` in which a transaction still has no end after a while. Raises KafkaException.
+        """The ``partitions`` in which a transaction has no end marker, even after some seconds; raises KafkaException.
 
-        A broker says that a transaction is committed, or rolled back, before it writes that into the partitions.
+        A broker reports a commit or an abort before it writes the end marker into the partitions.
         """
         give_up = time.monotonic() + _ANSWER_SECONDS
-        while (left := hanging(self.properties, partitions)) and time.monotonic() < give_up:
-            time.sleep(_ASK_AGAIN_SECONDS)
+        while (left := unended(self.properties, partitions)) and time.monotonic() < give_up:
+            time.sleep(_POLL_SECONDS)
         return left
 
     def newest_entry(self, resource: str) -> Entry | None:
-        """What was committed last; None where nothing ever was. Raises as ``commit_log.entries``, KafkaException."""
+        """The newest committed entry, None where there is none. Raises as ``commit_log.entries`` and KafkaException."""
         return next(commit_log.entries(self.properties, topic=self.names.commits, resource=resource), None)
 
     def require_alone(self, resource: str) -> None:
-        """To be asked after the first commit to a commit log that was empty: whether somebody else found it empty too.
+        """To be called after the first commit to an empty commit log: whether another producer found it empty too.
 
-        Whoever writes first and asks then sees the other, or the other sees him: open transactions count as well.
-        Raises UserError, Disconnected.
+        Both write before they read, and open transactions are read too, so at least one of them sees the other's entry.
+        Raises UserError where there is one, Disconnected.
         """
         commits = self.names.commits
         try:
@@ -156,14 +156,14 @@ class TopicAdmin:
         for topic, number in sorted(partitions):
             if topic not in known or number not in known[topic].partitions:
                 raise UserError(
-                    "the commit log speaks of it, but it is not there: it was deleted",
+                    "the commit log counts its records, but it does not exist: it was deleted",
                     where=f"topic {topic}",
                     hint=_FRESH,
                 )
         self._require_kept({topic for topic, _ in partitions}, known)
 
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
-        """Once for each of those that are there: whether what is written to them stays. Raises UserError."""
+        """Check, once per existing topic, that its settings keep what is written. Raises UserError."""
         asked = (names & known.keys()) - self._checked
         found = described(AdminClient(self.properties, logger=LIBRDKAFKA), asked)
         for name, settings in sorted(found.items()):
@@ -174,8 +174,11 @@ class TopicAdmin:
         self._checked |= asked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
-        """Nobody but us may write to our topics. One that is empty may have been made for us."""
-        left = {topic for topic, _ in hanging(self.properties, partitions)}
+        """Raise unless the partitions are empty: no other client may write to our topics.
+
+        Raises Disconnected where a transaction is open in one, UserError where there are messages.
+        """
+        left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:
             self.suspects |= left
             raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
@@ -188,16 +191,16 @@ class TopicAdmin:
             )
 
     def _known(self) -> Mapping[str, TopicMetadata]:
-        # Asked for all: to ask for one creates it on brokers with auto.create.topics.enable.
+        # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
         admin = AdminClient(self.properties, logger=LIBRDKAFKA)
         known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
         return known
 
     def _create(self, partitions: Mapping[str, int]) -> None:
-        """Create the topics, named with their numbers of partitions, and wait until the brokers know who leads them."""
+        """Create the topics, with so many partitions each, and wait until they have leaders."""
         admin, names = AdminClient(self.properties, logger=LIBRDKAFKA), sorted(partitions)
-        for first in range(0, len(names), _AT_ONCE):
-            some = names[first : first + _AT_ONCE]
+        for first in range(0, len(names), _TOPICS_PER_CALL):
+            some = names[first : first + _TOPICS_PER_CALL]
             topics = [
                 NewTopic(
                     name,
@@ -207,7 +210,7 @@ class TopicAdmin:
                 )
                 for name in some
             ]
-            # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
+            # A timeout of the request: one of the future alone would raise an error that is not Kafka's.
             for name, answer in admin.create_topics(topics, request_timeout=_ANSWER_SECONDS).items():
                 try:
                     answer.result()
@@ -225,7 +228,7 @@ class TopicAdmin:
             if left and time.monotonic() > give_up:
                 raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
             if left:
-                time.sleep(_ASK_AGAIN_SECONDS)
+                time.sleep(_POLL_SECONDS)
 
     def _settings(self, name: str) -> dict[str, str]:
         least = {"min.insync.replicas": str(self._min_insync_replicas)} if self._min_insync_replicas else {}
@@ -245,9 +248,9 @@ def _is_led(topic: TopicMetadata | None) -> bool:
     return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
 
 
-def hanging(properties: dict[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """Those of ``partitions`` in which a transaction has no end yet. Raises KafkaException."""
-    # In this order: a transaction that ends between the two questions must not look open.
+def unended(properties: dict[str, Any], partitions: list[Partition]) -> list[Partition]:
+    """Those of ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # In this order: a transaction that ends between the two requests must not look open.
     written = end_offsets(properties, partitions, committed=False)
     readable = end_offsets(properties, partitions)
-    return [place for place in partitions if readable[place] < written[place]]
+    return [partition for partition in partitions if readable[partition] < written[partition]]

@@ -1,4 +1,4 @@
-"""The settings of topics that somebody else made: those that would destroy what is kept there are refused."""
+"""Checks the settings of existing topics: refuses those with which Kafka would delete what the stream needs."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -23,7 +23,7 @@ Settings = Mapping[str, str]
 
 
 def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]:
-    """The settings of each topic, asked for in one call. Raises KafkaException.
+    """The settings of each topic, from one request. Raises KafkaException.
 
     Where we may not ask (DescribeConfigs), that is logged, and the topic is left out.
     """
@@ -42,7 +42,7 @@ def described(admin: AdminClient, names: Collection[str]) -> dict[str, Settings]
 
 
 def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -> None:
-    """Raise UserError where Kafka would remove what the stream needs: by key from records, by age from a commit log."""
+    """Raise UserError where Kafka would delete records by key, or a commit log's entries by age."""
     policies = settings.get("cleanup.policy", "").split(",")
     command = f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {name}"
     if not is_log and "compact" in policies:
@@ -54,14 +54,14 @@ def require_kept(name: str, settings: Settings, *, is_log: bool, servers: str) -
         )
     if is_log and "delete" in policies and not _endless(settings):
         raise UserError(
-            "the commit log would expire, and with it the place to go on from",
+            "the commit log would expire, and with it the position to continue from",
             where=f"topic {name}, setting cleanup.policy",
             hint=f"{command} --add-config cleanup.policy=compact",
         )
 
 
 def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, retention_ms: int) -> None:
-    """Log what is the user's right and may surprise all the same; ``retention_ms`` is what the profile asks for."""
+    """Log settings that are allowed but risky; ``retention_ms`` is that of the profile."""
     kept_ms = int(settings.get("retention.ms", _ENDLESS))
     expires = kept_ms >= 0 and (retention_ms < 0 or kept_ms < retention_ms)
     if not is_log and (expires or settings.get("retention.bytes", _ENDLESS) != _ENDLESS):
@@ -69,9 +69,9 @@ def note_risks(name: str, settings: Settings, *, is_log: bool, replicas: int, re
         _warn("the topic's records expire sooner than the profile says", topic=name, **kept,
               bytes=settings.get("retention.bytes", _ENDLESS))  # fmt: skip
     if is_log and "compact" not in settings.get("cleanup.policy", "compact"):
-        _warn("the commit log is not compacted: it grows without end", topic=name)
+        _warn("the commit log is not compacted: it grows without limit", topic=name)
     if replicas >= _MANY_REPLICAS and settings.get("min.insync.replicas") == "1":
-        _warn("a commit waits for one replica alone: min.insync.replicas is 1", topic=name, replicas=replicas)
+        _warn("a commit waits for only one replica: min.insync.replicas is 1", topic=name, replicas=replicas)
 
 
 def _endless(settings: Settings) -> bool:

@@ -21,7 +21,7 @@ from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.router import Message
-from cdc.producer.sink.topic_admin import TopicAdmin, hanging
+from cdc.producer.sink.topic_admin import TopicAdmin, unended
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
@@ -49,7 +49,7 @@ def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
         sink.write([Message("closed", b"r", b"{}", 0, [])])
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
         sink.close()
-        assert not hanging(properties, [("closed", 0), ("closed.commits", 0)]), number
+        assert not unended(properties, [("closed", 0), ("closed.commits", 0)]), number
 
 
 def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) -> None:

@@ -195,7 +195,7 @@ def test_an_open_transaction_of_something_else_in_the_topic_is_waited_for(
     execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
     log = tmp_path / "log"
     with log.open("w") as stderr, running("cdc-producer", profile, "--until-current", stderr=stderr) as process:
-        until(lambda: "a transaction of something else is open" in log.read_text(), what="what it waits for")
+        until(lambda: "a transaction of another client is open" in log.read_text(), what="what it waits for")
         stranger.abort_transaction()
         assert process.wait(LIMIT_SECONDS) == 0, log.read_text()
     assert [record.sequence for record in records(profile)] == [0, 1]

@@ -35,7 +35,7 @@ def made(tmp_path: Path, leader: MySql, broker: Kafka, name: str, **tables: Any)
 def stops(profile: Path, *options: str) -> tuple[str, str]:
     """What stops the producer, and the place that it names for ``--skip``."""
     line = refused("cdc-producer", profile, "--until-current", *options, status=3)
-    _, way, place = line.rpartition("to do without this event for good: cdc-producer PROFILE --skip ")
+    _, way, place = line.rpartition("to skip this event for good: cdc-producer PROFILE --skip ")
     assert way, line
     assert f"at {place}" in line
     return line, place
@@ -77,7 +77,7 @@ def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader:
         ):  # fmt: skip
             cursor.execute(statement)
         log = run_well("cdc-producer", profile, "--until-current")
-        assert log.count("change of what is left out not replicated") == 8, log
+        assert log.count("change outside of the filters not replicated") == 8, log
         assert [record["operation"].keys() for record in as_json(profile)][2:] == [{"Add": 0}.keys()] * 2
         # A trigger is in no text, but its database is in the log.
         cursor.execute("SET binlog_format = STATEMENT")
@@ -169,7 +169,7 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
     assert "secret" not in str(left_out)
     # Once out it can't be skipped again.
     again = refused("cdc-producer", profile, "--until-current", "--skip", places[-1])
-    assert f"no event was refused at {places[-1]}, or it is out or skipped already" in again
+    assert f"no event was refused at {places[-1]}, or it is written or skipped already" in again
     assert " Skipped " in run("cdc-tail", profile, "-B").stdout
 
     tables = {"kafka": {"layout": layout, "prefix": name}}
@@ -188,7 +188,7 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
 
 def test_a_place_that_is_none_or_not_there_yet(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
     profile = made(tmp_path, leader, kafka, "nowhere")
-    assert "'17' is no place in a binlog" in refused("cdc-producer", profile, "--skip", "17")
+    assert "'17' is not a position in a binlog" in refused("cdc-producer", profile, "--skip", "17")
     line = refused("cdc-producer", profile, "--until-current", "--skip", "binlog.000099:4")
     assert "there is no event at binlog.000099:4 yet" in line
 
@@ -211,7 +211,7 @@ def test_a_skip_is_out_with_its_position_or_not_at_all(tmp_path: Path, leader: M
         done = run("killed_producer", profile, point, str(count), "--skip", place)
         # Where the skip is out with the end of its transaction, its place is passed.
         assert done.returncode in (-signal.SIGKILL, 0, 2), done.stderr
-        assert done.returncode != 2 or "out or skipped already" in done.stderr, done.stderr
+        assert done.returncode != 2 or "written or skipped already" in done.stderr, done.stderr
     done = run("cdc-producer", profile, "--until-current", "--skip", place)
     assert done.returncode in (0, 2), done.stderr
     run_well("cdc-producer", profile, "--until-current")

@@ -16,10 +16,10 @@ def test_it_grows_again_while_commits_are_quick() -> None:
     batch = BatchSize(16_000_000)
     batch.failed()
     batch.failed()
-    batch.took(4_000_000, 5.0)
+    batch.committed(4_000_000, 5.0)
     assert (batch.bytes, batch.patience) == (4_000_000, 40.0)
     for _ in range(3):
-        batch.took(batch.bytes, 0.5)
+        batch.committed(batch.bytes, 0.5)
     assert (batch.bytes, batch.patience) == (16_000_000, 10.0)
 
 
@@ -27,13 +27,13 @@ def test_a_quick_commit_of_little_says_nothing_of_the_link() -> None:
     """As that of the entry with which each session begins, so that it shrinks from one attempt to the next."""
     batch = BatchSize(16_000_000)
     batch.failed()
-    batch.took(500, 0.05)
+    batch.committed(500, 0.05)
     assert (batch.bytes, batch.patience) == (8_000_000, 20.0)
 
 
 def test_a_slow_commit_makes_the_next_one_smaller() -> None:
     batch = BatchSize(16_000_000)
-    batch.took(16_000_000, 16.0)
+    batch.committed(16_000_000, 16.0)
     assert (batch.bytes, batch.patience) == (8_000_000, 10.0)
 
 

@@ -37,7 +37,7 @@ def test_what_would_be_lost(topic: str, settings: dict[str, str], kept: bool) ->
         ("t", {"retention.ms": "-1", "min.insync.replicas": "2"}, ""),
         ("t", {"retention.ms": "3600000"}, "expire"),
         ("t", {"retention.bytes": "100"}, "expire"),
-        ("t", {"min.insync.replicas": "1"}, "one replica alone"),
+        ("t", {"min.insync.replicas": "1"}, "only one replica"),
         ("t.commits", {"cleanup.policy": "compact", "retention.ms": "3600000"}, ""),
         ("t.commits", {"cleanup.policy": "delete", "retention.ms": "-1"}, "grows"),
     ],
