@@ -22,13 +22,13 @@ from cdc.service.retry import Retry
 __all__ = ["main"]
 
 _EPILOG = """\
-The position lives in Kafka, beside the records: stop, kill and start the program as you like.
+The position is in Kafka, beside the records: the program can be stopped, killed and started at any time.
 
 exit status:
-  0  stopped by SIGTERM or SIGINT, or at the position asked for
-  2  something to change first: profile, server setting, grant
-  3  stopped to keep a promise: what follows cannot be replicated faithfully
-  4  a server is gone and the retries ran out
+  0  stopped by SIGTERM or SIGINT, or at the position given by --until-current
+  2  something must be changed first: profile, server setting, grant
+  3  stopped because the next event cannot be replicated faithfully
+  4  a server is gone and all retries failed
 """
 
 
@@ -49,12 +49,12 @@ def main() -> int:
         metavar="FILE:OFFSET",
         action="append",
         default=[],
-        help="do without the event at this place of the leader's binlog, where it is refused; may be repeated",
+        help="skip the event at this position of the leader's binlog if it is refused; may be repeated",
     )
     parser.add_argument(
         "--accept-filters",
         action="store_true",
-        help="go on although the filters let in tables whose earlier rows are not in the topic",
+        help="continue although the filters now include tables whose earlier rows are not in the topic",
     )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()

@@ -1,6 +1,7 @@
-"""Filters that were changed between two runs: what they let in now, and did not, is in the topic only from now on.
+"""Compares the filters with those of the previous run; refuses to include existing tables whose rows no topic has.
 
-A table that exists on the leader by then has rows, or at least a definition, which no follower would ever get.
+A table that passes the filters only now, and exists on the leader already, has a definition and perhaps rows that no
+follower would ever get.
 """
 
 import logging
@@ -13,16 +14,17 @@ from cdc.producer.binlog.leader import Objects
 
 __all__ = ["require_accepted"]
 
-_SHOWN = 10
+_LISTED = 10
 _COPY = "copy them to the followers while nothing writes to them (README, Filters), and start with --accept-filters"
 
 
 def require_accepted(
     before: dict[str, list[str]], now: Filters, *, ask: Callable[[], Objects], accepted: bool, log: Callable[..., None]
 ) -> None:
-    """Log that the filters ``before`` were changed, and what of the leader's objects that lets in, by name.
+    """Log that the filters ``before`` were changed, and which of the leader's objects pass them only ``now``.
 
-    ``ask`` is called only where that can be any. Raises UserError where it is, unless the user has ``accepted`` it.
+    ``ask`` is called only where there can be such objects. Raises UserError where there are, unless the user has
+    ``accepted`` that.
     """
     if before == now.listed():
         return
@@ -30,28 +32,29 @@ def require_accepted(
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
-        warn(let_in="nothing")
+        warn(newly_included="none")
         return
     objects = ask()
-    names = sorted(_let_in(then, now, objects))
+    names = sorted(_newly_included(then, now, objects))
     if accepted:
-        warn(let_in=_shown(names) or "nothing that can be seen", accepted="their earlier rows are not in the topic")
+        warn(newly_included=_listed(names) or "none visible", accepted="their earlier rows are not in the topic")
     elif names:
         raise UserError(
-            f"the filters let in what they left out before ({change}), and the leader has {_shown(names)}: what was "
-            "written there until now is not in the topic",
+            f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}: its "
+            "earlier rows are not in the topic",
             where="profile key filters",
             hint=f"put the filters back; or {_COPY}",
         )
     elif not objects.all_seen:
         raise UserError(
-            f"the filters may let in what they left out before ({change}), and our user can't see all tables",
+            f"the filters may now include tables that they left out before ({change}), and our user can't see all "
+            "tables",
             where="profile key filters",
-            hint="GRANT SELECT ON *.* to it; or put the filters back; or, where no such table exists or after a copy "
-            "of those, start with --accept-filters",
+            hint="GRANT SELECT ON *.* to it; or put the filters back; or start with --accept-filters, where no such "
+            "table exists or after copying them",
         )
     else:
-        warn(let_in="nothing that exists")
+        warn(newly_included="none that exists")
 
 
 def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterator[str]:
@@ -60,8 +63,8 @@ def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterato
             yield f"{key} was {before.get(key, [])}, is {now.get(key, [])}"
 
 
-def _let_in(then: Filters, now: Filters, objects: Objects) -> Iterator[str]:
-    """The tables that pass now and did not, and such databases where none of their tables is among these."""
+def _newly_included(then: Filters, now: Filters, objects: Objects) -> Iterator[str]:
+    """The tables that pass now and did not pass then, and such databases without any of these tables."""
     databases = {name for name in objects.databases if now.wants_database(name) and not then.wants_database(name)}
     for database, table in objects.tables:
         if now.wants_table(database, table) and not then.wants_table(database, table):
@@ -70,6 +73,6 @@ def _let_in(then: Filters, now: Filters, objects: Objects) -> Iterator[str]:
     yield from databases
 
 
-def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more, {len(names)} in all" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _LISTED} more, {len(names)} in all" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more

@@ -1,7 +1,6 @@
-"""What the producer has done and where it is, for those who look from outside.
+"""Counts connections and Kafka commits, and renders them as metrics, health checks, a status line and log fields.
 
-The pipeline tells of each connection, each Kafka commit and each moment at which the leader had nothing more; nothing
-happens here once a record. Other threads read the attributes as they stand.
+Nothing here is called per record. Other threads read the attributes without a lock.
 """
 
 import time
@@ -19,13 +18,13 @@ from cdc.service.seconds_behind import Behind
 
 __all__ = ["ProducerMetrics"]
 
-_HEARTBEATS = 3  # a leader that misses so many is not well
+_HEARTBEATS = 3  # after so many missed ones the leader counts as unhealthy
 
 
 class ProducerMetrics:
-    """Counts from the program's start, over lost connections.
+    """Counts from the program's start, across lost connections.
 
-    ``retry`` says whether a server is away just now; ``brokers`` are asked about ``topics`` when somebody looks.
+    ``retry`` knows whether a server is away; the health checks ask ``brokers`` about ``topics``.
     """
 
     def __init__(self, *, retry: Retry, brokers: Brokers, topics: Collection[str], heartbeat_seconds: int) -> None:
@@ -33,12 +32,12 @@ class ProducerMetrics:
         self._brokers = brokers
         self._topics = topics
         self._longest_silence = float(_HEARTBEATS * heartbeat_seconds)
-        # A quiet leader's heartbeat says each time that there is nothing more; one may come late.
+        # Each heartbeat of a quiet leader shows that there is nothing more; one may come late.
         self._behind = Behind(look_seconds=2.0 * heartbeat_seconds)
         self._source: BinlogSource | None = None
         self._entry: Entry | None = None
         self._connections = 0
-        self._seen_transactions = self._seen_filtered = 0
+        self._known_transactions = self._known_filtered = 0
         self._commits = self._delays = 0
         self._commit_seconds = self._delay_seconds = 0.0
         self._committed_at = 0.0
@@ -46,28 +45,28 @@ class ProducerMetrics:
         self.records = 0
 
     def connected(self, source: BinlogSource, entry: Entry) -> None:
-        """Both servers are there, and what follows ``entry`` comes next."""
+        """Note that both servers are connected, and that the stream continues after ``entry``."""
         self._source, self._entry = source, entry
         self._connections += 1
-        self._seen_transactions = self._seen_filtered = 0
+        self._known_transactions = self._known_filtered = 0
         self._committed_at = time.monotonic()
 
     def committed(
         self, entry: Entry, *, size: int, seconds: float, through_us: int | None, transactions: int, filtered: int
     ) -> None:
-        """``entry`` has been committed with ``size`` bytes of records, in ``seconds``.
+        """Note that ``entry`` has been committed with ``size`` bytes of records, in ``seconds``.
 
-        ``through_us`` is the leader's commit time of the newest transaction that has been read to its end;
-        ``transactions`` counts those of this connection, ``filtered`` what the filters left out of it.
+        ``through_us`` is the leader's commit time of the newest transaction read to its end; ``transactions`` counts
+        those of this connection, ``filtered`` the events of it that did not pass the filters.
         """
         before = self._entry.next_sequence if self._entry else 0
         self.records += entry.next_sequence - before
-        if through_us is not None and entry.next_sequence > before and transactions > self._seen_transactions:
+        if through_us is not None and entry.next_sequence > before and transactions > self._known_transactions:
             self._delays += 1
             self._delay_seconds += max(0.0, time.time() - through_us / 1_000_000)
-        self._transactions += transactions - self._seen_transactions
-        self._filtered += filtered - self._seen_filtered
-        self._seen_transactions, self._seen_filtered = transactions, filtered
+        self._transactions += transactions - self._known_transactions
+        self._filtered += filtered - self._known_filtered
+        self._known_transactions, self._known_filtered = transactions, filtered
         self._bytes += size
         self._entry = entry
         self._commits += 1
@@ -77,20 +76,20 @@ class ProducerMetrics:
             self._behind.through_us = through_us
 
     def drained(self) -> None:
-        """The leader has nothing more for now, and all it had is committed."""
+        """Note that the leader has no more for now, and that everything is committed."""
         self._behind.drained_at = time.monotonic()
 
     def seconds_behind(self) -> float | None:
-        """An upper bound, see ``Behind``."""
+        """How far the topics are behind the leader: an upper bound, see ``Behind``."""
         return self._behind.seconds(wall=time.time(), monotonic=time.monotonic())
 
     def metrics(self) -> Iterator[Metric]:
-        """For Prometheus. What is not known yet is left out."""
+        """The metrics for Prometheus; values that are not known yet are left out."""
         yield _count("records", "Records committed to Kafka.", self.records)
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
-        yield _count("reconnects", "Times that both servers were connected anew.", max(0, self._connections - 1))
+        yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
         yield SummaryMetricFamily(
             "cdc_producer_commit_seconds", "Kafka transactions, and how long their commits took.",
             count_value=self._commits, sum_value=self._commit_seconds,
@@ -106,15 +105,17 @@ class ProducerMetrics:
             yield _value("next_sequence", "The sequence that the next record gets.", self._entry.next_sequence)
             yield _value("binlog_file_number", "The leader's binlog file of the position.", file_number(position.file))
             yield _value("binlog_offset_bytes", "The position's offset in that file.", position.offset)
-            what = "Since anything, a heartbeat too, came from the leader; 0 while what came is at work."
+            what = "Since the leader sent anything, including heartbeats; 0 while events are being processed."
             yield _value("leader_silence_seconds", what, self._source.silence)
         behind = self.seconds_behind()
         if behind is not None:
-            what = "At most so long ago did the leader commit what is not readable in Kafka yet; 0 when drained."
+            what = (
+                "Upper bound of the age of the oldest change not readable in Kafka yet; 0 when there is none."
+            )
             yield _value("behind_seconds", what, behind)
 
     def checks(self) -> Iterator[Check]:
-        """Whether the stream goes on, the leader talks and the brokers answer."""
+        """Whether the stream continues, the leader sends events or heartbeats, and the brokers answer."""
         if self._source is None or self._entry is None:
             yield Check("stream", False, self._retry.trouble or "not connected yet")
         elif self._retry.trouble:
@@ -123,12 +124,12 @@ class ProducerMetrics:
             ago = time.monotonic() - self._committed_at
             yield Check("stream", True, f"at {self._entry.position}, last commit {ago:.1f} s ago")
             silence, busy = self._source.silence, self._source.busy
-            says = f"at work for {busy:.1f} s on what came last" if busy else f"last heard {silence:.1f} s ago"
+            says = f"processing events for {busy:.1f} s" if busy else f"last received {silence:.1f} s ago"
             yield Check("leader", silence <= self._longest_silence, says)
         yield self._brokers.check(self._topics)
 
     def line(self, *, rate: float) -> str:
-        """For a terminal."""
+        """The status line for a terminal."""
         if self._entry is None:
             return "connecting"
         behind = self.seconds_behind()
@@ -142,7 +143,7 @@ class ProducerMetrics:
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
-        """For the log."""
+        """The fields of the log line at the end."""
         if self._entry is None:
             return {}
         return {

@@ -1,4 +1,4 @@
-"""Where the producer goes on, or begins: what the commit log and the profile say, matched with what the leader has."""
+"""Finds the position to start or continue at: from the commit log and the profile, checked against the leader."""
 
 import re
 from dataclasses import replace
@@ -17,10 +17,10 @@ _FRESH_COPY = "give the producer a new topic and the follower a fresh copy of th
 
 
 def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: dict[str, list[str]]) -> Entry:
-    """Where to go on: after the commit log's ``entry``, or where there is none yet at ``start``.
+    """The entry to continue after: the commit log's ``entry``, or one for ``start`` where there is none yet.
 
-    ``filters`` are the profile's, listed. Raises UserError where the leader cannot go on from there without a loss or a
-    repeat.
+    ``filters`` are the profile's, listed. Raises UserError where the leader cannot continue there without a loss or a
+    repetition.
     """
     if entry is None:
         return _first_entry(leader, start=start)
@@ -29,29 +29,29 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
         _require_countable(entry.partial, entry.filters, filters)
     if entry.server_uuid == leader.server_uuid and _has(leader, entry.position):
         return entry
-    # Another server with our history, or files that are numbered anew: the GTIDs lead.
+    # Another server with the same history, or renumbered files: only the GTIDs tell where to continue.
     return replace(entry, server_uuid=leader.server_uuid, position=Position(leader.logs[0][0], 4))
 
 
 def _require_countable(partial: Partial, before: dict[str, list[str]] | None, filters: dict[str, list[str]]) -> None:
-    """Raise UserError unless what was counted of ``partial`` can be counted again: its rows that pass the filters."""
+    """Raise UserError unless the committed rows of ``partial`` can be counted again, with the same filters."""
     if partial.rows is None:
         raise UserError(
-            f"transaction {partial.transaction} is half out, and a version of before has counted what is",
-            hint="run that version with its settings until that transaction is through, then this one",
+            f"transaction {partial.transaction} is partially committed, and an earlier version has counted its records",
+            hint="run that version with its settings until that transaction is complete, then this one",
         )
     if before != filters:
         raise UserError(
-            f"transaction {partial.transaction} is half out, with other filters: {before}",
+            f"transaction {partial.transaction} is partially committed, with other filters: {before}",
             where="profile key filters",
-            hint="put the filters back until that transaction is through",
+            hint="put the filters back until that transaction is complete",
         )
 
 
 def _first_entry(leader: Leader, *, start: str) -> Entry:
-    """Where a producer without a commit log begins, as the profile's ``start`` says.
+    """The entry of a producer without a commit log, for the profile's ``start``.
 
-    Raises UserError where the leader no longer has what follows, or never had what comes before.
+    Raises UserError where the leader has purged what follows, or has not executed what comes before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
     if start == NOW:
@@ -59,13 +59,13 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
     elif start == BEGINNING:
         _require_beginning(leader)
     elif start != OLDEST:
-        place = parsed_start(start)
-        if isinstance(place, GtidSet):
-            _require_copy(leader, place)
-            executed = place
+        given = parsed_start(start)
+        if isinstance(given, GtidSet):
+            _require_copy(leader, given)
+            executed = given
         else:
-            _require_place(leader, place)
-            position = place
+            _require_position(leader, given)
+            position = given
     return Entry(
         next_sequence=0,
         position=position,
@@ -82,12 +82,12 @@ def _require_beginning(leader: Leader) -> None:
             f"the leader has purged its first binlogs, {oldest} is the oldest",
             where=leader.name,
             hint="copy the leader to the follower and set producer.start to what the copy holds (its GTID set, or file "
-            'and offset), or to "oldest" to go without a copy',
+            'and offset), or to "oldest" to start without a copy',
         )
 
 
 def _require_copy(leader: Leader, held: GtidSet) -> None:
-    """Raise UserError unless the leader has what follows the copy that holds these GTIDs."""
+    """Raise UserError unless the leader has all that follows a copy with the GTIDs ``held``."""
     if not leader.gtid_on:
         raise UserError("the leader has no GTIDs (gtid_mode)", where=_KEY, hint='write the copy\'s "file:position"')
     if not held.issubset(leader.executed):
@@ -104,11 +104,11 @@ def _require_copy(leader: Leader, held: GtidSet) -> None:
         )
 
 
-def _require_place(leader: Leader, position: Position) -> None:
+def _require_position(leader: Leader, position: Position) -> None:
     """Raise UserError unless the leader's binlog can be read from there on."""
     if leader.gtid_on:
         raise UserError(
-            "the leader has GTIDs, which lead from one server to the next; a position does not",
+            "the leader has GTIDs; a position would not be valid on another server, a GTID set is",
             where=_KEY,
             hint="write the GTID set that the copy holds (gtid_executed, or what the dump sets gtid_purged to)",
         )
@@ -121,12 +121,12 @@ def _require_place(leader: Leader, position: Position) -> None:
 
 
 def _require_same_history(leader: Leader, entry: Entry) -> None:
-    """Raise UserError unless the server still has everything that follows ``entry``, and all that came before it."""
+    """Raise UserError unless the server has everything that follows ``entry``, and has executed all before it."""
     ours = GtidSet.parse(entry.gtid_set)
     if leader.gtid_on and entry.gtids_complete and (ours or entry.partial):
         _require_gtids(leader, entry, ours)
-        # Files go with the transactions in them, or by RESET BINARY LOGS with gtid_purged set anew. A file that is gone
-        # or shorter while the server has transactions of it belongs to a server that was put back to an older state.
+        # Files are removed by purging the transactions in them, or by RESET BINARY LOGS with gtid_purged set again. If
+        # a file is gone or shorter and its transactions are not purged, the server was put back to an older state.
         if leader.server_uuid == entry.server_uuid and not ours.issubset(leader.purged):
             _require_file(leader, entry.position)
     elif leader.server_uuid != entry.server_uuid:
@@ -143,7 +143,7 @@ def _require_same_history(leader: Leader, entry: Entry) -> None:
 def _require_gtids(leader: Leader, entry: Entry, ours: GtidSet) -> None:
     held = GtidSet.parse(entry.gtid_set)
     if entry.partial:
-        held.add(entry.partial.transaction)  # a server without it will never send the rest
+        held.add(entry.partial.transaction)  # a server without it can't send its rest
     if not held.issubset(leader.executed):
         if leader.server_uuid == entry.server_uuid and _has(leader, entry.position):
             # With rpl_semi_sync_source_wait_point = AFTER_SYNC a transaction is sent before it is executed.

@@ -63,8 +63,8 @@ def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafk
     run_well("cdc-producer", profile(**closed), "--until-current")
     # Nothing is there that was left out, or less passes.
     nothing = profile(**closed | {"exclude_tables": [f"{NAME}.out*", f"{NAME}.none"]})
-    assert "let_in=nothing" in run_well("cdc-producer", nothing, "--until-current")
-    assert 'let_in="nothing that exists"' in run_well("cdc-producer", profile(**closed), "--until-current")
+    assert "newly_included=none" in run_well("cdc-producer", nothing, "--until-current")
+    assert 'newly_included="none that exists"' in run_well("cdc-producer", profile(**closed), "--until-current")
     # A database that is let in is told of as well where it has no tables.
     execute(leader, f"CREATE DATABASE {NAME}_empty")
     line = refused("cdc-producer", profile(include_dbs=[f"{NAME}*"], exclude_tables=[f"{NAME}.out*"]))

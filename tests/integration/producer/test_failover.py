@@ -161,7 +161,7 @@ def test_a_transaction_that_is_half_out_goes_on_at_another_server(
         cut_off(profile(first, port=relay.port), kafka, topic, relay)
     with profile(first).open("a") as file:
         file.write('[filters]\nexclude_tables = ["d.b"]\n')
-    assert "half out, with other filters" in refused("cdc-producer", path, "--until-current")
+    assert "partially committed, with other filters" in refused("cdc-producer", path, "--until-current")
     catch_up(second, source=first)
     promote(second)
     first.kill()

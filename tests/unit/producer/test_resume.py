@@ -46,11 +46,11 @@ def test_a_server_without_the_rest_is_refused_or_waited_for() -> None:
 
 
 def test_other_filters_are_refused_until_it_is_through() -> None:
-    with pytest.raises(UserError, match="half out, with other filters"):
+    with pytest.raises(UserError, match="partially committed, with other filters"):
         start(leader(), filters={})
     assert start(leader(), replace(ENTRY, partial=None), filters={}) == replace(ENTRY, partial=None)
 
 
 def test_what_a_version_of_before_has_counted_is_left_to_it() -> None:
-    with pytest.raises(UserError, match="half out, and a version of before"):
+    with pytest.raises(UserError, match="partially committed, and an earlier version"):
         start(leader(), replace(ENTRY, partial=Partial(f"{UUID}:4", 5, None), filters=None))
