@@ -1,4 +1,4 @@
-"""What must be so before anything is applied: the follower's settings and grants, a checkpoint that fits the topic."""
+"""Checks before anything is applied: the follower's settings and grants, and that its checkpoint fits the topics."""
 
 import logging
 import re
@@ -17,20 +17,21 @@ __all__ = ["First", "check_topics", "connect", "load_checkpoint"]
 
 _LOG = logging.getLogger("cdc.consumer")
 First = Callable[[], int | None]
-# The GTIDs of the leader's statements would make it take those of the new topic for done.
+# A follower that keeps its GTIDs would take the statements of the new topic for executed.
 _FRESH = (
     "start with a new topic and a fresh follower: drop its schema cdc (consumer.schema) and the replicated "
     "databases, and run RESET BINARY LOGS AND GTIDS (before MySQL 8.4: RESET MASTER), or use another "
     "mysql_resource_name in all profiles"
 )
-_START = "start the server, or mend the address"
+_START = "start the server, or fix the address"
 _STATIC = (
     "SELECT", "INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
     "SHOW VIEW", "CREATE ROUTINE", "ALTER ROUTINE",
-    # Without these two the server does not show whether there are any.
+    # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
-# GTIDs of our own, the leader's session settings, its views' and routines' definers; any privilege of a row will do.
+# To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
+# enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
@@ -46,11 +47,11 @@ _SETTINGS = {
     "log_bin": ("1", "the audit reads the follower's binlog", "start the server with --log-bin"),
     "lower_case_table_names": (
         "0",
-        "two of the leader's tables whose names differ in case would be one",
+        "two of the leader's tables whose names differ only in case would be one",
         "only a new server can have another value",
     ),
-    "super_read_only": ("0", "nobody can write", "SET PERSIST super_read_only = OFF"),
-    # No session setting does, and SUPER does not for functions that say nothing of what they do.
+    "super_read_only": ("0", "no client can write", "SET PERSIST super_read_only = OFF"),
+    # There is no session setting for it, and SUPER is not enough for functions without a declared characteristic.
     "log_bin_trust_function_creators": (
         "1",
         "functions of the leader would be refused",
@@ -60,9 +61,9 @@ _SETTINGS = {
 
 
 def connect(session: Session, *, name: str) -> None:
-    """The first connection, and a look at the server; ``name`` is its name for errors.
+    """Connect for the first time, and check the server's version, settings and grants; ``name`` is for errors.
 
-    Raises UserError, Stopped, and Disconnected where the server is away.
+    Raises UserError, Stopped, and Disconnected where the server does not answer.
     """
     where = f"{name} (profile table database)"
     try:
@@ -74,7 +75,7 @@ def connect(session: Session, *, name: str) -> None:
         raise UserError(
             f"the follower refuses the user: {error}",
             where=where,
-            hint="mend user or password, or create the account",
+            hint="fix user or password, or create the account",
         ) from None
     except Interrupted as error:
         if isinstance(error, Locked):
@@ -86,9 +87,9 @@ def connect(session: Session, *, name: str) -> None:
         raise UserError(
             f"the follower cannot be used: {error}",
             where=where,
-            hint="mend the server's TLS, or check database.tls" if tls else "mend the account or the server",
+            hint="fix the server's TLS, or check database.tls" if tls else "fix the account or the server",
         ) from None
-    # One line a problem, so that all can be mended in one go.
+    # One line for each problem, so that all can be fixed together.
     if len(problems) > 1:
         for problem in problems:
             event(_LOG, "problem", level=logging.ERROR, what=problem)
@@ -102,18 +103,18 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
     if "mariadb" in version.lower() or int(version.split(".")[0]) < 8:
         yield UserError(f"the follower is {version}", where=name, hint="MySQL 8.0 or newer is needed")
         return
-    for variable, (wanted, reason, mend) in _SETTINGS.items():
+    for variable, (wanted, reason, fix) in _SETTINGS.items():
         value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
         if value != wanted:
-            yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {mend}")
+            yield UserError(f"{variable} is {value}: {reason}", where=name, hint=f"on the follower: {fix}")
     held = _privileges(session)
     ((read_only,),) = session.rows("SELECT @@GLOBAL.read_only")
     if read_only and held.isdisjoint({"CONNECTION_ADMIN", "SUPER", "ALL PRIVILEGES"}):
-        mend = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
+        fix = f"GRANT CONNECTION_ADMIN ON *.* TO {_account(session)}, or SET PERSIST read_only = OFF"
         yield UserError(
             "read_only is 1, and the user lacks CONNECTION_ADMIN, with which it could write nevertheless",
             where=name,
-            hint=f"on the follower: {mend}",
+            hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
     missing += [choice[0] for choice in _DYNAMIC if held.isdisjoint(choice)]
@@ -143,27 +144,14 @@ def _privileges(session: Session) -> set[str]:
 
 
 def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: First | None) -> Checkpoint:
-    """The leader's checkpoint in the follower; made, with its tables, where there is none.
+    """The leader's checkpoint in the follower; created, with the consumer's tables, where there is none.
 
-    Raises UserError, Stopped, and Disconnected where the server goes away. ``topic`` stands for the stream; for
-    ``first`` see ``check_topics``.
+    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where the server does
+    not answer.
     """
     schema = session.schema
-    tables = {
-        "checkpoint": checkpoint.create(schema),
-        "ledger": (ledger_table.create(schema),),
-        "conflicts": (conflicts.create(schema),),
-    }
-    if first is None:
-        tables["offsets"] = (checkpoint.create_offsets(schema),)
     try:
-        # Asked first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
-        there = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
-        known = {name for (name,) in session.rows(there)}
-        if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
-            _require_none_elsewhere(session, resource)
-        for statement in (statement for name in tables if name not in known for statement in tables[name]):
-            session.run([statement.encode()])
+        known = _create_tables(session, resource, many=first is None)
         if "ledger" in known and not session.rows(ledger_table.has_context(schema)):
             session.run([ledger_table.upgrade(schema).encode()])
         rows = session.rows(Checkpoint.select(resource, schema=schema))
@@ -185,27 +173,51 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
     return Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
 
 
+def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:
+    """Create those of the consumer's tables that do not exist; the names of those that did.
+
+    Raises UserError where the leader's checkpoint is in another database.
+    """
+    schema = session.schema
+    tables = {
+        "checkpoint": checkpoint.create(schema),
+        "ledger": (ledger_table.create(schema),),
+        "conflicts": (conflicts.create(schema),),
+    }
+    if many:
+        tables["offsets"] = (checkpoint.create_offsets(schema),)
+    # Looked up first, because CREATE … IF NOT EXISTS goes into the follower's binlog every time.
+    existing = f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{schema}'"
+    known = {name for (name,) in session.rows(existing)}
+    if "checkpoint" not in known or not session.rows(Checkpoint.select(resource, schema=schema)):
+        _require_none_elsewhere(session, resource)
+    for statement in (statement for name in tables if name not in known for statement in tables[name]):
+        session.run([statement.encode()])
+    return known
+
+
 def _require_none_elsewhere(session: Session, resource: str) -> None:
-    """Raise UserError where the leader's checkpoint is in another database: everything would be applied once more."""
+    """Raises UserError where the leader's checkpoint is in another database: all records would be applied again."""
     for (schema,) in session.rows(checkpoint.others(session.schema)):
         if session.rows(Checkpoint.select(resource, schema=schema)):
             raise UserError(
                 f"the follower's checkpoint of {resource!r} is in database {schema}, not in {session.schema}",
                 where="profile key consumer.schema",
-                hint=f"set it to {schema!r}: it can't be changed once a follower has begun",
+                hint=f"set it to {schema!r}: it can't be changed once records were applied",
             )
 
 
 def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topic], *, first: First | None) -> None:
-    """Raises UserError where the topics do not continue the checkpoint: another one, cut, or behind it.
+    """Raises UserError where the topics do not continue the checkpoint: another topic, deleted records, or an end
+    before the checkpoint.
 
-    ``topic`` stands for the stream; ``others`` are those of its other topics that are there. ``first`` asks which
-    sequence the oldest record of the topic has, None if nobody knows; it is None where the records are in many topics,
-    in which a sequence that is gone shows only when all are read.
+    ``topic`` is the one whose id the checkpoint has: the single topic, or the commit log. ``others`` are the other
+    topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
+    is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
     """
     if len(topic.ranges) != 1:
         raise UserError(
-            f"the topic has {len(topic.ranges)} partitions, which have no order among them",
+            f"the topic has {len(topic.ranges)} partitions, which have no common order",
             where=f"topic {topic.name}",
             hint="let cdc-producer create the topic: it makes one partition",
         )
@@ -214,7 +226,7 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
             f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "
             f"this is another one (id {topic.id})",
             where=f"topic {topic.name}",
-            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and made anew, {_FRESH}",
+            hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
         )
     places = {Partition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
     for place, offset in places.items():
@@ -225,7 +237,9 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
 def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: int, first: First | None) -> None:
     where = f"topic {place.topic}, partition {place.number}"
     if topic is None or topic.id != place.topic_id or place.number not in topic.ranges:
-        raise UserError("the topic was deleted, or made anew", where=f"{where}, after sequence {sequence}", hint=_FRESH)
+        raise UserError(
+            "the topic was deleted, or created again", where=f"{where}, after sequence {sequence}", hint=_FRESH
+        )
     low, high = topic.ranges[place.number]
     if offset > high:
         raise UserError(
@@ -235,11 +249,12 @@ def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: i
         )
     if first is None or offset >= low:
         return
-    # What is gone may have been applied: a Kafka transaction's end takes an offset too, after the last record's.
+    # The deleted records may all be applied: after the last record the marker that ends its Kafka transaction has an
+    # offset too.
     oldest = first()
     if high > offset + 1 if oldest is None else oldest > sequence + 1:
         raise UserError(
-            f"retention has cut the topic: the checkpoint is at offset {offset}, the topic begins at {low}",
+            f"retention has deleted records: the checkpoint is at offset {offset}, the topic begins at {low}",
             where=f"{where}, sequence {sequence + 1} is needed",
             hint=f"raise the topic's retention.ms and retention.bytes, then {_FRESH}",
         )

@@ -1,6 +1,6 @@
-"""A connection to the brokers that reads committed messages: what is there, and what errors mean.
+"""A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
 
-The consumer group is never asked for a place. Offsets are committed to it for lag tools alone.
+The consumer group is never asked for offsets. They are committed to it for lag tools alone.
 """
 
 import logging
@@ -27,19 +27,19 @@ _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
 _COMMIT_SECONDS = 1.0
-# Fetched ahead: librdkafka's own 64 MB would be more than all the rest takes, and the second that it rests when so much
-# is there would keep the follower waiting. A partition's end is told when a broker has found nothing more for so long:
-# its own 500 ms are half of what a short --until-current takes.
+# librdkafka's default of 64 MB fetched in advance would be more memory than everything else takes, and the second for
+# which it then stops fetching would keep the follower waiting. It reports the end of a partition after a broker has
+# found nothing for the third time: its default of 500 ms is half of what a short --until-current takes.
 _FETCH = {"queued.max.messages.kbytes": 16_000, "fetch.queue.backoff.ms": 10, "fetch.wait.max.ms": 100}
 _LOOK_SECONDS = 1.0
-# Whoever reads at a topic's end hears nothing of its deletion (librdkafka 2), so it is looked for.
+# A client that reads at a topic's end gets no error when it is deleted (librdkafka 2), so the consumer looks for it.
 _TOPICS_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the brokers have it: its id, which a topic of the same name made later does not share, and for each
-    partition the offsets of its first record and past its last committed one."""
+    """A topic with its id, which differs from that of a topic with the same name created later, and for each partition
+    the offset of its first record and the offset after its last committed one."""
 
     name: str
     id: str
@@ -47,7 +47,7 @@ class Topic:
 
 
 class KafkaReader:
-    """Reads from assigned places. ``properties`` are librdkafka's, from the profile; ``group`` is for lag tools."""
+    """Reads assigned partitions. ``properties`` are librdkafka's, from the profile; ``group`` is for lag tools."""
 
     def __init__(
         self, *, bootstrap_servers: str, group: str, properties: Mapping[str, Any], retry_seconds: float
@@ -61,9 +61,9 @@ class KafkaReader:
         self._unseen: set[str] = set()
         self._last_error = ""
         self._answered = False
-        # librdkafka's own log is for its developers; what matters comes as errors.
+        # librdkafka's own log is for its developers; what matters is reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
-        # Ours come last: the promises rest on them.
+        # These come last and override the profile's: correctness depends on them.
         settings = {
             **_FETCH,
             **self._connection,
@@ -84,17 +84,17 @@ class KafkaReader:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Nothing is lost without: we are no member of a group. With the brokers away librdkafka 2.16 may wait for ever
-        # in there, for the answer to a commit.
+        # Closing is not needed, since the consumer is no member of a group. With the brokers unreachable, librdkafka
+        # 2.16 may wait forever in close() for the answer to a commit.
         if not self.away:
             self._consumer.close()
 
     def topic(self, name: str) -> Topic | None:
-        """The topic, or None where there is none. Raises Unreachable where the brokers can't be reached."""
+        """The topic, None where it does not exist. Raises Unreachable where the brokers can't be reached."""
         return self.topics([name]).get(name)
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
-        """Those of the topics that there are. Raises Unreachable where the brokers can't be reached."""
+        """Those of the topics that exist. Raises Unreachable where the brokers can't be reached."""
         try:
             found = self._described(names)
         except KafkaException as error:
@@ -103,19 +103,19 @@ class KafkaReader:
         return found
 
     def topics_now(self, names: Collection[str]) -> dict[str, Topic] | None:
-        """``topics``, or None where the brokers can't tell now."""
+        """``topics``, or None where the brokers do not answer now."""
         try:
             return self._described(names) if names else {}
         except KafkaException:
-            # As in ``written``.
+            # ``check_brokers`` decides when they have been unreachable for too long.
             return None
 
     def _described(self, names: Collection[str]) -> dict[str, Topic]:
         found: dict[str, Topic] = {}
-        # Asked first, because it says at once that no broker is there.
+        # Called first, because it fails at once where no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
         admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
-        # The limit is for the request: one on the answer alone would raise what is no error of Kafka's.
+        # The time limit is for the request: one for the result alone would raise an exception that is not Kafka's.
         asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():
             try:
@@ -127,7 +127,7 @@ class KafkaReader:
                 numbers = [partition.id for partition in described.partitions]
                 found[name] = Topic(name, str(described.topic_id), dict.fromkeys(numbers, (0, 0)))
         places = [(name, number) for name, topic in found.items() for number in topic.ranges]
-        # All at once: one topic after the other would take a tenth of a second each.
+        # One request for all topics: each request takes a tenth of a second.
         begins, ends = begin_offsets(self._connection, places), end_offsets(self._connection, places)
         for name, number in places:
             found[name].ranges[number] = begins[name, number], ends[name, number]
@@ -143,10 +143,10 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest record in the one partition of ``topic``; without any, of the next that comes.
+        """The sequence of the oldest record in the only partition of ``topic``; of the next one, where it is empty.
 
-        None where that can't be told, since there is no commit log ``commits``. Raises Unreachable where the
-        brokers can't be reached, PromiseError for what is no record.
+        None where that is unknown because there is no commit log ``commits``. Raises Unreachable where the brokers
+        can't be reached, PromiseError for a message that is not a record.
         """
         try:
             message = oldest(self._connection, (topic, 0))
@@ -160,35 +160,35 @@ class KafkaReader:
         return newest.next_sequence if newest else None
 
     def written(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
-        """The offsets after all that was ever written, committed or not; None where the brokers can't tell now."""
+        """The offsets after the last message, committed or not; None where the brokers do not answer now."""
         try:
             ends = end_offsets(self._connection, [(place.topic, place.number) for place in partitions], committed=False)
         except KafkaException:
-            # Whether they stay away is judged elsewhere (check_brokers), by one clock for all questions.
+            # ``check_brokers`` decides when they have been unreachable for too long.
             return None
         return {place: ends[place.topic, place.number] for place in partitions}
 
-    def begin(self, places: Mapping[Partition, int]) -> None:
+    def begin(self, offsets: Mapping[Partition, int]) -> None:
         """Read these partitions and no others, each from its offset on."""
         self._consumer.unassign()
-        self.assign(places)
+        self.assign(offsets)
 
-    def assign(self, places: Mapping[Partition, int]) -> None:
-        """Read these partitions too, each from its offset on, in order."""
+    def assign(self, offsets: Mapping[Partition, int]) -> None:
+        """Read these partitions in addition, each from its offset on."""
         self._consumer.incremental_assign(
-            [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(places.items())]
+            [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(offsets.items())]
         )
 
     def leave(self, partitions: Collection[Partition]) -> None:
-        """Read these partitions no more, until they are assigned again.
+        """Stop reading these partitions, until they are assigned again.
 
-        Not pause and resume: where one soon follows the other, librdkafka passes over what it had already fetched
-        (librdkafka #5591 tells how such an operation is dropped).
+        Pause and resume are not used: where one soon follows the other, librdkafka skips messages that it had already
+        fetched (librdkafka #5591 describes how such an operation is dropped).
         """
         self._consumer.incremental_unassign([TopicPartition(place.topic, place.number) for place in partitions])
 
     def messages(self, wait: float) -> list[Message]:
-        """What is here now, after ``wait`` seconds for the first. To wait for a full list would cost latency."""
+        """The messages that have arrived, after at most ``wait`` seconds for the first one, however few there are."""
         first = self._consumer.poll(wait)
         if first is None:
             return []
@@ -197,10 +197,10 @@ class KafkaReader:
         return [first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)]
 
     def at_end(self, message: Message) -> bool:
-        """Whether the message only says that its partition is read to its end.
+        """Whether the message says that its partition was read to its end.
 
-        Raises what an error in the stream of messages means: PromiseError, UserError; those that librdkafka mends
-        itself mean nothing.
+        Raises PromiseError or UserError for an error in the stream; errors from which librdkafka recovers by itself
+        are ignored.
         """
         error = message.error()
         if error is None:
@@ -212,7 +212,7 @@ class KafkaReader:
         return False
 
     def commit(self, offsets: Mapping[Partition, int]) -> None:
-        """Show the group how far we are, at most once a second, without waiting for it."""
+        """Commit the offsets to the group, at most once a second, without waiting for the result."""
         self._to_commit.update(offsets)
         if time.monotonic() - self._committed_at > _COMMIT_SECONDS:
             self._committed_at = time.monotonic()
@@ -222,15 +222,15 @@ class KafkaReader:
 
     @property
     def away(self) -> bool:
-        """Whether no broker has answered since the last one was lost: there may be more than what is here."""
+        """Whether no broker has answered since the last connection was lost, so that there may be more messages."""
         return self._down_since is not None
 
     def check_brokers(self) -> None:
-        """Raises ServerGone where the brokers have been away for longer than was agreed."""
+        """Raises ServerGone where the brokers have been unreachable for more than ``retry_seconds``."""
         if self._down_since is None:
             return
         try:
-            # A quiet topic shows no sign of life, so only a question tells whether the brokers are back.
+            # No messages arrive from a quiet topic, so a request finds out whether the brokers answer again.
             self._consumer.list_topics(timeout=_LOOK_SECONDS)
         except KafkaException as error:
             if time.monotonic() - self._down_since < self._retry_seconds:
@@ -243,16 +243,16 @@ class KafkaReader:
         self._answers()
 
     def check_topics(self, names: Iterable[str]) -> None:
-        """Raises PromiseError where one of the topics is there no more, now and when it was last looked for."""
+        """Raises PromiseError where one of the topics did not exist now and when it was last looked for."""
         if time.monotonic() - self._looked_at < _TOPICS_SECONDS:
             return
         try:
             known = self._consumer.list_topics(timeout=_LOOK_SECONDS).topics
         except KafkaException:
-            # As in ``written``.
+            # ``check_brokers`` decides when they have been unreachable for too long.
             return
         self._looked_at = time.monotonic()
-        # Twice, since a broker that has just come may not have heard of all topics.
+        # Twice, since a broker that has just started may not know all topics yet.
         before, self._unseen = self._unseen, set(names) - known.keys()
         gone = sorted(before & self._unseen)
         if gone:

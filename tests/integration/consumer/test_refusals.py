@@ -204,7 +204,7 @@ def test_retention_has_cut_what_is_needed(stage: Stage, kafka: Kafka) -> None:
     cut = TopicPartition(stage.name, 0, 6)
     admin.delete_records([cut])[cut].result(30)
     line = refusal(stage.profile)
-    assert "retention has cut the topic: the checkpoint is at offset 3, the topic begins at 6" in line
+    assert "retention has deleted records: the checkpoint is at offset 3, the topic begins at 6" in line
     assert "sequence 2 is needed" in line
 
 

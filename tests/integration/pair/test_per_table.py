@@ -240,10 +240,10 @@ def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: Stage) -> N
     admin.delete_topics([topic])[topic].result(30)
     until(lambda: topic not in admin.list_topics(timeout=10).topics, what="the topic's end")
     assert "it was deleted" in refused("cdc-producer", stage.producer, "--until-current")
-    assert "deleted, or made anew" in refused("cdc-consumer", stage.consumer, "--until-current")
+    assert "deleted, or created again" in refused("cdc-consumer", stage.consumer, "--until-current")
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     assert "deleted or emptied" in refused("cdc-producer", stage.producer, "--until-current")
-    assert "deleted, or made anew" in refused("cdc-consumer", stage.consumer, "--until-current")
+    assert "deleted, or created again" in refused("cdc-consumer", stage.consumer, "--until-current")
 
 
 def test_a_gap_stops_the_consumer(stage: Stage) -> None:
