@@ -19,7 +19,7 @@ from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.source.assembler import Located, assemble
 from cdc.consumer.source.batches import Batch, batches
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.model.record import Record
 
 __all__ = ["end_of_topic", "measure_stages"]
@@ -79,7 +79,7 @@ def _consumer(profile: Profile) -> Consumer:
 
 
 def _batches(profile: Profile, values: list[bytes]) -> Iterator[Batch | None]:
-    place, first = Partition("bench", 0, ""), Record.parse(values[0], where="").sequence
+    place, first = TopicIdPartition("bench", 0, ""), Record.parse(values[0], where="").sequence
     parser = RecordParser()
     located = (Located(place, at, parser.parse(value, where=""), len(value)) for at, value in enumerate(values))
     whole = assemble(located, resource=profile.mysql_resource_name, next_sequence=first)

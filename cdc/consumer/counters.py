@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.applier import Applied
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.service.seconds_behind import Behind
 
 __all__ = ["Counters"]
@@ -23,7 +23,7 @@ class Counters:
 
     started: bool = False
     sequence: int = -1
-    offsets: dict[Partition, int] = field(default_factory=dict)
+    offsets: dict[TopicIdPartition, int] = field(default_factory=dict)
     applied_at: float = 0.0
     records: int = 0
     rows: int = 0
@@ -36,7 +36,7 @@ class Counters:
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
 
-    def start(self, sequence: int, *, offsets: Mapping[Partition, int], kafka_away: Callable[[], bool]) -> None:
+    def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
         """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
         self.sequence = sequence
         self.offsets = dict(offsets)

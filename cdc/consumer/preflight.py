@@ -8,7 +8,7 @@ from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Sto
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
-from cdc.consumer.state.checkpoint import Checkpoint, Partition
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -228,13 +228,13 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
             where=f"topic {topic.name}",
             hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
         )
-    places = {Partition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
+    places = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
     for place, offset in places.items():
         there = topic if place.topic == topic.name else others.get(place.topic)
         _check_place(place, offset, there, checkpoint.sequence, first)
 
 
-def _check_place(place: Partition, offset: int, topic: Topic | None, sequence: int, first: First | None) -> None:
+def _check_place(place: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None) -> None:
     where = f"topic {place.topic}, partition {place.number}"
     if topic is None or topic.id != place.topic_id or place.number not in topic.ranges:
         raise UserError(

@@ -13,7 +13,7 @@ from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.batches import Batch
-from cdc.consumer.state.checkpoint import Checkpoint, Partition
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import PromiseError
 from cdc.model.record import Record
 from cdc.service.retry import Retry
@@ -33,7 +33,7 @@ class Applied(NamedTuple):
     """
 
     last: Record
-    offsets: Mapping[Partition, int]
+    offsets: Mapping[TopicIdPartition, int]
     rows: int
     filtered: int
     seconds: float

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import SKIPPED, Record
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 class Located(NamedTuple):
     """A record with its partition and offset, and its size there in bytes."""
 
-    partition: Partition
+    partition: TopicIdPartition
     offset: int
     record: Record
     size: int = 0
@@ -31,7 +31,7 @@ class Transaction(NamedTuple):
     """
 
     records: list[Record]
-    offsets: dict[Partition, int]
+    offsets: dict[TopicIdPartition, int]
     rows: int
     statement: bool
     begins: bool = True
@@ -49,7 +49,7 @@ def assemble(
     UserError for records of another leader than ``resource``.
     """
     records: list[Record] = []
-    offsets: dict[Partition, int] = {}
+    offsets: dict[TopicIdPartition, int] = {}
     total, rows, statement, begins = 0, 0, False, True
     previous: Record | None = None
     for item in located:

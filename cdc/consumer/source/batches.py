@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import PromiseError
 from cdc.model.record import SKIPPED, Record
 
@@ -23,7 +23,7 @@ class Batch:
 
     records: list[Record]
     last: Record
-    offsets: dict[Partition, int]
+    offsets: dict[TopicIdPartition, int]
     statement: Record | None = None
     begins: bool = True
     ends: bool = True

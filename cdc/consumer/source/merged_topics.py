@@ -13,7 +13,7 @@ from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.source.record_source import POLL_SECONDS, READ_AHEAD_BYTES
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.model.commit_entry import Commits
@@ -37,7 +37,7 @@ class MergedSource:
         self._committed = 0
         self._until: int | None = None
         self._unknown_since: float | None = None
-        self._missing: tuple[int, Mapping[Partition, int]] | None = None
+        self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
         self.topics = reader.topics
         self.commit = reader.commit
 
@@ -46,15 +46,15 @@ class MergedSource:
         return self._reader.topic(self._names.commits)
 
     def start(
-        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
-    ) -> dict[Partition, int]:
+        self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
+    ) -> dict[TopicIdPartition, int]:
         """Read on at ``offsets``, and other partitions from their beginning; ``topic`` is the commit log."""
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
         # The log is read from its end on; its newest entry is asked for after that end, so that none is missed.
         self._reader.begin(
-            {Partition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
+            {TopicIdPartition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
         )
         begins = self._kept(self._reader.topics({place.topic for place in offsets}), offsets)
         self._merged.assign(begins)
@@ -65,10 +65,12 @@ class MergedSource:
             self._until = newest.next_sequence if newest else 0
         return begins
 
-    def _from(self, sequence: int) -> MergedTopics[Partition, Located]:
+    def _from(self, sequence: int) -> MergedTopics[TopicIdPartition, Located]:
         return MergedTopics(self._reader, self._names, self._located, next_sequence=sequence, most_bytes=_MOST_BYTES)
 
-    def _kept(self, topics: Mapping[str, Topic], offsets: Mapping[Partition, int]) -> dict[Partition, int]:
+    def _kept(
+        self, topics: Mapping[str, Topic], offsets: Mapping[TopicIdPartition, int]
+    ) -> dict[TopicIdPartition, int]:
         """``offsets``, or a partition's first one where retention has removed more: a record that is needed and was
         removed shows as a gap."""
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
@@ -135,7 +137,7 @@ class MergedSource:
         if message.error() is None or self._reader.at_end(message):
             self._merged.add(message)
 
-    def _located(self, place: Partition, offset: int, value: bytes) -> tuple[int, Located]:
+    def _located(self, place: TopicIdPartition, offset: int, value: bytes) -> tuple[int, Located]:
         record = self._parser.parse(value, where=f"{place.topic}/{place.number}/{offset}")
         return record.sequence, Located(place, offset, record, len(value))
 
@@ -179,7 +181,7 @@ class MergedSource:
     def _discover(self, commits: Commits, topics: Mapping[str, Topic]) -> None:
         """Read the partitions that ``commits`` is the first entry to name; ``topics`` are the existing ones of them."""
         self._committed = commits.next_sequence
-        begins: dict[Partition, int] = {}
+        begins: dict[TopicIdPartition, int] = {}
         for name, number in self._merged.new(commits):
             topic = topics.get(name)
             if topic is None or number not in topic.ranges:
@@ -188,5 +190,5 @@ class MergedSource:
                     where=f"topic {name}, partition {number}",
                     hint="it was deleted; start over with a new topic and a fresh copy of the leader",
                 )
-            begins[Partition(name, number, topic.id)] = topic.ranges[number][0]
+            begins[TopicIdPartition(name, number, topic.id)] = topic.ranges[number][0]
         self._merged.assign(begins)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
@@ -56,7 +56,7 @@ class KafkaReader:
         self._retry_seconds = retry_seconds
         self._down_since: float | None = None
         self._committed_at = 0.0
-        self._to_commit: dict[Partition, int] = {}
+        self._to_commit: dict[TopicIdPartition, int] = {}
         self._looked_at = time.monotonic()
         self._unseen: set[str] = set()
         self._last_error = ""
@@ -159,7 +159,7 @@ class KafkaReader:
         newest = self.commits(commits) if self.topic(commits) else None
         return newest.next_sequence if newest else None
 
-    def written(self, partitions: Collection[Partition]) -> dict[Partition, int] | None:
+    def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
         """The offsets after the last message, committed or not; None where the brokers do not answer now."""
         try:
             ends = end_offsets(self._connection, [(place.topic, place.number) for place in partitions], committed=False)
@@ -168,18 +168,18 @@ class KafkaReader:
             return None
         return {place: ends[place.topic, place.number] for place in partitions}
 
-    def begin(self, offsets: Mapping[Partition, int]) -> None:
+    def begin(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Read these partitions and no others, each from its offset on."""
         self._consumer.unassign()
         self.assign(offsets)
 
-    def assign(self, offsets: Mapping[Partition, int]) -> None:
+    def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Read these partitions in addition, each from its offset on."""
         self._consumer.incremental_assign(
             [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(offsets.items())]
         )
 
-    def leave(self, partitions: Collection[Partition]) -> None:
+    def leave(self, partitions: Collection[TopicIdPartition]) -> None:
         """Stop reading these partitions, until they are assigned again.
 
         Pause and resume are not used: where one soon follows the other, librdkafka skips messages that it had already
@@ -211,7 +211,7 @@ class KafkaReader:
         self._check(error, f"topic {message.topic()} on {self._servers}")
         return False
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Commit the offsets to the group, at most once a second, without waiting for the result."""
         self._to_commit.update(offsets)
         if time.monotonic() - self._committed_at > _COMMIT_SECONDS:

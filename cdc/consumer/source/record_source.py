@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import Topic
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 
 __all__ = ["POLL_SECONDS", "READ_AHEAD_BYTES", "RecordSource"]
 
@@ -24,8 +24,8 @@ class RecordSource(Protocol):
         """Those of the named topics that exist."""
 
     def start(
-        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
-    ) -> dict[Partition, int]:
+        self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
+    ) -> dict[TopicIdPartition, int]:
         """Read on at ``offsets``, where record ``sequence`` follows; with ``until_current`` up to the present end.
 
         May be called again, to read from another position. Returns the offsets at which it begins to read. Raises
@@ -49,5 +49,5 @@ class RecordSource(Protocol):
         has an error, which ``records`` raises when it gets there. Called between two records, never raises.
         """
 
-    def commit(self, offsets: Mapping[Partition, int]) -> None:
+    def commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Publish the applied offsets to the consumer group, for lag tools."""

@@ -10,7 +10,7 @@ from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.reader import KafkaReader, Topic
 from cdc.consumer.source.received import Received
 from cdc.consumer.source.record_source import POLL_SECONDS
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 
 __all__ = ["SingleTopic"]
 
@@ -21,7 +21,7 @@ class SingleTopic:
     def __init__(self, reader: KafkaReader, name: str) -> None:
         self._reader = reader
         self._name = name
-        self._partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, TopicIdPartition] = {}
         self._ends: dict[int, int] | None = None  # of the partitions that are not read to their end, if there is one
         self._parser = RecordParser()
         self._received = Received(reader.messages, self._located)
@@ -34,10 +34,10 @@ class SingleTopic:
         return self._reader.topic(self._name)
 
     def start(
-        self, topic: Topic, offsets: Mapping[Partition, int], *, sequence: int, until_current: bool
-    ) -> dict[Partition, int]:
+        self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool
+    ) -> dict[TopicIdPartition, int]:
         """Read each partition from its offset on, or from its beginning, in order."""
-        self._partitions = {number: Partition(topic.name, number, topic.id) for number in topic.ranges}
+        self._partitions = {number: TopicIdPartition(topic.name, number, topic.id) for number in topic.ranges}
         # Records that retention has deleted were applied (preflight checks it); only the marker that ends their Kafka
         # transaction may come after the checkpoint's offset.
         begins = {

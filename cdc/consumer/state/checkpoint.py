@@ -13,7 +13,7 @@ from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.consumer.literals.values import quoted
 from cdc.model.record import Record
 
-__all__ = ["WORKER", "Checkpoint", "Partition", "create", "create_offsets", "others", "select_leader"]
+__all__ = ["WORKER", "Checkpoint", "TopicIdPartition", "create", "create_offsets", "others", "select_leader"]
 
 WORKER = 0
 
@@ -61,8 +61,8 @@ _NEXT_OFFSETS = """
 ) ENGINE=InnoDB"""
 
 
-class Partition(NamedTuple):
-    """One partition of a topic; the topic's id differs from that of a later topic of the same name."""
+class TopicIdPartition(NamedTuple):
+    """A partition of a topic, as Kafka identifies it: a topic created later under the same name has another id."""
 
     topic: str
     number: int
@@ -81,7 +81,7 @@ class Checkpoint:
     topic: str
     topic_id: str
     sequence: int = -1
-    offsets: Mapping[Partition, int] = field(default_factory=dict)
+    offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
 
     @staticmethod
@@ -101,8 +101,8 @@ class Checkpoint:
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
         """The checkpoint from its selected row and from the rows of the other topics' offsets."""
         resource, topic, topic_id, sequence, text = row
-        offsets = {Partition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
-        offsets |= {Partition(name, int(number), id_): int(at) for name, number, id_, at in others}
+        offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
+        offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
         return cls(resource, topic, topic_id, int(sequence), offsets, schema)
 
     def insert(self) -> str:
@@ -114,7 +114,7 @@ class Checkpoint:
             f"{quoted(self._own())}, NOW(6))"
         )
 
-    def advanced(self, *, last: Record, offsets: Mapping[Partition, int]) -> "Checkpoint":
+    def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
         return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets})
 
@@ -130,7 +130,7 @@ class Checkpoint:
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
         )
 
-    def move(self, offsets: Mapping[Partition, int]) -> str | None:
+    def move(self, offsets: Mapping[TopicIdPartition, int]) -> str | None:
         """The statement that writes the offsets in topics other than the checkpoint's own; None if there are none."""
         rows = ", ".join(
             f"({quoted(self.resource)}, {quoted(topic)}, {number}, {quoted(topic_id)}, {offset})"

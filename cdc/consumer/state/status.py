@@ -15,7 +15,7 @@ from cdc.consumer.follower.locks import lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
-from cdc.consumer.state.checkpoint import Checkpoint, Partition
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
 
@@ -37,7 +37,7 @@ class Applied:
     sequence: int
     topic: str
     topic_id: str
-    offsets: dict[Partition, int]
+    offsets: dict[TopicIdPartition, int]
     position: str
     transaction: str
     ts_us: int | None

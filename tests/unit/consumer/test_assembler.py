@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from cdc.consumer.source.assembler import Located, Transaction, UntilError, assemble
 from cdc.consumer.source.batches import Batch, batches
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.model.record import Record
 
-PLACE = Partition("t", 0)
+PLACE = TopicIdPartition("t", 0)
 
 
 def record(sequence: int, transaction: int, index: int, *, last: bool, operation: str = "Add", rows: int = 1) -> Record:
@@ -99,7 +99,7 @@ def test_a_large_transaction_comes_in_parts_that_make_it_up(sizes: list[int], si
 
 
 def test_the_offsets_of_a_transaction_in_parts_are_those_of_all_its_parts() -> None:
-    places = [Partition("t", 0), Partition("u", 0)]
+    places = [TopicIdPartition("t", 0), TopicIdPartition("u", 0)]
     items = [Located(places[number], number, item, 5) for number, item in enumerate(history([2]))]
     first, second = assemble(items, resource="srv", next_sequence=0, size=1)
     assert first is not None

@@ -2,15 +2,15 @@
 
 from datetime import UTC, datetime
 
-from cdc.consumer.state.checkpoint import Partition
+from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status
 from cdc.consumer.state.status_output import as_text
 from cdc.model.printable import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
 APPLIED = Applied(
-    sequence=7, topic="topic", topic_id="id", offsets={Partition("topic", 0, "id"): 12}, position="binlog.000003:1007",
-    transaction="gtid:8", ts_us=0, at=AT,
+    sequence=7, topic="topic", topic_id="id", offsets={TopicIdPartition("topic", 0, "id"): 12},
+    position="binlog.000003:1007", transaction="gtid:8", ts_us=0, at=AT,
 )  # fmt: skip
 
 
