@@ -25,7 +25,7 @@ __all__ = [
     "Refused",
     "Stopped",
     "Unapplicable",
-    "place",
+    "position_of",
     "server_error",
     "unreadable",
 ]
@@ -116,7 +116,7 @@ class Unapplicable(PromiseError):
     def __init__(self, what: str, *, record: Record, hint: str) -> None:
         super().__init__(
             what,
-            where=place(record),
+            where=position_of(record),
             hint=f"{hint}; to do without this record for good: cdc-consumer PROFILE --skip {record.sequence}",
         )
 
@@ -131,7 +131,7 @@ def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupte
     return Refused(code, text)
 
 
-def place(record: Record) -> str:
+def position_of(record: Record) -> str:
     """The sequence and the leader position of a record, for error messages."""
     return f"sequence {record.sequence}, leader position {record.position}"
 

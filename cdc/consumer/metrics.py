@@ -87,7 +87,7 @@ class Activity:
             ago = time.monotonic() - counters.applied_at
             yield Check("stream", True, f"sequence {counters.sequence} applied, last commit {ago:.1f} s ago")
         yield self._ask_follower()
-        yield self._brokers.check({place.topic for place in counters.offsets})
+        yield self._brokers.check({partition.topic for partition in counters.offsets})
 
     def _ask_follower(self) -> Check:
         started = time.monotonic()

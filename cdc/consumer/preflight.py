@@ -228,19 +228,21 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
             where=f"topic {topic.name}",
             hint=f"set kafka.topic and kafka.layout as they were; if it was deleted and created again, {_FRESH}",
         )
-    places = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
-    for place, offset in places.items():
-        there = topic if place.topic == topic.name else others.get(place.topic)
-        _check_place(place, offset, there, checkpoint.sequence, first)
+    offsets = {TopicIdPartition(topic.name, number, topic.id): 0 for number in topic.ranges} | dict(checkpoint.offsets)
+    for partition, offset in offsets.items():
+        there = topic if partition.topic == topic.name else others.get(partition.topic)
+        _check_partition(partition, offset, there, checkpoint.sequence, first)
 
 
-def _check_place(place: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None) -> None:
-    where = f"topic {place.topic}, partition {place.number}"
-    if topic is None or topic.id != place.topic_id or place.number not in topic.ranges:
+def _check_partition(
+    partition: TopicIdPartition, offset: int, topic: Topic | None, sequence: int, first: First | None
+) -> None:
+    where = f"topic {partition.topic}, partition {partition.number}"
+    if topic is None or topic.id != partition.topic_id or partition.number not in topic.ranges:
         raise UserError(
             "the topic was deleted, or created again", where=f"{where}, after sequence {sequence}", hint=_FRESH
         )
-    low, high = topic.ranges[place.number]
+    low, high = topic.ranges[partition.number]
     if offset > high:
         raise UserError(
             f"the checkpoint is ahead of the topic: it is at offset {offset}, the topic ends at {high}",

@@ -65,7 +65,7 @@ class Startup:
         def load() -> Checkpoint:
             resource = self.profile.mysql_resource_name
             checkpoint = preflight.load_checkpoint(self.session, resource=resource, topic=topic, first=first)
-            others = self.source.topics({place.topic for place in checkpoint.offsets} - {topic.name})
+            others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
             preflight.check_topics(checkpoint, topic, others, first=first)
             return checkpoint
 
@@ -86,4 +86,4 @@ class Startup:
                 if retry.trouble:
                     retry.success()
                 return answer
-        raise Stopped("told to stop while the follower was away")
+        raise Stopped("stopped while the follower was away")

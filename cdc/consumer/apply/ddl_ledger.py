@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cdc.config.filters import filtered_name
-from cdc.consumer.errors import UNKNOWN_DATABASE, Refused, Unapplicable, place
+from cdc.consumer.errors import UNKNOWN_DATABASE, Refused, Unapplicable, position_of
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
@@ -151,7 +151,7 @@ class DdlLedger:
         if self._executed(gtid):
             raise UserError(
                 f"the follower has executed {gtid} before, yet its ledger does not know the statement",
-                where=place(record),
+                where=position_of(record),
                 hint=f"the follower has applied a leader of this name before: use a fresh follower (whose GTIDs are "
                 f"empty: RESET BINARY LOGS AND GTIDS) or another mysql_resource_name than {self._resource!r}",
             )

@@ -175,7 +175,7 @@ class ParallelExecutor:
         self.failed = True
         if isinstance(error, Interrupted) and error.code not in LOCK_CONFLICT:
             return error
-        event(_LOG, "batches one after the other", reason=error)
+        event(_LOG, "parallel batches failed, retrying serially", reason=error)
         return RunFailed()
 
 

@@ -15,7 +15,7 @@ _SHOWN = 200  # characters
 def ambiguous(record: Record, error: Refused) -> Unapplicable:
     """The error for a duplicate key that is not a column of the record."""
     return Unapplicable(
-        f"conflict in {record.uri}: {error}; which row clashes cannot be told from the record",
+        f"conflict in {record.uri}: {error}; the record does not show which row clashes",
         record=record,
         hint="fix the row that has this key on the follower by hand and start again",
     )

@@ -46,19 +46,19 @@ class RowDifferences:
         record, before = change.record, change.row.before
         if record.key is None or before is None:
             return ""
-        places = compared(record, self._tables.shape(record.uri).columns)
-        names = [record.columns[place] for place in places]
-        same_text = [f"COALESCE({as_before(record, [place], before)},0)" for place in places]
+        indexes = compared(record, self._tables.shape(record.uri).columns)
+        names = [record.columns[index] for index in indexes]
+        same_text = [f"COALESCE({as_before(record, [index], before)},0)" for index in indexes]
         same_value = [
-            _value(name, before[place]) if _is_short(before[place]) else digest
-            for name, place, digest in zip(names, places, same_text, strict=True)
+            _value(name, before[index]) if _is_short(before[index]) else digest
+            for name, index, digest in zip(names, indexes, same_text, strict=True)
         ]
         where = " AND ".join([equal(column, before[record.columns.index(column)]) for column in record.key])
         select = f"SELECT {','.join([*same_text, *same_value])} FROM {table_name(record.uri)} WHERE {where}"
-        rows = self._session.rows(select) if places else []
+        rows = self._session.rows(select) if indexes else []
         if not rows:
             return ""
-        texts, values = rows[0][: len(places)], rows[0][len(places) :]
+        texts, values = rows[0][: len(indexes)], rows[0][len(indexes) :]
         self._learn(record.uri, [name for name, *same in zip(names, texts, values, strict=True) if same == [0, 1]])
         others = [name for name, same in zip(names, values, strict=True) if not same]
         return f"the row has another {', '.join(others)} than the leader's had" if others else ""

@@ -161,7 +161,7 @@ class SerialExecutor:
         That identifies the row with a conflict. There may be none: where rows refer to one another, joining their
         changes into one statement can fail by itself.
         """
-        event(_LOG, "a batch change by change", until=pending.batch.last.sequence, reason=reason)
+        event(_LOG, "batch failed, retrying row by row", until=pending.batch.last.sequence, reason=reason)
         self._session.reset(savepoint="" if pending.batch.begins else _PART)
         self._conflicts += self._row_by_row.apply(in_order(pending.records))
         for statement in pending.tail:

@@ -111,5 +111,5 @@ class SchemaCache:
         return any(self._session.rows(f"{what} {end} LIMIT 1") for end in (of, to))
 
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
-        place = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
-        return self._session.rows(f"{what} WHERE {place} {more}")
+        where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
+        return self._session.rows(f"{what} WHERE {where} {more}")

@@ -179,7 +179,7 @@ class Session:
         if self._parent is not None:
             self._parent.try_keep()
         if waited > _STOP_SECONDS and self._stop is not None and self._stop.is_set():
-            raise Stopped("told to stop while a statement runs")
+            raise Stopped("stopped while a statement was running")
         self._probed_at = min(self._probed_at, waited)
         if waited - self._probed_at > _LONG_SECONDS:
             self._probed_at = waited

@@ -69,7 +69,7 @@ def _can_wait(transaction: Transaction) -> bool:
 
 def _joined(transactions: list[Transaction], *, full: bool) -> Batch:
     records = [record for transaction in transactions for record in transaction.records]
-    offsets = {place: offset for transaction in transactions for place, offset in transaction.offsets.items()}
+    offsets = {partition: offset for transaction in transactions for partition, offset in transaction.offsets.items()}
     return Batch(records, records[-1], offsets, full=full)
 
 

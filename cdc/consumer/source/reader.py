@@ -124,12 +124,12 @@ class KafkaReader:
                 if error.args[0].code() not in NO_TOPIC:
                     raise
             else:
-                numbers = [partition.id for partition in described.partitions]
+                numbers = [each.id for each in described.partitions]
                 found[name] = Topic(name, str(described.topic_id), dict.fromkeys(numbers, (0, 0)))
-        places = [(name, number) for name, topic in found.items() for number in topic.ranges]
+        partitions = [(name, number) for name, topic in found.items() for number in topic.ranges]
         # One request for all topics: each request takes a tenth of a second.
-        begins, ends = begin_offsets(self._connection, places), end_offsets(self._connection, places)
-        for name, number in places:
+        begins, ends = begin_offsets(self._connection, partitions), end_offsets(self._connection, partitions)
+        for name, number in partitions:
             found[name].ranges[number] = begins[name, number], ends[name, number]
         return found
 
@@ -162,11 +162,13 @@ class KafkaReader:
     def written(self, partitions: Collection[TopicIdPartition]) -> dict[TopicIdPartition, int] | None:
         """The offsets after the last message, committed or not; None where the brokers do not answer now."""
         try:
-            ends = end_offsets(self._connection, [(place.topic, place.number) for place in partitions], committed=False)
+            ends = end_offsets(
+                self._connection, [(partition.topic, partition.number) for partition in partitions], committed=False
+            )
         except KafkaException:
             # ``check_brokers`` decides when they have been unreachable for too long.
             return None
-        return {place: ends[place.topic, place.number] for place in partitions}
+        return {partition: ends[partition.topic, partition.number] for partition in partitions}
 
     def begin(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Read these partitions and no others, each from its offset on."""
@@ -176,7 +178,7 @@ class KafkaReader:
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Read these partitions in addition, each from its offset on."""
         self._consumer.incremental_assign(
-            [TopicPartition(place.topic, place.number, offset) for place, offset in sorted(offsets.items())]
+            [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
         )
 
     def leave(self, partitions: Collection[TopicIdPartition]) -> None:
@@ -185,7 +187,9 @@ class KafkaReader:
         Pause and resume are not used: where one soon follows the other, librdkafka skips messages that it had already
         fetched (librdkafka #5591 describes how such an operation is dropped).
         """
-        self._consumer.incremental_unassign([TopicPartition(place.topic, place.number) for place in partitions])
+        self._consumer.incremental_unassign(
+            [TopicPartition(partition.topic, partition.number) for partition in partitions]
+        )
 
     def messages(self, wait: float) -> list[Message]:
         """The messages that have arrived, after at most ``wait`` seconds for the first one, however few there are."""
@@ -216,8 +220,10 @@ class KafkaReader:
         self._to_commit.update(offsets)
         if time.monotonic() - self._committed_at > _COMMIT_SECONDS:
             self._committed_at = time.monotonic()
-            places = [TopicPartition(place.topic, place.number, at) for place, at in self._to_commit.items()]
-            self._consumer.commit(offsets=places, asynchronous=True)
+            partitions = [
+                TopicPartition(partition.topic, partition.number, at) for partition, at in self._to_commit.items()
+            ]
+            self._consumer.commit(offsets=partitions, asynchronous=True)
             self._to_commit.clear()
 
     @property

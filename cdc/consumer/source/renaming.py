@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from cdc.config.renames import Renames
-from cdc.consumer.errors import Unapplicable, place
+from cdc.consumer.errors import Unapplicable, position_of
 from cdc.consumer.source.assembler import Located
 from cdc.consumer.source.renamed_sql import names_database, rewritten
 from cdc.errors import UserError
@@ -75,7 +75,7 @@ class Renaming:
         return UserError(
             f"two of the leader's databases would have the name {database} on the follower: "
             f"{database} itself and {self._renames.former(database)}",
-            where=place(record),
+            where=position_of(record),
             hint="exclude one of them in the consumer's [filters], or rename it too",
         )
 

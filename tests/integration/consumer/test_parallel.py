@@ -23,7 +23,7 @@ from tests.harness.wait import LIMIT_SECONDS, until
 pytestmark = pytest.mark.integration
 
 COLUMNS = ["id", "name"]
-APART = "batches one after the other"
+APART = "parallel batches failed, retrying serially"
 
 
 @pytest.fixture

@@ -72,7 +72,7 @@ def test_all_types(
         execute(leader, "SET sql_log_bin = 0", f"ALTER TABLE {table} ENGINE = InnoDB")
     log = run_well("cdc-consumer", target, "--until-current")
     # Each before-image was found as it is in the record, whatever its types. An ENUM's error value is stored apart.
-    noted = [line for line in log.splitlines() if "change by change" in line or " conflict " in line]
+    noted = [line for line in log.splitlines() if "retrying row by row" in line or " conflict " in line]
     assert [line for line in noted if "Data truncated for column 'e'" not in line] == []
 
     assert len(databases(leader)) == 4
