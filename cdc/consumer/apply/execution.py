@@ -53,7 +53,9 @@ class Execution:
     def __init__(self, serial: SerialExecutor, parallel: ParallelExecutor) -> None:
         self._serial = serial
         self._parallel = parallel
-        self._kinds: dict[Uri, str] | None = None  # of changes in the run's tables, or in the last batch's; if known
+        self._operations: dict[Uri, str] | None = (
+            None  # of changes in the run's tables, or in the last batch's; if known
+        )
         self._serial_batches = 0  # so many more must be executed serially
 
     @property
@@ -96,7 +98,7 @@ class Execution:
 
     def prefer_serial(self) -> None:
         """A parallel run failed: execute the next batches serially."""
-        self._serial_batches, self._kinds = _SERIAL_BATCHES, None
+        self._serial_batches, self._operations = _SERIAL_BATCHES, None
 
     def take_committed(self) -> list[PendingBatch]:
         """The batches that have committed since the last call, in order."""
@@ -107,12 +109,12 @@ class Execution:
 
     def _is_independent(self, batch: PreparedBatch) -> bool:
         """Whether the batch can be executed at the same time as those before it."""
-        before, self._kinds = self._kinds, None
+        before, self._operations = self._operations, None
         if not self._parallel.usable or not batch.pending.batch.full or self._serial_batches > 0:
             self._serial_batches = max(self._serial_batches - 1, 0)
             return False
-        kinds = self._kinds = row_operations(batch.steps, batch.shapes.__getitem__)
-        if kinds is None or before is None or not independent(before, kinds):
+        operations = self._operations = row_operations(batch.steps, batch.shapes.__getitem__)
+        if operations is None or before is None or not independent(before, operations):
             return False
-        self._kinds = before | kinds
+        self._operations = before | operations
         return True
