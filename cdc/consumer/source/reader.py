@@ -279,13 +279,8 @@ class KafkaReader:
             self._last_error = error.str()
         elif self._down_since is None:
             self._down_since = time.monotonic()
-            event(
-                _LOG,
-                "kafka unreachable",
-                level=logging.WARNING,
-                servers=self._servers,
-                reason=self._last_error or error.str(),
-            )
+            reason = self._last_error or error.str()
+            event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=reason)
 
     def _check(self, error: KafkaError, where: str) -> None:
         found = read_error(error, where)
