@@ -46,7 +46,7 @@ class Counters:
 
     def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
         """The follower has committed; the other arguments are totals."""
-        # After a failover to a server that lags behind, the same records are applied again and not counted again.
+        # After a failover to a server that lags behind, the sequence goes back; the count of records must not.
         self.records += max(0, applied.last.sequence - self.sequence)
         self.sequence = applied.last.sequence
         self.offsets = self.offsets | dict(applied.offsets)
