@@ -101,7 +101,7 @@ class DdlLedger:
             ).encode()
         )
 
-    def left_out_before(self, record: Record) -> Statement:
+    def note_left_out(self, record: Record) -> Statement:
         """The note that the producer has left an event out (its option --skip)."""
         event(
             _LOG, "event skipped by the producer", level=logging.WARNING, sequence=record.sequence,

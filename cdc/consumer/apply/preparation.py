@@ -90,7 +90,7 @@ class Preparation:
             self._tables.forget()
             if self._differences:
                 self._differences.forget()
-        self._notes += map(self._ledger.left_out_before, batch.left_out)
+        self._notes += map(self._ledger.note_left_out, batch.left_out)
         tail = self._finish(batch) if batch.ends else []
         return PendingBatch(batch, records, tail, self._reached, self._rows, self._filtered, started)
 

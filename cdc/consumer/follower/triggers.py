@@ -47,10 +47,10 @@ class Triggers:
         if names and not self._drop:
             raise self._refused(table)
         if names:
-            with self._session.another() as beside:
-                beside.connect()
+            with self._session.another() as other:
+                other.connect()
                 for name in names:
-                    beside.run([_dropped(table, name).encode()])
+                    other.run([_dropped(table, name).encode()])
                     event(_LOG, "trigger dropped", level=logging.WARNING, trigger=name, table=table_name(table))
 
     def _triggers(self, table: Uri) -> list[tuple[str, str]]:
