@@ -138,7 +138,7 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     head = f"{verb} WHERE ({keys.head}".encode()
     middle = f"{keys.tail}) AND {how.expression} IN (".encode()
     between = len(keys.separator) + 1 + max(map(len, values.values()))
-    size -= len(head) + len(middle)
+    size -= len(head) + len(middle) + len(end) + between  # the last row's text counts, too
     for changes, found in chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + end, len(changes), changes)

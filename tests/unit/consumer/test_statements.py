@@ -1,6 +1,7 @@
 """Steps become SQL: every value a literal, every name quoted, every statement with the rows it must match."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -237,3 +238,178 @@ def test_rows_are_deleted_by_keys_of_several_columns_with_an_enum() -> None:
 def test_a_set_with_its_last_member_is_compared_as_a_negative_number() -> None:
     assert exact("a", {"Set": (1 << 64) - 1}) == "`a`=-1"
     assert literal({"Set": (1 << 64) - 1}) == "18446744073709551615"
+
+
+T = Uri("srv", "db", "t")
+
+
+def only(generated: str) -> Any:
+    """The generated columns of the table ``t``; another table is not asked for."""
+    return lambda uri: frozenset(generated) if uri == T else pytest.fail(f"asked for {uri}")
+
+
+NUMBERS = [n(key) for key in range(95, 125)]
+MEMBER = {"Enum": 1}
+# Thirty rows for each way to find or write rows, and whether they are compared with their before-images.
+THIRTY = [
+    (Step("Add", [change("Add", [key, n(1)]) for key in NUMBERS]), False),
+    (Step("Upsert", [change("Update", [key, n(1)], [key, n(2)]) for key in NUMBERS]), False),
+    (Step("Delete", [change("Delete", [key, n(1)]) for key in NUMBERS]), False),
+    (Step("Delete", [change("Delete", [key, key], key=("a", "b")) for key in NUMBERS]), False),
+    (Step("Delete", [change("Delete", [key, MEMBER], key=("a", "b")) for key in NUMBERS]), False),
+    (Step("Delete", [change("Delete", [key, n(value)]) for value, key in enumerate(NUMBERS)]), True),
+    (Step("Delete", [change("Delete", [key, MEMBER], key=("a", "b")) for key in NUMBERS]), True),
+    (Step("Delete", [change("Delete", [key, n(1)]) for key in NUMBERS], modes=""), True),
+]
+
+
+def sized(step: Step, size: int, *, compared: bool) -> list[Statement]:
+    """The statements that change rows, or those that compare them."""
+    comparable = (lambda uri: frozenset("ab")) if compared else None
+    found = statements([step], generated=only(""), comparable=comparable, size=size)
+    return [each for each in found if each.changes and (b"CONCAT_WS" in each.sql) == compared]
+
+
+@pytest.mark.parametrize(("step", "compared"), THIRTY)
+def test_statements_of_many_rows_are_as_large_as_they_may_be_and_no_larger(step: Step, compared: bool) -> None:
+    (whole,) = sized(step, PACKET_BYTES, compared=compared)
+    counts = []
+    for size in range(1, len(whole.sql) + 80):
+        found = sized(step, size, compared=compared)
+        assert [each for statement in found for each in statement.changes] == list(whole.changes)
+        assert all(len(each.sql) < size for each in found if len(each.changes) > 1)
+        counts.append(len(found))
+    assert (counts[0], counts[-1]) == (30, 1)
+    # Where rows are compared, a text counts for as much as the longest one.
+    assert counts.index(1) <= len(whole.sql) + (72 if compared else 5)
+
+
+def test_a_thousand_keys_are_deleted_or_compared_by_one_statement() -> None:
+    step = Step("Delete", [change("Delete", [n(key), n(0)]) for key in range(2001)])
+    found = list(statements([step], generated=only(""), comparable=lambda uri: frozenset("b")))
+    assert [each.rows for each in found] == [1000, 1000, 1, 1000, 1000, 1]
+    assert [len(each.changes) for each in found] == [1000, 1000, 1, 1000, 1000, 1]
+
+
+@pytest.mark.parametrize(
+    ("operation", "key"), [("Add", KEYED), ("Update", KEYED), ("Delete", KEYED), ("Add", None), ("Delete", None)]
+)
+def test_a_statement_names_the_changes_that_it_makes(operation: str, key: tuple[str, ...] | None) -> None:
+    changes = [change(operation, [n(1), n(2)], key=key), change(operation, [n(3), n(4)], key=key)]
+    found = list(statements([Step(operation, changes)], generated=only("")))
+    assert [each for statement in found for each in statement.changes] == changes
+    assert [statement.rows for statement in found] == [len(statement.changes) for statement in found]
+
+
+@pytest.mark.parametrize("operation", ["Upsert", "Absent"])
+def test_steps_of_the_planners_own_name_their_changes_too(operation: str) -> None:
+    changes = [change("Update", [n(1), n(2)], [n(1), n(3)])]
+    (found,) = statements([Step(operation, changes)], generated=only(""))
+    assert found.changes == changes
+
+
+def test_a_single_change_does_not_write_what_the_follower_computes() -> None:
+    found = single(change("Add", [n(1), n(2)]), generated=only("b"))
+    assert (found.sql, found.rows) == (b"INSERT INTO `db`.`t` (`a`) VALUES (1)", 1)
+    assert single(change("Update", [n(1), n(2)], [n(1), n(3)]), generated=only("")).sql == (
+        b"UPDATE `db`.`t` SET `a`=1,`b`=3 WHERE `a`=1"
+    )
+
+
+@pytest.mark.parametrize(("table", "alias"), [("t", "n"), ("n", "m"), ("N", "m"), ("m", "n")])
+def test_new_values_have_another_name_than_their_table(table: str, alias: str) -> None:
+    record = change("Update", [n(1), n(2)], [n(1), n(3)]).record
+    renamed = replace(record, uri=Uri("srv", "db", table))
+    (found,) = statements([Step("Upsert", [Change(renamed, record.rows[0])])], generated=lambda uri: frozenset())
+    assert f" AS `{alias}` ON DUPLICATE KEY UPDATE `a`=IF(`db`.`{table}`.`a`=`{alias}`.`a`," in found.sql.decode()
+    assert found.sql.decode().endswith(f",`b`=`{alias}`.`b`")
+
+
+def test_keys_of_several_columns_are_deleted_by_a_list_of_rows() -> None:
+    changes = [change("Delete", [n(key), {"String": "x"}], key=("b", "a")) for key in (1, 2)]
+    assert sql(*changes) == [("DELETE FROM `db`.`t` WHERE (`b`,`a`) IN (('x',1),('x',2))", 2)]
+
+
+def test_updates_find_rows_as_they_were_where_that_is_asked_for() -> None:
+    step = Step("Update", [change("Update", [n(1), n(2)], [n(1), n(3)])])
+    (found,) = statements(
+        [step], generated=only(""), comparable=lambda uri: frozenset("b") if uri == T else frozenset()
+    )
+    assert found.sql.decode() == (
+        "UPDATE `db`.`t` SET `a`=1,`b`=3 WHERE `a`=1 AND CAST(CONCAT_WS(',',IFNULL(`b`+0,'NULL')) AS BINARY)='2'"
+    )
+
+
+@pytest.mark.parametrize("operation", ["Update", "Delete"])
+def test_rows_without_a_key_are_compared_by_nothing_else(operation: str) -> None:
+    step = Step(operation, [change(operation, [n(1), n(2)], [n(1), n(3)], key=None)])
+    plain = list(statements([step], generated=only("")))
+    assert list(statements([step], generated=only(""), comparable=lambda uri: frozenset("ab"))) == plain
+
+
+@pytest.mark.parametrize("operation", ["Add", "Upsert", "Update"])
+def test_computed_values_are_looked_up_after_they_were_written(operation: str) -> None:
+    written = change("Add" if operation == "Add" else "Update", [n(1), n(2)], [n(1), n(3)])
+    step = Step(operation, [written], modes="NO_ZERO_DATE", verified=frozenset("b"))
+    mode, write, back, look = statements([step], generated=only("b"))
+    assert mode.sql == b"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE'"
+    assert write.rows == (2 if operation == "Upsert" else 1)
+    assert back.sql == b"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"
+    assert look.sql.decode() == (
+        "SELECT 1 FROM `db`.`t` WHERE ((`a`) IN ((1))) AND CAST(CONCAT_WS(',',IFNULL(`b`+0,'NULL')) AS BINARY) "
+        "IN ('3') FOR UPDATE"
+    )
+    assert look.rows == 1
+    assert [each.record for each in look.changes] == [written.record]
+
+
+def test_computed_values_of_rows_that_go_or_have_no_key_are_not_looked_up() -> None:
+    mode = b"SET SESSION sql_mode='NO_AUTO_VALUE_ON_ZERO,NO_ZERO_DATE'"
+    back = b"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'"
+    for operation in ("Delete", "Absent"):
+        gone = Step(operation, [change("Delete", [n(1), n(2)])], modes="NO_ZERO_DATE", verified=frozenset("b"))
+        first, delete, last = statements([gone], generated=only("b"))
+        assert (first.sql, delete.sql[:6], last.sql) == (mode, b"DELETE", back)
+    keyless = Step("Add", [change("Add", [n(1), n(2)], key=None)], modes="", verified=frozenset("b"))
+    found = [each.sql for each in statements([keyless], generated=only("b"))]
+    assert found == [
+        b"SET SESSION sql_mode='STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO'",
+        b"INSERT INTO `db`.`t` (`a`) VALUES (1)",
+        back,
+    ]
+
+
+def test_only_added_rows_are_padded() -> None:
+    added = Step("Add", [change("Add", [n(1), n(2)])], modes="PAD_CHAR_TO_FULL_LENGTH")
+    changed = Step("Update", [change("Update", [n(1), n(2)], [n(1), n(3)])], modes="PAD_CHAR_TO_FULL_LENGTH")
+    gone = Step("Delete", [change("Delete", [n(1), n(2)])], modes="PAD_CHAR_TO_FULL_LENGTH")
+    found = [each.sql for each in statements([added, changed, gone], generated=only(""))]
+    assert [each.decode().partition("=")[2] for each in found if each.startswith(b"SET")] == [
+        "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,PAD_CHAR_TO_FULL_LENGTH'",
+        "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO'",
+        "'NO_AUTO_VALUE_ON_ZERO'",
+        "'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES'",
+    ]
+
+
+def test_the_mode_is_set_once_for_steps_that_share_it() -> None:
+    steps = [Step("Add", [change("Add", [n(key), n(2)])], modes="") for key in (1, 2)]
+    found = [each.sql[:3] for each in statements(steps, generated=only(""))]
+    assert found == [b"SET", b"INS", b"INS", b"SET"]
+
+
+def test_an_image_that_a_step_needs_and_a_record_has_not() -> None:
+    missing = change("Add", [n(1), n(2)])
+    for operation, what in (("Delete", "before"), ("Update", "before"), ("Upsert", "after")):
+        broken = change("Delete", [n(1), n(2)]) if what == "after" else missing
+        with pytest.raises(PromiseError, match=f"a row without an {what}-image|a row without a {what}-image") as caught:
+            list(statements([Step(operation, [broken])], generated=only("")))
+        assert "sequence 7" in caught.value.where
+    with pytest.raises(PromiseError, match="a row without an after-image"):
+        list(statements([Step("Update", [change("Delete", [n(1), n(2)])])], generated=only("")))
+
+
+def test_a_value_that_cannot_be_compared_is_named_with_its_error() -> None:
+    step = Step("Delete", [change("Delete", [n(1), {"SignedInteger": "x"}])])
+    with pytest.raises(PromiseError, match=r"ValueError: invalid literal for int\(\)"):
+        list(statements([step], generated=only(""), comparable=lambda uri: frozenset("b")))
