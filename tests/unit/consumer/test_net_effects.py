@@ -1,0 +1,119 @@
+"""The net effect on each row: what a dict of rows, changed one by one, says of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, row_identity
+from cdc.model.record import Record, Row
+from tests.unit.consumer.test_planner import record
+
+
+def image(key: int, value: int) -> Image:
+    return [{"SignedInteger": key}, {"SignedInteger": value}]
+
+
+def changes(*rows: tuple[Image | None, Image | None]) -> list[Record]:
+    """A record for each row."""
+    return [replace(record(n, "Update", width=2), rows=(Row(*row),)) for n, row in enumerate(rows)]
+
+
+def effects(records: list[Record]) -> list[NetEffect] | None:
+    found = net_effects(records, row_identity(records[0]))
+    return None if found is None else list(found)
+
+
+IMAGES = st.builds(image, st.integers(0, 2), st.integers(0, 2))
+WISHES = st.tuples(st.none() | IMAGES, st.none() | IMAGES).filter(any)
+
+
+@given(st.lists(WISHES, min_size=1, max_size=8), st.integers(1, 3))
+def test_effects_are_those_of_the_rows_changed_one_by_one(
+    rows: list[tuple[Image | None, Image | None]], size: int
+) -> None:
+    records = [
+        replace(each, rows=tuple(Row(*row) for row in rows[n * size : n * size + size]))
+        for n, each in enumerate(changes(*rows[::size]))
+    ]
+    first: dict[int, Image | None] = {}
+    now: dict[int, Image | None] = {}
+    newest: dict[int, tuple[Record, Image]] = {}
+    contradicts = False
+    for each in records:
+        for before, after in each.rows:
+            if before is not None:
+                key = before[0]["SignedInteger"]
+                contradicts = contradicts or now.get(key, before) is None
+                first.setdefault(key, before)
+                now[key], newest[key] = None, (each, before)
+            if after is not None:
+                key = after[0]["SignedInteger"]
+                contradicts = contradicts or now.get(key) is not None
+                first.setdefault(key, None)
+                now[key], newest[key] = after, (each, after)
+    expected = [(newest[key][0], first[key], now[key], newest[key][1]) for key in now]
+    found = effects(records)
+    if contradicts:
+        assert found is None
+    else:
+        assert found is not None
+        assert sorted(found, key=lambda each: each[0].sequence * 10 + each[3][0]["SignedInteger"]) == sorted(
+            expected, key=lambda each: each[0].sequence * 10 + each[3][0]["SignedInteger"]
+        )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(None, image(1, 1)), (None, image(1, 2))],
+        [(image(1, 1), None), (image(1, 1), None)],
+        [(image(1, 1), None), (image(1, 1), image(1, 2))],
+        [(image(1, 1), image(2, 1)), (None, image(2, 2))],
+        [(image(2, 1), image(2, 2)), (image(1, 1), image(2, 3))],
+    ],
+)
+def test_rows_that_contradict_one_another_have_no_net_effect(rows: list[tuple[Image | None, Image | None]]) -> None:
+    assert effects(changes(*rows)) is None
+
+
+DAY = {"Date": {"year": 2024, "month": 2, "day": 9}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"Double": 0.0}, {"Double": -0.0}, False),
+        ({"Double": 1.0}, {"Double": 1.0}, True),
+        ({"SignedInteger": 1}, {"SignedInteger": 1}, True),
+        ({"SignedInteger": 1}, {"SignedInteger": 2}, False),
+        ({"String": "a"}, {"String": "A"}, False),
+        ({"Decimal": "1.0"}, {"Decimal": "1.00"}, False),
+        (DAY, {"Date": dict(DAY["Date"])}, True),
+        ({"Enum": "1"}, {"Enum": 1}, False),
+        ({"Blob": "YQ=="}, {"String": "YQ=="}, False),
+    ],
+)
+@pytest.mark.parametrize("beside", [[], [{"String": "same"}]])
+def test_rows_are_told_apart_by_the_exact_values_of_their_keys(
+    one: Any, other: Any, same: bool, beside: list[Any]
+) -> None:
+    width = 1 + len(beside)
+    identity = row_identity(replace(record(0, "Add", width=3), key=tuple("abc"[:width])))
+    first, second = [one, *beside, {"String": "x"}], [other, *beside, {"String": "y"}]
+    assert (identity(first) == identity(second)) is same
+    assert len({identity(first), identity(second)}) == (1 if same else 2)
+    if beside:
+        last = row_identity(replace(record(0, "Add", width=3), key=("c", "a")))
+        assert last([one, "Null", {"String": "x"}]) != last([one, "Null", {"String": "y"}])
+
+
+@pytest.mark.parametrize("key", [("a",), ("a", "b")])
+def test_an_empty_value_identifies_nothing(key: tuple[str, ...]) -> None:
+    identity = row_identity(replace(record(0, "Add", width=2), key=key))
+    with pytest.raises(ValueError, match=r"^not a value of a record: \{\}$"):
+        identity([{}, {}])
+    with pytest.raises(AttributeError):
+        identity(["Null", "Null"])
