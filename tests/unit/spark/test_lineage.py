@@ -1,8 +1,13 @@
 """Which table a row finally belongs to, after statements that drop, empty and rename tables."""
 
-import pytest
+import itertools
+import random
 
-from cdc.spark.schema.lineage import Act, lineage
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.spark.schema.lineage import END, Act, Segment, lineage, named_tables
 from cdc.spark.state.layers import tables_unchanged
 
 Name = tuple[str, str]
@@ -71,3 +76,103 @@ def test_rows_are_unchanged_if_no_statement_moved_or_altered_their_table() -> No
     assert not unchanged("RenameTable", "db/kept", "db/other")
     assert not unchanged("RenameTable", "db/other", "db/kept")
     assert not unchanged("DropDatabase", "db")
+
+
+NAMES: list[Name] = [("db", "a"), ("db", "b"), ("other", "a")]
+URIS = ["flv://srv/db/a", "flv://srv/db/b", "flv://srv/other/a"]
+ACTIONS = ["CreateTable", "AlterTable", "DropTable", "TruncateTable", "RenameTable", "DropView", "AlterDatabase"]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Act]:
+    acts: list[Act] = []
+    sequence = 0
+    for _ in range(draw(st.integers(0, 8))):
+        sequence += draw(st.integers(0, 2))
+        action = draw(st.sampled_from([*ACTIONS, "DropDatabase"]))
+        uri = draw(st.sampled_from(["flv://srv/db", "flv://srv/other"] if "Database" in action else URIS))
+        to = draw(st.sampled_from(URIS)) if action == "RenameTable" else None
+        acts.append(Act(sequence, len(acts), action, uri, to))
+    return acts
+
+
+class Model:
+    """Which table has each name at one moment; a table is a number, and ``names`` has where each one ended."""
+
+    def __init__(self) -> None:
+        self.numbers = itertools.count()
+        self.tables = {name: next(self.numbers) for name in NAMES}
+        self.alters: dict[int, int] = {}
+
+    def run(self, each: Act) -> None:
+        name = NAMES[URIS.index(each.uri)] if each.uri in URIS else None
+        if each.action == "DropDatabase":
+            for dropped in NAMES:
+                if dropped[0] == each.uri.rsplit("/", 1)[1]:
+                    self.tables[dropped] = next(self.numbers)
+        elif name and each.action in ("DropTable", "TruncateTable"):
+            self.tables[name] = next(self.numbers)
+        elif name and each.action == "AlterTable":
+            self.alters[self.tables[name]] = self.alters.get(self.tables[name], 0) + 1
+        elif name and each.action == "RenameTable" and each.to and each.to != each.uri:
+            self.tables[NAMES[URIS.index(each.to)]] = self.tables[name]
+            self.tables[name] = next(self.numbers)
+
+
+@given(histories(), st.randoms())
+def test_each_row_has_the_owner_and_the_era_of_the_model(acts: list[Act], order: random.Random) -> None:
+    logged: dict[tuple[Name, int], tuple[int, int]] = {}  # of a row: its table and how often that was altered before
+    model = Model()
+    waiting = list(acts)
+    last = max((each.sequence for each in acts), default=0) + 1
+    for sequence in range(last + 1):
+        while waiting and waiting[0].sequence <= sequence:
+            model.run(waiting.pop(0))
+        for name in NAMES:
+            table = model.tables[name]
+            logged[name, sequence] = table, model.alters.get(table, 0)
+    final = {table: name for name, table in model.tables.items()}
+    shuffled = list(acts)
+    order.shuffle(shuffled)
+    segments = lineage(NAMES, shuffled)
+    assert all(each.first < each.end for each in segments)
+    for (name, sequence), (table, era) in logged.items():
+        (found,) = [
+            each for each in segments if (each.database, each.table) == name and each.first <= sequence < each.end
+        ]
+        assert (found.owner, found.era) == (final.get(table), era)
+
+
+def test_segments_reach_from_the_first_sequence_to_the_end() -> None:
+    acts = [act(5, "RenameTable", "db/a", "db/n"), act(7, "AlterTable", "db/n")]
+    assert sorted(lineage([], acts), key=lambda each: (each.table, each.first)) == [
+        Segment("db", "a", 0, 5, 0, ("db", "n")),
+        Segment("db", "a", 5, END, 0, ("db", "a")),
+        Segment("db", "n", 0, 5, 0, None),
+        Segment("db", "n", 5, 7, 0, ("db", "n")),
+        Segment("db", "n", 7, END, 1, ("db", "n")),
+    ]
+
+
+def test_statements_on_other_objects_name_no_table() -> None:
+    assert lineage([], [act(5, "CreateView", "db/v"), act(6, "CreateDatabase", "db")]) == []
+
+
+@pytest.mark.parametrize("to", [None, "db", "db/a"])
+def test_a_rename_to_no_other_table_changes_nothing(to: str | None) -> None:
+    assert lineage([], [act(5, "RenameTable", "db/a", to)]) == [Segment("db", "a", 0, END, 0, ("db", "a"))]
+
+
+@pytest.mark.parametrize("action", ["DropTable", "TruncateTable", "RenameTable", "AlterTable"])
+def test_an_act_on_a_database_where_a_table_is_due_changes_nothing(action: str) -> None:
+    acts = [act(5, action, "db", "db/a")]
+    assert lineage([], acts) == [Segment("db", "a", 0, END, 0, ("db", "a"))]
+
+
+def test_the_named_tables_are_those_of_both_names() -> None:
+    acts = [
+        act(1, "RenameTable", "db/a", "other/b"),
+        act(2, "DropDatabase", "db"),
+        act(3, "CreateTrigger", "db/t"),
+    ]
+    assert named_tables(acts) == {("db", "a"), ("other", "b"), ("db", "t")}
