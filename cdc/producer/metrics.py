@@ -109,9 +109,7 @@ class ProducerMetrics:
             yield _value("leader_silence_seconds", what, self._source.silence)
         behind = self.seconds_behind()
         if behind is not None:
-            what = (
-                "Upper bound of the age of the oldest change not readable in Kafka yet; 0 when there is none."
-            )
+            what = "Upper bound of the age of the oldest change not readable in Kafka yet; 0 when there is none."
             yield _value("behind_seconds", what, behind)
 
     def checks(self) -> Iterator[Check]:

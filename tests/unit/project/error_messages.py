@@ -1,0 +1,146 @@
+"""Every error message that cdc/ can end a program with: program, exit status, text with `…` where a value stands."""
+
+import ast
+import functools
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+HOLE = "…"
+PROGRAMS = {
+    "producer": "cdc-producer",
+    "consumer": "cdc-consumer",
+    "spark": "cdc-audit",
+    "tail": "cdc-tail",
+    "sandbox": "cdc-sandbox",
+}
+SHARED = "Every program"
+BASE = "CdcError"
+# Sentences of the audit that are no errors but the reasons of exit status 2.
+REASONS = ROOT / "cdc/spark/streams/preconditions.py"
+
+
+@dataclass(frozen=True, order=True)
+class Message:
+    """``program`` is a program's name or SHARED; ``text`` has HOLE for each part that is known only at run time."""
+
+    program: str
+    status: int
+    text: str
+    place: str
+    hint: str = ""
+
+
+@functools.cache
+def _trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "cdc").rglob("*.py"))}
+
+
+@functools.cache
+def _statuses() -> dict[str, int]:
+    """The exit status of each class of errors; a class without its own has that of its base."""
+    classes = [
+        node for tree in _trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.bases
+    ]
+    found = {BASE: 3}
+    while True:
+        new = {
+            each.name: _own_status(each, found[base])
+            for each in classes
+            for base in (ast.unparse(base) for base in each.bases)
+            if base in found and each.name not in found
+        }
+        if not new:
+            return found
+        found |= new
+
+
+def _own_status(kind: ast.ClassDef, inherited: int) -> int:
+    for node in kind.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "exit_status":
+            return int(ast.literal_eval(node.value))
+    return inherited
+
+
+class _Texts:
+    """What an expression of a module can be as text; a parameter is what the module's own calls give it."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+        self.constants = {
+            target.id: node.value
+            for node in tree.body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name) and isinstance(node.value, ast.Constant)
+        }
+
+    def of(self, node: ast.expr, within: ast.FunctionDef | None, depth: int = 3) -> set[str]:
+        match node:
+            case ast.Constant(value=str(text)):
+                return {text}
+            case ast.JoinedStr(values=parts):
+                texts = [self.of(part, within, depth) for part in parts]
+                return {"".join(each) for each in itertools.product(*texts)}
+            case ast.FormattedValue(value=value, format_spec=None):
+                return self.of(value, within, depth)
+            case ast.IfExp(body=one, orelse=other):
+                return self.of(one, within, depth) | self.of(other, within, depth)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return {a + b for a in self.of(left, within, depth) for b in self.of(right, within, depth)}
+            case ast.Name(id=name) if within and depth:
+                return self._named(name, within, depth - 1)
+        return {HOLE}
+
+    def _named(self, name: str, within: ast.FunctionDef, depth: int) -> set[str]:
+        if name in self.constants:
+            return self.of(self.constants[name], None)
+        parameters = [each.arg for each in within.args.args]
+        if name in parameters:
+            at = parameters.index(name)
+            given = [
+                call.args[at]
+                for call in self.calls
+                if isinstance(call.func, ast.Name) and call.func.id == within.name and len(call.args) > at
+            ]
+        else:
+            given = [
+                node.value
+                for node in ast.walk(within)
+                if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]
+            ]
+        return set().union(*(self.of(each, None, depth) for each in given)) if given else {HOLE}
+
+
+@functools.cache
+def messages() -> list[Message]:
+    """All of them, sorted. An error that is made of another one's text only is left out."""
+    return sorted({message for path, tree in _trees().items() for message in _in(path, tree)})
+
+
+def _in(path: Path, tree: ast.Module) -> Iterator[Message]:
+    relative = path.relative_to(ROOT / "cdc")
+    program = PROGRAMS.get(relative.parts[0], SHARED)
+    texts = _Texts(tree)
+    for node, within in _with_function(tree, None):
+        name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+        if isinstance(node, ast.Call) and name in _statuses() and node.args:
+            status, said, place = _statuses()[name], node.args[0], f"{relative}:{node.lineno}"
+            hint = next((ast.unparse(each.value) for each in node.keywords if each.arg == "hint"), "")
+        elif path == REASONS and isinstance(node, ast.Yield) and node.value:
+            status, said, place, hint = 2, node.value, f"{relative}:{node.lineno}", ""
+        else:
+            continue
+        for text in texts.of(said, within):
+            if any(letter.isalpha() for letter in text):
+                yield Message(program, status, re.sub(f"{HOLE}( ?{HOLE})+", HOLE, " ".join(text.split())), place, hint)
+
+
+def _with_function(node: ast.AST, within: ast.FunctionDef | None) -> Iterator[tuple[ast.AST, ast.FunctionDef | None]]:
+    """Every node below, with the innermost function that it is in."""
+    for child in ast.iter_child_nodes(node):
+        yield child, within
+        yield from _with_function(child, child if isinstance(child, ast.FunctionDef) else within)
