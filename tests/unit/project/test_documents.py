@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")])
 CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # which names modules by their names of then
+METRICS = {"producer": "cdc/producer/metrics.py", "consumer": "cdc/consumer/metrics.py"}
 LONGEST = {"README.md": 120, "DESIGN.md": 60}  # lines
 WIDTH = 120
 
@@ -76,3 +77,14 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     named = re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|sql|md|toml|sh|json|yml))\b", page.read_text(encoding="utf-8"))
     folders = (ROOT, ROOT / "cdc", ROOT / "tests", ROOT / "tests/spark")
     assert [path for path in named if not any((folder / path).exists() for folder in folders)] == []
+
+
+@pytest.mark.parametrize(("program", "module"), METRICS.items())
+def test_every_metric_is_documented(program: str, module: str) -> None:
+    text = (ROOT / module).read_text(encoding="utf-8")
+    named = [f"{name}_total" for name in re.findall(r'_count\(\s*"(\w+)"', text)]
+    named += re.findall(r'_value\(\s*"(\w+)"', text)
+    named += [f"{name}_count" for name in re.findall(rf'"cdc_{program}_(\w+)"', text)]
+    assert named
+    page = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
+    assert [name for name in named if f"`{name}`" not in page] == []
