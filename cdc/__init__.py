@@ -1,13 +1,16 @@
-"""Leader-to-follower MySQL replication over Apache Kafka, with proof.
+"""Replicates a MySQL leader to followers over Apache Kafka, and proves from the binlogs that a follower is equal.
 
 The data path:
 
-    leader binlog - binlog_source - decoder - router - kafka_sink --> topic + commit log     cdc.producer
-    topic - kafka_source - assembler - planner - statements - applier --> follower           cdc.consumer
-    follower binlog - the same producer, follower_profile.toml --> follower topic
-    both topics - topics - watermark - fold - drift - report --> verdict                     cdc.spark
+    leader's binlog → producer.binlog (events) → producer.decode (changes) → producer.sink (records) → Kafka
+        topics of records, and a commit log: one entry with each Kafka transaction
+    Kafka → consumer.source (transactions) → consumer.plan (SQL) → consumer.apply → consumer.follower (a session)
+        the follower's tables, and with them the checkpoint (consumer.state)
+    follower's binlog → a second producer, with follower_profile.toml → Kafka
+    both leader's and follower's topics → spark.input → spark.streams, spark.schema → spark.compare → spark.report
 
-The programs share only the modules beside this file; real servers to try them on come from cdc.sandbox.
+Each program is wired in its ``pipeline``: cdc.producer, cdc.consumer, cdc.spark (the audit); cdc.tail prints records,
+cdc.sandbox runs real servers. They share, each built on the next: kafka, service, config and sql, model, errors.
 """
 
 __version__ = "0.1.0"

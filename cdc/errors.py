@@ -1,21 +1,21 @@
-"""The errors a user can meet, each with its place, the way out and an exit status.
+"""The errors a user can meet: each says what failed, where and what to do, and has the program's exit status.
 
 CdcError
 ├── UserError      2  the user must change something: profile, server setting, grant
-│   └── Unreachable   a server does not answer: the pipelines wait for it, who only asks a question does not
+│   └── Unreachable   a server does not answer; producer and consumer wait for it, other programs end
 ├── PromiseError   3  stopped to keep a promise: a gap, an unknown event, a conflict under "stop"
-└── ServerGone     4  a server is gone and retries ran out
-    └── Disconnected  a connection is lost, and a new one from the committed place may do: the pipelines retry
-        └── Fenced    Kafka takes no more from this producer: perhaps another one has taken over
+└── ServerGone     4  a server was unreachable until the retries ran out
+    └── Disconnected  a connection failed; retrying from the last commit is safe, so producer and consumer do
+        └── Fenced    Kafka rejects this producer, because another one took over or a transaction took too long
 """
 
 from typing import ClassVar
 
-__all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "UserError"]
+__all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "Unreachable", "UserError"]
 
 
 class CdcError(Exception):
-    """What failed, where (binlog position, topic offset, profile key) and the hint that gets the user on."""
+    """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do."""
 
     exit_status: ClassVar[int] = 3
 
@@ -26,7 +26,7 @@ class CdcError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        """One line, whatever the parts hold: what failed; where; what to do."""
+        """One line: what failed; where; what to do. Line breaks in the parts become spaces."""
         parts = [self.what]
         if self.where:
             parts.append(f"at {self.where}")
@@ -46,20 +46,20 @@ class Unreachable(UserError):
 
 
 class PromiseError(CdcError):
-    """Going on would lose, repeat or alter a change, so the stream stops here."""
+    """To go on would lose, repeat or alter a change, so the stream stops here."""
 
     exit_status = 3
 
 
 class ServerGone(CdcError):
-    """A server did not come back within the retries."""
+    """A server did not come back while the retries lasted."""
 
     exit_status = 4
 
 
 class Disconnected(ServerGone):
-    """A connection to a server is lost or was never made; trying again from the committed place is safe."""
+    """A connection to a server was lost or could not be made; retrying from the last commit is safe."""
 
 
 class Fenced(Disconnected):
-    """Kafka takes no more from this producer; whether another one has taken over, the commit log tells."""
+    """Kafka rejects this producer's writes; the commit log shows whether another producer has taken over."""

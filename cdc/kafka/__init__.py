@@ -1,1 +1,1 @@
-"""Kafka as producer, consumer, cdc-tail and audit read it: partitions, the commit log, errors."""
+"""Kafka as all programs read it: partitions, the commit log, topics merged by sequence, and what errors mean."""

@@ -1,4 +1,4 @@
-"""Questions to the brokers from beside the stream: over a connection of their own, so that none disturbs the other."""
+"""Asks the brokers for health checks and metrics, over a connection apart from the one that reads or writes records."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,16 +14,16 @@ from cdc.service.health import Check
 __all__ = ["Brokers"]
 
 _ANSWER_SECONDS = 2.0
-# After an outage a check must not go on failing for long; an address is asked again at least so often.
+# After an outage a check must not fail for long: librdkafka retries an address at least this often.
 _RECONNECT = {"reconnect.backoff.max.ms": 1000}
 
 
 class Brokers:
-    """The brokers that ``properties`` (librdkafka's) name; connected at the first question."""
+    """The brokers that ``properties`` (librdkafka's) name; the first call connects to them."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties | _RECONNECT
-        self._heard = BrokerLog()
+        self._log = BrokerLog()
         self._admin: AdminClient | None = None
 
     def check(self, topics: Collection[str]) -> Check:
@@ -31,10 +31,10 @@ class Brokers:
         try:
             known = self._client().list_topics(timeout=_ANSWER_SECONDS).topics
         except KafkaException as error:
-            self._client().poll(0)  # which lets it say why
-            why = self._heard.reason.text if self._heard.reason else error.args[0].str()
+            self._client().poll(0)  # runs the callbacks that log the reason
+            why = self._log.reason.text if self._log.reason else error.args[0].str()
             return Check("kafka", False, f"no answer: {why}")
-        self._heard.reason = None
+        self._log.reason = None
         for name in sorted(topics):
             if name not in known:
                 return Check("kafka", False, f"there is no topic {name}")
@@ -44,9 +44,9 @@ class Brokers:
         return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
     def next_sequence(self, commits: str) -> int | None:
-        """The sequence after the last record that can be read, as the commit log ``commits`` says.
+        """The sequence after the last readable record, from the commit log ``commits``.
 
-        None where it does not say, or the brokers are away: that is the health check's to tell.
+        None if it has no entry, or if the brokers do not answer, which the health check reports.
         """
         if not self.check([commits]).ok:
             return None
@@ -58,5 +58,5 @@ class Brokers:
 
     def _client(self) -> AdminClient:
         if self._admin is None:
-            self._admin = AdminClient(self._properties | self._heard.settings, logger=self._heard.logger)
+            self._admin = AdminClient(self._properties | self._log.settings, logger=self._log.logger)
         return self._admin

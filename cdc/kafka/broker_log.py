@@ -66,9 +66,9 @@ def reason(properties: Mapping[str, Any]) -> Reason | None:
 
     None where librdkafka logs no reason: they answer now, or packets are lost on the way.
     """
-    heard = BrokerLog()
-    client = AdminClient(dict(properties) | heard.settings, logger=heard.logger)
+    log = BrokerLog()
+    client = AdminClient(dict(properties) | log.settings, logger=log.logger)
     give_up = time.monotonic() + _ASK_SECONDS
-    while time.monotonic() < give_up and not (heard.reason and (heard.reason.refused or heard.all_down)):
+    while time.monotonic() < give_up and not (log.reason and (log.reason.refused or log.all_down)):
         client.poll(0.1)
-    return heard.reason
+    return log.reason

@@ -1,4 +1,4 @@
-"""The commit log: a compacted topic beside the records' topic in which the producer commits its position with them."""
+"""Reads the commit log: the compacted topic to which the producer writes its position, in transactions with records."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,12 +13,12 @@ __all__ = ["entries", "newest_commits"]
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
     """The entries in ``topic``, newest first. ``properties`` are librdkafka's.
 
-    Raises UserError where entries of another leader or of a newer version are there, Disconnected where the brokers do
-    not answer.
+    Raises UserError for an entry of another leader or of a newer version, Disconnected or KafkaException where the
+    brokers do not answer.
     """
     for message in backwards(properties, (topic, 0), committed=committed):
         if not message.value():
-            continue  # aborted, to end a transaction that hung (module settlement)
+            continue  # a message without content, written to end a hanging transaction (cdc.producer.sink.recovery)
         key = str(message.key() or b"", "utf-8", "replace")
         if key != resource:
             raise UserError(

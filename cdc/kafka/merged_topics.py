@@ -17,22 +17,22 @@ from cdc.model.record import is_event
 
 __all__ = ["MergedTopics", "PartitionReader"]
 
-Place = TypeVar("Place", bound=tuple[Any, ...])
+AnyPartition = TypeVar("AnyPartition", bound=tuple[Any, ...])
 """A partition as the program knows it: its topic, its number, and perhaps more."""
 Item = TypeVar("Item")
 
 
-class PartitionReader(Protocol[Place]):
+class PartitionReader(Protocol[AnyPartition]):
     """The connection whose messages are merged."""
 
-    def assign(self, places: Mapping[Place, int]) -> None:
+    def assign(self, begins: Mapping[AnyPartition, int]) -> None:
         """Read these partitions too, each from its offset on."""
 
-    def leave(self, partitions: Collection[Place]) -> None:
+    def leave(self, partitions: Collection[AnyPartition]) -> None:
         """Stop reading these partitions."""
 
 
-class MergedTopics(Generic[Place, Item]):
+class MergedTopics(Generic[AnyPartition, Item]):
     """Merges what ``reader`` reads from the topics called ``names``, from ``next_sequence`` on.
 
     ``parse`` takes the partition, offset and value of a record's message and returns its sequence and the item to give
@@ -42,9 +42,9 @@ class MergedTopics(Generic[Place, Item]):
 
     def __init__(
         self,
-        reader: PartitionReader[Place],
+        reader: PartitionReader[AnyPartition],
         names: Topics,
-        parse: Callable[[Place, int, bytes], tuple[int, Item]],
+        parse: Callable[[AnyPartition, int, bytes], tuple[int, Item]],
         *,
         next_sequence: int,
         most_bytes: int,
@@ -53,11 +53,11 @@ class MergedTopics(Generic[Place, Item]):
         self._names = names
         self._parse = parse
         self._most_bytes = most_bytes
-        self._merge: Merge[Place, Item] = Merge(next_sequence)
-        self._places: dict[Partition, Place] = {}
-        self._next_offset: dict[Place, int] = {}
-        self._at_end: set[Place] = set()
-        self._paused: set[Place] = set()
+        self._merge: Merge[AnyPartition, Item] = Merge(next_sequence)
+        self._partitions: dict[Partition, AnyPartition] = {}
+        self._next_offset: dict[AnyPartition, int] = {}
+        self._at_end: set[AnyPartition] = set()
+        self._paused: set[AnyPartition] = set()
         self._entry: tuple[bytes, int] | None = None
 
     @property
@@ -75,42 +75,42 @@ class MergedTopics(Generic[Place, Item]):
         return self._merge.bytes
 
     @property
-    def places(self) -> Mapping[Partition, Place]:
+    def partitions(self) -> Mapping[Partition, AnyPartition]:
         """The partitions that are read or paused."""
-        return self._places
+        return self._partitions
 
-    def assign(self, begins: Mapping[Place, int]) -> None:
+    def assign(self, begins: Mapping[AnyPartition, int]) -> None:
         """Read these partitions too, each from its offset on."""
-        self._places |= {(place[0], place[1]): place for place in begins}
+        self._partitions |= {(partition[0], partition[1]): partition for partition in begins}
         if begins:
             self._reader.assign(begins)
 
     def new(self, commits: Commits) -> list[Partition]:
         """The partitions that ``commits`` names and that are not read yet."""
-        return [partition for partition in commits.partitions if partition not in self._places]
+        return [partition for partition in commits.partitions if partition not in self._partitions]
 
     def add(self, message: Message) -> None:
         """Take a message, or the end of a partition (the only error that ``message`` may have).
 
         Raises PromiseError for a message that is not a record; it may be added again then.
         """
-        partition, offset = (message.topic() or "", message.partition() or 0), message.offset() or 0
+        topic, number, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
         is_end, value = message.error() is not None, message.value() or b""
-        if partition[0] == self._names.commits:
+        if topic == self._names.commits:
             # Only the newest entry counts, and parsing all of them would cost more than the records.
             self._entry = self._entry if is_end else (value, offset)
             return
-        place = self._places[partition]
+        partition = self._partitions[topic, number]
         if is_end:
-            self._next_offset[place] = offset
-            self._at_end.add(place)
+            self._next_offset[partition] = offset
+            self._at_end.add(partition)
             return
-        self._next_offset[place] = offset + 1
-        self._at_end.discard(place)
+        self._next_offset[partition] = offset + 1
+        self._at_end.discard(partition)
         # The binlog's other events have no sequence, so no position in the order.
-        if not (self._names.is_events(partition[0]) and is_event(value)):
-            sequence, item = self._parse(place, offset, value)
-            self._merge.add(place, sequence, item, size=len(value))
+        if not (self._names.is_events(topic) and is_event(value)):
+            sequence, item = self._parse(partition, offset, value)
+            self._merge.add(partition, sequence, item, size=len(value))
 
     def pop_entry(self) -> Commits | None:
         """The newest entry of the commit log that was added since the last call. Raises as ``Commits.parse``."""
@@ -127,14 +127,15 @@ class MergedTopics(Generic[Place, Item]):
         """All records that wait, in order, over all gaps."""
         return self._merge.rest()
 
-    def has_read(self, ends: Mapping[Place, int]) -> bool:
+    def has_read(self, ends: Mapping[AnyPartition, int]) -> bool:
         """Whether the record to give out next is at no offset below ``ends``, unless it was deleted."""
-        return all(self._next_offset.get(place, 0) >= end for place, end in ends.items() if place not in self._paused)
+        unpaused = {partition: end for partition, end in ends.items() if partition not in self._paused}
+        return all(self._next_offset.get(partition, 0) >= end for partition, end in unpaused.items())
 
     def is_blocked(self) -> bool:
         """Whether reading has stopped for a record that is in no partition: each is at its end or has a later one."""
         waiting = self._merge.lanes()
-        return bool(self._paused & waiting) and set(self._places.values()) <= waiting | self._at_end
+        return bool(self._paused & waiting) and set(self._partitions.values()) <= waiting | self._at_end
 
     def pass_gap(self) -> None:
         """Skip the missing sequences: go on with the lowest one that waits."""
@@ -146,7 +147,7 @@ class MergedTopics(Generic[Place, Item]):
         # A partition from which nothing waits may hold the missing record, so it must not stay paused.
         due = self._paused if self._merge.bytes < self._most_bytes // 2 else self._paused - waiting
         if due:
-            self._reader.assign({place: self._next_offset[place] for place in due})
+            self._reader.assign({partition: self._next_offset[partition] for partition in due})
             self._paused = self._paused - due
         ahead = waiting - self._paused if self._merge.bytes > self._most_bytes else set()
         if ahead:

@@ -1,4 +1,4 @@
-"""The newest messages of topics, and where partitions begin and end: what is asked of Kafka without following it."""
+"""Asks Kafka once: the first and last offsets of partitions, and their oldest and newest messages."""
 
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -27,7 +27,7 @@ def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partitio
 def end_offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], *, committed: bool = True
 ) -> dict[Partition, int]:
-    """The offset after each partition's newest message; with ``committed``, where an open transaction begins.
+    """The offset after each partition's newest message; with ``committed``, at most where an open transaction begins.
 
     Raises KafkaException where the brokers do not answer or have no such partition.
     """
@@ -44,11 +44,13 @@ def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> 
     window = _FIRST_WINDOW
     consumer = _consumer(properties, committed=True)
     try:
-        while ends := {place: end for place, end in ends.items() if end > begins[place] and place not in found}:
-            starts = {place: max(begins[place], end - window) for place, end in ends.items()}
+        while ends := {
+            partition: end for partition, end in ends.items() if end > begins[partition] and partition not in found
+        }:
+            starts = {partition: max(begins[partition], end - window) for partition, end in ends.items()}
             for message in _between(consumer, starts, ends):
-                found[_place(message)] = message
-            # What is aborted, and each transaction's end, take offsets in which nothing can be read.
+                found[_partition_of(message)] = message
+            # Aborted records and the markers of transactions take offsets at which nothing can be read.
             ends, window = starts, window * 8
     finally:
         consumer.close()
@@ -95,50 +97,53 @@ def _offsets(
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     admin = AdminClient(dict(properties), logger=LIBRDKAFKA)
-    # One in fifteen clients lets its very first question wait for 3 s if that is the one below (librdkafka 2).
+    # One client in fifteen waits 3 s with its first request if that is list_offsets (librdkafka 2).
     admin.list_topics(timeout=_ANSWER_SECONDS)
     give_up = time.monotonic() + _ANSWER_SECONDS
     while True:
-        wanted = {TopicPartition(*place): getattr(OffsetSpec, end)() for place in partitions}
+        wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
         answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
         try:
-            return {(place.topic, place.partition): int(answer.result().offset) for place, answer in answers.items()}
+            return {
+                (partition.topic, partition.partition): int(answer.result().offset)
+                for partition, answer in answers.items()
+            }
         except KafkaException as error:
-            # A partition that was just made, or whose broker just came back, has no leader for a moment.
+            # A partition that was just created, or whose broker just came back, has no leader for a moment.
             if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > give_up:
                 raise
             time.sleep(_ASK_AGAIN_SECONDS)
 
 
 def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:
-    """What can be read in each partition from its start up to its end, in a partition's order."""
-    consumer.assign([TopicPartition(*place, start) for place, start in starts.items()])
+    """The readable messages of each partition from its start up to its end, each partition in order."""
+    consumer.assign([TopicPartition(*partition, start) for partition, start in starts.items()])
     waiting = set(starts)
     while waiting:
         message = consumer.poll(_ANSWER_SECONDS)
         if message is None:
             raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
-        place, error = _place(message), message.error()
+        partition, error = _partition_of(message), message.error()
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {place[0]}")
+            raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {partition[0]}")
         offset = message.offset() or 0
-        if place in waiting and error is None and offset < ends[place]:
+        if partition in waiting and error is None and offset < ends[partition]:
             yield message
-        # A consumer may think itself at the end before a broker that is busy has shown it all: then more will come.
-        if offset >= (ends[place] - 1 if error is None else ends[place]):
-            waiting.discard(place)
+        # A busy broker may report the end early; the remaining messages follow then.
+        if offset >= (ends[partition] - 1 if error is None else ends[partition]):
+            waiting.discard(partition)
 
 
-def _place(message: Message) -> Partition:
+def _partition_of(message: Message) -> Partition:
     return message.topic() or "", message.partition() or 0
 
 
 def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
     own = {
-        "group.id": "cdc-producer",  # librdkafka asks for one; nothing is ever committed under it
+        "group.id": "cdc-producer",  # librdkafka requires one; nothing is ever committed under it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,
-        "fetch.wait.max.ms": 10,  # the end of the topic is what is asked for: no use in waiting there for more
+        "fetch.wait.max.ms": 10,  # the topic is read to its end only: do not wait there for more
     }
     return Consumer(dict(properties) | own, logger=LIBRDKAFKA)

@@ -1,4 +1,4 @@
-"""Numbered items that arrive in several lanes, back into the one order of their numbers. Pure."""
+"""Takes numbered items from several lanes, each in ascending order, and gives them in the order of all numbers."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
@@ -11,10 +11,10 @@ Item = TypeVar("Item")
 
 
 class Merge(Generic[Lane, Item]):
-    """Gives the items from ``next_number`` on, without a gap; lower ones are passed over.
+    """Gives the items from ``next_number`` on, without a gap; lower ones are ignored.
 
-    In each lane the numbers only grow. So a lane in which something waits cannot hold what is waited for: such lanes
-    may be stopped for a while to save memory, and nothing is ever waited for in vain.
+    In each lane numbers only grow. So the missing item cannot be in a lane from which a later one waits: such lanes
+    may be stopped to save memory, and the item still arrives.
     """
 
     def __init__(self, next_number: int) -> None:
@@ -24,7 +24,7 @@ class Merge(Generic[Lane, Item]):
         self._lanes: Counter[Lane] = Counter()
 
     def add(self, lane: Lane, number: int, item: Item, *, size: int) -> None:
-        """Take an item of ``size`` bytes."""
+        """Add an item of ``size`` bytes."""
         if number >= self.next_number and number not in self._waiting:
             self._waiting[number] = (lane, size, item)
             self._lanes[lane] += 1
@@ -40,16 +40,16 @@ class Merge(Generic[Lane, Item]):
             yield item
 
     def pass_gap(self) -> None:
-        """What is next is nowhere: go on with the lowest number that waits."""
+        """Skip missing numbers: go on with the lowest one that waits."""
         self.next_number = min(self._waiting, default=self.next_number)
 
     def rest(self) -> Iterator[Item]:
-        """All items that wait, in order, whatever is missing between them."""
+        """All items that wait, in order, over all gaps."""
         for number in sorted(self._waiting):
             if number in self._waiting:
                 self.next_number = number
                 yield from self.ready()
 
     def lanes(self) -> set[Lane]:
-        """The lanes in which items wait."""
+        """The lanes from which items wait."""
         return set(+self._lanes)

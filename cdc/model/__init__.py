@@ -1,1 +1,1 @@
-"""What a stream is made of: records, values, URIs, binlog positions. Pure: no driver, no I/O."""
+"""The data that programs exchange: records, values, URIs, positions, commit log entries. Pure: no driver, no I/O."""

@@ -1,4 +1,4 @@
-"""Text of MySQL character sets to Python strings, only where both ways carry every byte."""
+"""Decodes text of those MySQL character sets for which decoding and encoding lose no byte."""
 
 import codecs
 from collections.abc import Callable
@@ -7,7 +7,7 @@ __all__ = ["TextDecoder", "latin1_decode", "latin1_encode", "text_decoder"]
 
 TextDecoder = Callable[[bytes], str]
 
-# MySQL's latin1 is cp1252 with the five bytes that cp1252 leaves open as the C1 controls of the same number
+# MySQL's latin1 is cp1252, with the five bytes that cp1252 does not define as the C1 controls of the same number
 # (MySQL manual, "West European Character Sets"), so each of the 256 bytes has a character of its own.
 _LATIN1_TABLE = "".join(
     bytes([byte]).decode("latin-1" if byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else "cp1252") for byte in range(256)
@@ -43,5 +43,5 @@ _DECODERS: dict[str, TextDecoder] = {
 
 
 def text_decoder(charset: str) -> TextDecoder | None:
-    """The decoder of a MySQL character set, or None where its text has to travel as raw bytes."""
+    """The decoder of a MySQL character set, or None where its text must be kept as raw bytes."""
     return _DECODERS.get(charset)

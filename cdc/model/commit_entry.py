@@ -1,7 +1,7 @@
-"""An entry of the commit log, JSON, as the producer writes it and as readers of a leader's topics need it.
+"""Reads and writes an entry of the commit log, which is JSON: as a whole for the producer, in part for other readers.
 
-Each entry names the ``version`` of its format; entries from before there were versions have none. The version goes up
-when a reader that does not know it would misread the entry.
+Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
+older readers would misread.
 """
 
 import json
@@ -18,8 +18,8 @@ VERSION = 1
 
 
 class PreparedXa(NamedTuple):
-    """Where a prepared transaction is in the leader's log: its GTID, None without GTIDs, and its first event; and what
-    its rows were made under (``Begin.sql_mode``)."""
+    """A prepared transaction in the leader's binlog: its GTID (None without GTIDs), the file and offset of its first
+    event, and the SQL mode under which its rows were written (``Begin.sql_mode``)."""
 
     gtid: str | None
     file: str
@@ -29,10 +29,10 @@ class PreparedXa(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """``rows`` rows of a leader ``transaction`` are out, in so many ``records``; None: counted by a version of before.
+    """The part of a leader's ``transaction`` that is committed to Kafka: ``rows`` rows in so many ``records``.
 
-    ``newest`` is the last row's ``content_sum``. A server that logged the transaction with other rows, such as one that
-    logs cascades, is told by it.
+    ``rows`` is None in an entry of an older version, which counts records only. ``newest`` is the last row's
+    ``content_sum``: it shows when another server logged the transaction with other rows, as one that logs cascades.
     """
 
     transaction: str
@@ -43,14 +43,14 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is out: everything before ``position`` (and in ``gtid_set``), which is every sequence below the next.
+    """What is committed to Kafka: everything before ``position`` (and in ``gtid_set``), all sequences below the next.
 
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
-    ``gtids_complete``: the set holds all that came before, so that it alone can say where to go on. ``prepared`` are
-    the XA transactions by xid that wait for their end. ``last`` is the newest sequence in each ``topic/partition``;
-    left out in layout "single", where the one partition has them all. ``shown`` is the newest of the binlog's other
-    events that was shown. What is empty of these three is left out of the JSON. ``filters`` are those under which
-    what is out was read, as ``Filters.listed`` says them; None in entries of before.
+    ``gtids_complete``: the set holds everything before, so that reading can resume by it alone. ``prepared`` are the
+    XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
+    layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written. These
+    three are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
+    ``Filters.listed``; None in entries of older versions.
     """
 
     next_sequence: int
@@ -77,33 +77,33 @@ class Entry:
 
     @property
     def partitions(self) -> list[Partition]:
-        """Where records are, or may be next."""
+        """The partitions that hold records, or may hold the next."""
         return [partition_of(name) for name in self.counts]
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
-        """Raises PromiseError where ``text`` is not an entry, UserError where it has what only a newer version knows.
+        """Read a whole entry; ``where`` is its topic and offset.
 
-        ``where`` is its topic and offset.
+        Raises PromiseError where ``text`` is no entry, UserError for fields that only a newer version has.
         """
         body = _body(text, where=where)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
-            partial["rows"] = None  # an entry of before counts records, and what says how they were cut
+            partial["rows"] = None  # an entry of an older version counts records, with a key for how they were split
         unknown = _unknown(cls, body) + (_unknown(Partial, body["partial"]) if body.get("partial") else [])
         body = {key: value for key, value in body.items() if key not in unknown}
         try:
             body["position"] = Position(**body["position"])
             if body["partial"] and not unknown:
                 body["partial"] = Partial(**body["partial"])
-            body["prepared"] = {xid: PreparedXa(*place) for xid, place in body.get("prepared", {}).items()}
+            body["prepared"] = {xid: PreparedXa(*fields_) for xid, fields_ in body.get("prepared", {}).items()}
             if "shown" in body:
                 body["shown"] = Position(**body["shown"])
             entry = cls(**body)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
         if unknown:
-            # To go on without them, and to leave them out of the next entry, may lose what they stand for.
+            # The next entry would be written without them, and what they stand for could be lost.
             raise _newer(f"it has {', '.join(map(repr, unknown))}", where=where)
         return entry
 
@@ -116,7 +116,7 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """Every sequence below the next is out, in these partitions."""
+    """All sequences below ``next_sequence`` are committed, in these partitions."""
 
     next_sequence: int
     partitions: tuple[Partition, ...]
@@ -125,7 +125,7 @@ class Commits:
     def parse(cls, text: bytes, *, where: str) -> Self:
         """Read an entry of the commit log. Raises PromiseError where ``text`` is none, UserError for a newer version's.
 
-        A field that is not known is passed over: what readers must know of raises the version.
+        Unknown fields are ignored: a field that readers must know increases the version.
         """
         body = _body(text, where=where)
         try:
@@ -135,7 +135,7 @@ class Commits:
 
 
 def _body(text: bytes, *, where: str) -> dict[str, Any]:
-    """The JSON of an entry, of a version that is known; ``where`` is its topic and offset.
+    """The JSON of an entry of a known version; ``where`` is its topic and offset.
 
     Raises UserError for one of a newer version, PromiseError where ``text`` is no JSON object.
     """
@@ -150,7 +150,7 @@ def _body(text: bytes, *, where: str) -> dict[str, Any]:
 
 
 def _newer(what: str, *, where: str) -> UserError:
-    """The error for an entry that only a newer version of ``cdc`` understands; ``what`` shows that."""
+    """The error for an entry that only a newer version of ``cdc`` can read; ``what`` is the evidence."""
     return UserError(
         f"this entry of the commit log was written by a newer cdc: {what}",
         where=where,
@@ -159,7 +159,7 @@ def _newer(what: str, *, where: str) -> UserError:
 
 
 def _no_entry(error: Exception, text: bytes, *, where: str) -> PromiseError:
-    """The error for what is no entry at all."""
+    """The error for a message that is not an entry."""
     return PromiseError(
         f"not an entry of the commit log ({error}): {text[:80]!r}",
         where=where,

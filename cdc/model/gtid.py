@@ -58,7 +58,7 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def add(self, gtid: str) -> None:
-        """Add one ``uuid[:tag]:number``; adding one that is there already changes nothing."""
+        """Add one ``uuid[:tag]:number``; one that the set has already changes nothing."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
         intervals = self._sources.get(source)
@@ -80,7 +80,7 @@ class GtidSet:
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
 
     def without(self, gtid: str) -> "GtidSet":
-        """This set but for one GTID."""
+        """This set except for one GTID."""
         source, _, number = gtid.rpartition(":")
         gno = int(number)
         parts = [
@@ -91,7 +91,7 @@ class GtidSet:
         return GtidSet(self._sources | {source: [(low, high) for low, high in parts if low <= high]})
 
     def encode(self) -> bytes:
-        """The form in which a server is asked for a dump (MySQL source, Gtid_set::encode), tags included."""
+        """The form that a request for a binlog dump has (MySQL source, Gtid_set::encode), tags included."""
         tagged = any(":" in source for source in self._sources)
         count = sum(1 for intervals in self._sources.values() if intervals)
         parts = [b"\1" + count.to_bytes(6, "little") + b"\1" if tagged else count.to_bytes(8, "little")]

@@ -27,5 +27,5 @@ class Position(NamedTuple):
 
     @property
     def place(self) -> tuple[int, int]:
-        """For comparing places in one server's binlog: binlog.1000000 comes after binlog.999999."""
+        """The position as numbers, to compare two of one server: binlog.1000000 comes after binlog.999999."""
         return int(self.file.rpartition(".")[2]), self.offset

@@ -1,18 +1,15 @@
-"""Text from a database as people may look at it: nothing in it is unseen, steers a terminal or turns what is around."""
+"""Makes text from a database safe to print: replaces invisible characters and those that control a terminal."""
 
 import re
 
 __all__ = ["UNSEEN", "visible"]
 
-# Control characters, halves of surrogate pairs, and what turns the direction of the text around it.
+# Control characters, halves of surrogate pairs, and characters that change the direction of the text around them.
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def visible(text: str, *, keep: str = "") -> str:
-    """``text`` on one line, with a picture (␀ … ␡) or an escape for each character that could not be seen.
-
-    Those in ``keep`` stay as they are.
-    """
+    """``text`` on one line, with a picture (␀ … ␡) or an escape for each invisible character but those in ``keep``."""
     return UNSEEN.sub(lambda match: match[0] if match[0] in keep else _picture(ord(match[0])), text)
 
 

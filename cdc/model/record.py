@@ -1,4 +1,4 @@
-"""The record: one Kafka message, one Query or one rows event of the leader, as JSON (DESIGN.md, "The record")."""
+"""Parses a record, the JSON of one statement or rows event of the leader (DESIGN.md, "The record")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,34 +15,34 @@ from cdc.model.values import Value
 
 __all__ = ["OPERATIONS", "SKIPPED", "Record", "Row", "Uri", "is_event"]
 
-SKIPPED = "Skipped"  # an event that the operator had the producer leave out
+SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
 
-# A stream names few tables, and each of them often.
+# A stream names few tables, and each of them in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
 
 
 class Row(NamedTuple):
-    """One row's images, a value per column; an Add has no before, a Delete has no after."""
+    """One row's images, a value per column; an Add has no ``before``, a Delete no ``after``."""
 
     before: list[Value] | None
     after: list[Value] | None
 
 
-# What Row() does, but it does it in Python, which takes longer.
+# Same as Row(), but without a call of a Python function.
 _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(tuple.__new__, Row)
 
 
-# Not frozen, which would make the making of one three times as slow.
+# Not frozen: creating a frozen one takes three times as long.
 @dataclass(slots=True)
 class Record:
-    """A parsed record. ``key`` is None for a keyless table; ``flags`` are MySQL's flags of the rows event, ``sql_mode``
-    the modes that its rows were made under, None where they are the usual ones.
+    """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
 
-    Of an event that was left out, ``query`` says which one and why, and ``affects`` what it may have changed.
+    ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left
+    out, ``query`` says which one and why, and ``affects`` what it may have changed.
     """
 
     uri: Uri
@@ -66,7 +66,7 @@ class Record:
     def parse(cls, text: bytes, *, where: str) -> Self:
         """Read one message's value; ``where`` (topic, partition, offset) is for the error.
 
-        Raises PromiseError where the message is not a record: skipping it would lose a change.
+        Raises PromiseError where the message is not a record: to skip it could lose a change.
         """
         try:
             return cls._from_json(orjson.loads(text))
@@ -83,12 +83,12 @@ class Record:
         ((operation, content),) = body["operation"].items()
         if operation not in OPERATIONS:
             raise ValueError(f"unknown operation {operation!r}")
-        place, transaction = body["bn_file"], body["transaction"]
+        position, transaction = body["bn_file"], body["transaction"]
         columns = tuple(body.get("columns", ()))
         return cls(
             _uri(body["uri"]),
             int(body["sequence"]),
-            Position(place["fileName"], int(place["offset"])),
+            Position(position["fileName"], int(position["offset"])),
             transaction["id"],
             int(transaction["index"]),
             bool(transaction["last"]),
@@ -112,7 +112,7 @@ def _query(operation: str, content: Any) -> str:
 
 
 def is_event(text: bytes) -> bool:
-    """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which nobody has to apply."""
+    """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which no consumer applies."""
     try:
         body = orjson.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The values of a record: how each MySQL value looks in JSON, and how a person reads it.
+"""The JSON form of each MySQL value in a record, and its form for people.
 
 A value is ``"Null"`` or an object with one key, its tag:
 
@@ -7,9 +7,9 @@ A value is ``"Null"`` or an object with one key, its tag:
     Decimal                                     text, with the column's number of digits after the point
     String                                      text
     Text                                        {"charset", "base64"}: text of a character set that has no exact codec
-    Enum                                        the member's text; its number where that has no codec, 0 = error value
-    Set                                         a list of member texts; the bit mask where they have no codec or one
-                                                is empty
+    Enum                                        the member's text; its number where its charset has no codec, 0 = error
+    Set                                         a list of member texts; the bit mask where the charset has no codec
+                                                or a member is empty
     Blob                                        base64; BINARY(n) padded to n bytes
     Date                                        {"year", "month", "day"}, zeros included
     Time                                        {"negative", "hour", "minute", "second", "subsecond"}
@@ -30,7 +30,7 @@ from typing import Any
 
 __all__ = ["NULL", "Value", "display"]
 
-Value = Any  # JSON as above; narrowing it would cost a check per value on the hot path
+Value = Any  # JSON as above; a narrower type would cost a check per value
 NULL = "Null"
 
 
@@ -44,7 +44,7 @@ def _day(parts: dict[str, int]) -> str:
 
 
 def display(value: Value) -> str:
-    """One value as a person reads it, in one line: ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
+    """One value as text on one line: ``NULL``, ``'text'``, ``1999-03-30``, ``x'00ff'``."""
     if value == NULL:
         return "NULL"
     ((tag, content),) = value.items()

@@ -97,7 +97,7 @@ class MergedSource:
             if self._merged.next_sequence == before:
                 self._look_further()
                 self._reader.check_brokers()
-                self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.places)))
+                self._reader.check_topics(chain([self._names.commits], (name for name, _ in self._merged.partitions)))
                 if not found:
                     # Also while a committed record has not come yet: the ones before it must not wait for it.
                     yield None
@@ -157,7 +157,7 @@ class MergedSource:
         if self._missing is None or self._missing[0] != sequence:
             # Kafka ends a transaction in one partition after the other, so what can be read is no proof. Only when all
             # that was ever written has been read is it certain that the record is in no topic.
-            ends = self._reader.written(self._merged.places.values())
+            ends = self._reader.written(self._merged.partitions.values())
             self._missing = None if ends is None else (sequence, ends)
         elif self._merged.has_read(self._missing[1]):
             raise PromiseError(
