@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Start a MySQL server in Docker with the settings and the user that cdc-producer and cdc-consumer need.
+# Starts a MySQL server in Docker with the settings and the user that cdc-producer and cdc-consumer need.
 set -euo pipefail
 
 readonly image=cdc-mysql
@@ -12,7 +12,7 @@ usage() {
 usage: install.sh -n NAME -d DIR -p PORT
 
   -n NAME  the container's name, e.g. mysql-producer
-  -d DIR   the folder for the server's data; made when missing, used again when it holds data
+  -d DIR   the folder for the server's data; created when missing, used again when it holds data
   -p PORT  the port on this machine, e.g. 3080 for the leader and 3090 for the follower; also the server's server_id
 
 The server listens on 127.0.0.1:PORT. Programs connect as '$user' (cdc/sandbox/grants.sql); root's password is
@@ -51,7 +51,7 @@ read_options() {
 }
 
 check_docker() {
-  command -v docker >/dev/null || fail "there is no docker on PATH: install Docker, or use cdc-sandbox, which needs none"
+  command -v docker >/dev/null || fail "there is no docker on PATH: install Docker, or use cdc-sandbox, which does not need it"
   docker info >/dev/null 2>&1 || fail "the Docker engine does not answer: start it, and check that you may use it"
   step "Docker answers"
 }
@@ -60,9 +60,9 @@ check_free() {
   if docker container inspect "$name" >/dev/null 2>&1; then
     fail "a container '$name' exists already: docker rm -f $name, or choose another name"
   fi
-  # bash itself opens the connection: no tool is needed to ask
+  # bash itself opens the connection: no other tool is needed
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
-    fail "port $port is in use: choose another with -p, or stop what listens there"
+    fail "port $port is in use: choose another with -p, or stop the program that listens there"
   fi
   step "the name $name and port $port are free"
 }
@@ -77,19 +77,19 @@ build_image() {
   local top
   top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   docker build --quiet --file "$top/docker/Dockerfile" --tag "$image" "$top" >/dev/null ||
-    fail "the image could not be built; what Docker said is above"
+    fail "the image could not be built; see Docker's message above"
   step "image $image"
 }
 
 start_server() {
   docker run --detach --name "$name" --publish "127.0.0.1:$port:3306" --volume "$dir:/var/lib/mysql" \
     --env "MYSQL_ROOT_PASSWORD=${MYSQL_ROOT_PASSWORD:-root}" "$image" "--server-id=$port" >/dev/null ||
-    fail "the container could not be started; what Docker said is above"
+    fail "the container could not be started; see Docker's message above"
   step "container $name"
 }
 
 answers() {
-  # Over TCP: while the image prepares its data it answers on the socket only.
+  # Over TCP: while the image prepares its data, the server answers on the socket only.
   docker exec --env "MYSQL_PWD=$password" "$name" mysql -h127.0.0.1 -u"$user" -e 'SELECT 1' >/dev/null 2>&1
 }
 
@@ -100,8 +100,8 @@ runs() {
 wait_until_it_answers() {
   local deadline=$((SECONDS + wait_seconds))
   until answers; do
-    runs || fail "the server ended; see why: docker logs $name"
-    ((SECONDS < deadline)) || fail "no answer within $wait_seconds s; see why: docker logs $name"
+    runs || fail "the server ended; see docker logs $name"
+    ((SECONDS < deadline)) || fail "no answer within $wait_seconds s; see docker logs $name"
     sleep 1
   done
   step "MySQL answers on 127.0.0.1:$port as $user (password $password), server_id $port"

@@ -1,1 +1,1 @@
-"""The profile and what its keys say: filters, renames, topic names, where to start."""
+"""The profile and what its keys mean: filters, renames, topic names, the start position."""

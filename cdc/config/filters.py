@@ -1,4 +1,4 @@
-"""Which databases and tables a profile replicates: include or exclude lists of globs."""
+"""Decides which databases and tables a profile replicates, from its include or exclude lists of globs."""
 
 import re
 from collections.abc import Iterable
@@ -30,10 +30,10 @@ def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Globs over database names and over ``db.table`` (module table_globs); names match in their own case.
+    """Globs over database names and over ``db.table`` (module table_globs), case-sensitive.
 
-    At most one of include and exclude is given per kind. With none, everything but the server's own databases passes;
-    those never pass, since each server keeps its own.
+    At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
+    pass, since each server keeps its own.
     """
 
     include_dbs: tuple[str, ...] = ()
@@ -61,12 +61,12 @@ class Filters:
         self._compiled["their_dbs"] = re.compile("|".join(their)) if included else None
 
     def listed(self) -> dict[str, list[str]]:
-        """The lists that are not empty, each sorted: equal where the filters are the same."""
+        """The lists that are not empty, each sorted, so that equal filters give equal results."""
         lists = {key: getattr(self, key) for key in _KEYS}
         return {key: sorted(set(globs)) for key, globs in lists.items() if globs}
 
     def narrows(self, before: "Filters") -> bool:
-        """Whether it can be told by the lists alone that nothing passes that did not pass ``before``."""
+        """Whether the lists alone show that nothing passes that did not pass ``before``."""
         for kind in ("dbs", "tables"):
             was, is_ = set(getattr(before, f"include_{kind}")), set(getattr(self, f"include_{kind}"))
             if was and not (is_ and is_ <= was):

@@ -18,7 +18,7 @@ __all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profi
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """TLS to the database: PEM files, and how far the server's certificate is checked."""
+    """TLS to the database: PEM files, and how strictly the server's certificate is checked."""
 
     ca: str = ""
     cert: str = ""
@@ -26,7 +26,7 @@ class Tls:
     verify: str = field(default="full", metadata={"choices": ("full", "ca", "none")})
 
     def context(self) -> ssl.SSLContext:
-        """What a TLS connection needs. Raises UserError where a file cannot be read."""
+        """The context for TLS connections. Raises UserError where a file cannot be read."""
         try:
             context = ssl.create_default_context(cafile=self.ca or None)
             if self.cert:
@@ -44,7 +44,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """The MySQL server: for the producer the one whose binlog is read, for the consumer the follower."""
+    """The MySQL server: the one whose binlog the producer reads, or the consumer's follower."""
 
     ip_or_host: str = "127.0.0.1"
     port: int = field(default=3306, metadata={"range": (1, 65535)})
@@ -58,12 +58,12 @@ class Database:
         return f"{self.user}@{self.ip_or_host}:{self.port}"
 
     def settings(self) -> dict[str, Any]:
-        """The connection as pymysql's arguments. Raises UserError where the password is not there."""
+        """The connection as pymysql's arguments. Raises UserError where the password cannot be read."""
         settings: dict[str, Any] = {
             "host": self.ip_or_host,
             "port": self.port,
             "user": self.user,
-            # As UTF-8, which the server takes it for in CREATE USER; pymysql alone would write it in latin1.
+            # As UTF-8, as the server reads it in CREATE USER; pymysql would encode it as latin1.
             "password": self.secret().encode("utf-8", "surrogateescape"),
             "charset": "utf8mb4",
             "connect_timeout": 10,
@@ -73,7 +73,7 @@ class Database:
         return settings
 
     def secret(self) -> str:
-        """The password, from wherever the profile says it is. Raises UserError when it is not there."""
+        """The password, from the profile, an environment variable or a file. Raises UserError when it is missing."""
         given = [key for key in ("password", "password_env", "password_file") if getattr(self, key)]
         if len(given) > 1:
             raise UserError(f"{' and '.join(given)} are both set", where="profile key database", hint="keep one")
@@ -90,7 +90,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """The brokers, the topics, and what a topic that is created gets."""
+    """The brokers, the topics, and the settings with which topics are created."""
 
     bootstrap_servers: str = "127.0.0.1:9092"
     topic: str = "rust-mysql-cdc"
@@ -105,7 +105,7 @@ class Kafka:
     librdkafka: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Raises UserError for names that no topic can have, and for keys that contradict one another."""
+        """Raises UserError for invalid topic names and for keys that contradict one another."""
         names = self.topics()
         if self.layout == SINGLE and self.partitions > 1:
             raise UserError(
@@ -131,7 +131,7 @@ class Kafka:
         return Topics(self.topic, layout=self.layout, prefix=self.prefix, tables=self.tables)
 
     def properties(self, **defaults: object) -> dict[str, Any]:
-        """librdkafka's properties: ``defaults`` (``_`` for ``.``), then what the profile says."""
+        """librdkafka's properties: ``defaults`` (``_`` for ``.``), overridden by the profile's."""
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         return named | {"bootstrap.servers": self.bootstrap_servers} | self.librdkafka
 
@@ -151,7 +151,7 @@ class Producer:
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
 
     def __post_init__(self) -> None:
-        """Raises UserError for a start that is none."""
+        """Raises UserError for an invalid ``start``."""
         if self.start not in WORDS:
             parsed_start(self.start)
 
@@ -169,13 +169,13 @@ class Consumer:
     schema: str = CHECKPOINT_DATABASE
 
     def __post_init__(self) -> None:
-        """Raises UserError for a schema that can't be."""
+        """Raises UserError for an invalid ``schema``."""
         require_own(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What is logged on standard error, and in which form."""
+    """What is logged to standard error, and in which format."""
 
     level: str = field(default="info", metadata={"choices": ("debug", "info", "warning", "error")})
     format: str = field(default="text", metadata={"choices": ("text", "json")})
@@ -183,7 +183,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Where ``/metrics`` and ``/healthz`` are answered; port 0: nowhere."""
+    """The address of ``/metrics`` and ``/healthz``; port 0: none."""
 
     host: str = "127.0.0.1"
     port: int = field(default=0, metadata={"range": (0, 65535)})
@@ -204,12 +204,12 @@ class Profile:
     metrics: Metrics = field(default_factory=Metrics)
 
     def __post_init__(self) -> None:
-        """Raises UserError for names that no database can get."""
+        """Raises UserError for invalid renames."""
         Renames(self.renames, own=self.consumer.schema)
 
     @classmethod
     def parse(cls, text: str, *, name: str) -> Self:
-        """Read a profile's text; ``name`` is its file for the errors. Raises UserError."""
+        """Read a profile's text; ``name`` is its file in errors. Raises UserError."""
         content = parsed(text, name=name)
         try:
             profile: Self = build(cls, content, tables=_TABLES, removed=_REMOVED)

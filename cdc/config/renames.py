@@ -1,4 +1,4 @@
-"""Databases that the follower has under another name than the leader (the profile's ``[renames]``)."""
+"""Maps the leader's database names to the follower's and back, from the profile's ``[renames]``."""
 
 import re
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ _LONGEST = 64  # characters of a name (manual, "Identifier Length Limits")
 
 
 class Renames:
-    """``databases`` maps the leader's names to the follower's; a database it does not name keeps its own.
+    """``databases`` maps the leader's names to the follower's; other databases keep their names.
 
-    ``own`` is the consumer's own database on the follower, which is no name for another.
-    ``taken`` are names that no database of the leader can keep, since another one gets them.
-    Raises UserError for names that can't be, and for two databases that would become one.
+    ``own`` is the consumer's own database on the follower, whose name no other can have. ``taken`` are names that a
+    database of the leader cannot keep, since another one gets them. Raises UserError for invalid names, and for two
+    databases that would get the same name.
     """
 
     def __init__(self, databases: Mapping[str, str], *, own: str = CHECKPOINT_DATABASE) -> None:
@@ -28,29 +28,29 @@ class Renames:
         self._former = {new: old for old, new in self.databases.items()}
         if len(self._former) < len(self.databases):
             raise UserError(
-                "two databases would get one name", where=_KEY, hint="give each a name of its own on the follower"
+                "two databases would get the same name", where=_KEY, hint="give each a name of its own on the follower"
             )
         self.taken = self._former.keys() - self.databases.keys()
 
     @property
     def leaders(self) -> dict[str, str]:
-        """The leader's names of the follower's databases; one whose name was renamed away is none of the leader's."""
+        """The leader's names of the follower's databases; where the leader has none for it, ``… of the follower``."""
         return {old: f"{old} of the follower" for old in self.databases} | self._former
 
     def __bool__(self) -> bool:
         return bool(self.databases)
 
     def new(self, database: str) -> str:
-        """The follower's name of a leader's database."""
+        """The follower's name for a database of the leader."""
         return self.databases.get(database, database)
 
     def former(self, database: str) -> str:
-        """The leader's name of a follower's database."""
+        """The leader's name for a database of the follower."""
         return self._former.get(database, database)
 
 
 def require_own(schema: str) -> None:
-    """Raise UserError for what can't be the consumer's own database."""
+    """Raise UserError where ``schema`` cannot be the name of the consumer's own database."""
     if not _OWN.fullmatch(schema) or schema in SYSTEM_DATABASES:
         raise UserError(
             f"{schema!r} can't be the consumer's own database",
@@ -61,7 +61,9 @@ def require_own(schema: str) -> None:
 
 def _check(old: str, new: object, own: str) -> None:
     if not isinstance(new, str) or not new or not old:
-        raise UserError(f"{old!r} = {new!r} is no pair of names", where=_KEY, hint='write leaders_name = "followers"')
+        raise UserError(
+            f"{old!r} = {new!r} is not a pair of names", where=_KEY, hint='write leaders_name = "followers"'
+        )
     if "." in old or len(new) > _LONGEST or not new.isascii():
         raise UserError(
             f"{old!r} cannot become {new!r}",

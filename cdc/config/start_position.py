@@ -1,4 +1,4 @@
-"""Where a producer without a commit log begins, as ``producer.start`` in the profile says."""
+"""Reads ``producer.start``: where a producer without a commit log starts in the binlog."""
 
 import re
 
@@ -12,9 +12,9 @@ WORDS = BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
 
 
 def parsed_start(text: str) -> GtidSet | Position:
-    """What a copy of the leader holds, as ``producer.start`` names it: its GTIDs, or how far it has the binlog.
+    """The GTIDs or the binlog position that a copy of the leader was made at, from ``producer.start``.
 
-    Raises UserError for what is neither.
+    Raises UserError for other text.
     """
     if re.fullmatch(r"\S+\.\d+:\d+", text):
         return Position.parse(text)
@@ -24,7 +24,7 @@ def parsed_start(text: str) -> GtidSet | Position:
         held = GtidSet()
     if not held:
         raise UserError(
-            f"{text!r} is no place to start from",
+            f"{text!r} is not a position to start from",
             where="profile key producer.start",
             hint=f'"{BEGINNING}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
         )

@@ -1,8 +1,8 @@
-"""Globs over tables, as profiles have them: ``db.table``, where backquotes may tell where a name begins and ends.
+"""Matches tables against the profile's globs ``db.table``, whose names may be in backquotes.
 
-Without backquotes a glob is compared with the whole of ``db.table``. With them, each of the two names is compared by
-itself: only so can a name with a dot be told from two names. Inside of backquotes ``*``, ``?`` and ``[…]`` are globs
-too, and two backquotes stand for one, as in SQL.
+Without backquotes a glob is compared with ``db.table`` as a whole. With them, each of the two names is compared by
+itself, so that a name may contain a dot. Inside backquotes ``*``, ``?`` and ``[…]`` are globs too, and two backquotes
+stand for one, as in SQL.
 """
 
 import re
@@ -21,7 +21,7 @@ _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
 
 @dataclass(frozen=True, slots=True)
 class TableGlobs:
-    """``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are the globs of the databases."""
+    """``whole`` matches ``db.table``, each of ``pairs`` the two names; ``databases`` are the globs over databases."""
 
     whole: re.Pattern[str]
     pairs: tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]
@@ -29,9 +29,9 @@ class TableGlobs:
 
     @classmethod
     def of(cls, globs: Iterable[str], *, key: str, names_database: bool) -> Self:
-        """Those of the profile key ``key``; where it ``names_database``, each must tell the database's name.
+        """Compile the globs of the profile key ``key``; with ``names_database`` each must name the database.
 
-        Raises UserError for one that does not tell which name is whose.
+        Raises UserError for a glob in which the two names cannot be told apart.
         """
         whole, pairs, databases = [], [], []
         for glob in globs:
@@ -50,14 +50,14 @@ class TableGlobs:
         return cls(re.compile("|".join(whole) or r"(?!)"), tuple(pairs), tuple(databases))
 
     def match(self, database: str, table: str) -> bool:
-        """Whether the table is meant."""
+        """Whether a glob matches the table."""
         if self.whole.match(f"{database}.{table}"):
             return True
         return any(first.match(database) and second.match(table) for first, second in self.pairs)
 
 
 def unquoted(name: str) -> str:
-    """A name, or a glob over names, without the backquotes around it."""
+    """A name or glob without its backquotes."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return name[1:-1].replace("``", "`") if quoted else name
 

@@ -1,16 +1,16 @@
-"""Which topic a record belongs to, by the names of leader, database and table alone. Pure, so it never changes.
+"""Gives the topic of a record from the names of its database and table alone, so that it never changes.
 
 Layout "single": everything goes to ``kafka.topic``. Layout "per_table": a table's rows and statements go to
-``<prefix><database>_<table>``, all else to ``<prefix>mysql_binlog_events``. One rule tells tables apart and makes names
-legal:
+``<prefix><database>_<table>``, all else to ``<prefix>mysql_binlog_events``. One rule keeps tables apart and
+names legal:
 
     The name is used as it is where the database has no ``_``, both names have only ``A-Z a-z 0-9 _ -``, the whole has
-    at most 249 characters, is not the name of another topic of this leader, and does not end as the names made here do.
-    Any other name gets its other characters replaced by ``-``, is cut, and ends with ``-`` and the first 12 hex digits
-    of the SHA-256 of ``database/table``, both percent-encoded.
+    at most 249 characters, is not the name of another topic of this leader, and does not end in ``-`` and 12 hex
+    digits. In any other name the other characters become ``-``, it is cut, and ``-`` is added with the first 12 hex
+    digits of the SHA-256 of ``database/table``, both percent-encoded.
 
-So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka only
-tells names apart as its metrics do, where ``.`` and ``_`` are the same. Letters keep their case: ``A`` is not ``a``.
+So ``a``.``b_c`` is ``a_b_c``, and ``a_b``.``c`` is ``a_b_c-`` and its digits. A dot is replaced too, because Kafka
+refuses two names that differ only in ``.`` and ``_``. Letters keep their case: ``A`` is not ``a``.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _MADE = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The names of one leader's topics. ``tables`` are globs over ``db.table``: those with a topic of their own."""
+    """The names of one leader's topics. ``tables`` are globs over ``db.table``: tables with their own topic."""
 
     topic: str
     layout: str = SINGLE
@@ -47,7 +47,7 @@ class Topics:
     _own: TableGlobs = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Raises UserError for what Kafka takes for no topic's name."""
+        """Raises UserError for names that Kafka does not allow."""
         _require_legal(self.topic, "kafka.topic", longest=_LONGEST - len(COMMITS))
         if self.prefix:
             _require_legal(self.prefix, "kafka.prefix", longest=_LONGEST_PREFIX)
@@ -56,7 +56,7 @@ class Topics:
 
     @property
     def main(self) -> str:
-        """The topic that is there from the start and stands for all: that of the records, or else the commit log."""
+        """The topic that exists from the start and stands for all: the records' topic or, per table, the commit log."""
         return self.topic if self.layout == SINGLE else self.commits
 
     @property
@@ -66,16 +66,16 @@ class Topics:
 
     @property
     def first(self) -> tuple[str, ...]:
-        """Those that are there before any record: the commit log, and the records' topic where there is one for all."""
+        """The topics that exist before any record: the commit log, and in layout "single" the records' topic."""
         return (self.commits, self.topic) if self.layout == SINGLE else (self.commits,)
 
     @property
     def events(self) -> str:
-        """What belongs to no table, and the binlog's other events."""
+        """The topic of statements on no single table, and of the binlog's other events."""
         return self.prefix + _EVENTS
 
     def is_events(self, topic: str) -> bool:
-        """Whether it is the topic of the binlog's other events, under this prefix or another one of before."""
+        """Whether it is the topic of the binlog's other events, under this prefix or a former one."""
         return topic.endswith(_EVENTS) and topic != self.topic
 
     def of_table(self, database: str, table: str) -> str:
@@ -93,7 +93,7 @@ class Topics:
         return f"{readable[: _LONGEST - 1 - _DIGITS]}-{digits}"
 
     def of_statement(self, named: Collection[tuple[str, str]]) -> str:
-        """The topic of a statement that acts on the tables ``named``: the table's, where it is one."""
+        """The topic of a statement on the tables ``named``: the table's if it is only one."""
         if self.layout == SINGLE:
             return self.topic
         return self.of_table(*next(iter(named))) if len(named) == 1 else self.events

@@ -1,4 +1,4 @@
-"""cdc-sandbox: a leader, a follower and Kafka on this machine, without Docker and without root."""
+"""cdc-sandbox: runs a leader, a follower and Kafka on this machine, without Docker and without root."""
 
 import argparse
 import os
@@ -12,11 +12,11 @@ from cdc.service.process import exit_status
 __all__ = ["main"]
 
 _EPILOG = """\
-exit status: 0 done, 1 the answer is no (status: not all of them run), 2 something on this machine must change first,
-3 the demo saw a promise broken, 4 a server is gone
+exit status: 0 done, 1 not all of the servers run (status), 2 something on this machine must change first,
+3 the demo found a promise broken, 4 a server is gone
 
 MySQL comes from a mysqld on PATH (8.0 or newer), else from Debian's packages, unpacked; Kafka comes from Maven Central.
-What is fetched stays in $CDC_CACHE (default ~/.cache/cdc). A JDK 17 or newer is needed."""
+Downloads are kept in $CDC_CACHE (default ~/.cache/cdc). A JDK 17 or newer is needed."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         return exit_status(lambda: commands[options.command](options), program="cdc-sandbox")
     except KeyboardInterrupt:
-        print("cdc-sandbox: interrupted, everything it started is stopped", file=sys.stderr)
+        print("cdc-sandbox: interrupted; everything it started is stopped", file=sys.stderr)
         return 130
 
 
@@ -43,14 +43,14 @@ def _parser() -> argparse.ArgumentParser:
         up.add_argument(
             f"--{name}-port", type=int, default=port, metavar="PORT", help="default: %(default)s; 0: any free one"
         )
-    down = commands.add_parser("down", help="stop what `up` started, and only that")
+    down = commands.add_parser("down", help="stop the servers that `up` started")
     down.add_argument("--wipe", action="store_true", help="remove the servers' data too")
     status = commands.add_parser("status", help="say which of the servers run")
     for command in (up, down, status):
         command.add_argument(
-            "--dir", type=Path, default=_state_folder(), help="where the servers live (default: %(default)s)"
+            "--dir", type=Path, default=_state_folder(), help="the folder of the servers (default: %(default)s)"
         )
-    show = commands.add_parser("demo", help="the tutorial on servers of its own, with the proof; ends by itself")
+    show = commands.add_parser("demo", help="replicate the tutorial on servers of its own and audit it; ends by itself")
     show.add_argument(
         "--dir", type=Path, help="an empty or new folder for profiles and report (default: a temporary one)"
     )

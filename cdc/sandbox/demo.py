@@ -1,4 +1,4 @@
-"""The demo: the tutorial replicated statement by statement, the copy proven, and a foreign write found."""
+"""The demo: replicates the tutorial statement by statement, audits the copy, and finds a row written by hand."""
 
 import json
 import tempfile
@@ -24,11 +24,11 @@ _NO_DRIFT, _DRIFT = 0, 1
 
 
 def demo(folder: Path | None) -> int:
-    """Run the demo in an empty ``folder``, or a temporary one, and say what happens on standard output.
+    """Run the demo in an empty ``folder``, or a temporary one, and print what happens.
 
     Everything it starts is stopped when it ends. Raises PromiseError where something did not go as promised.
     """
-    began = time.monotonic()
+    started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="cdc-demo-")) if folder is None else folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
@@ -42,7 +42,7 @@ def demo(folder: Path | None) -> int:
     finally:
         servers.kill()
         servers.wipe()
-    _title(f"Done in {time.monotonic() - began:.0f} s, everything stopped")
+    _title(f"Done in {time.monotonic() - started:.0f} s, everything stopped")
     print(f"report before the foreign write: {folder / 'report' / 'report.html'}")
     print(f"report after it:                 {folder / 'report-drift' / 'report.html'}")
     print(f"profiles and logs:               {folder}")
@@ -71,7 +71,7 @@ def _replicate_and_prove(servers: Servers) -> None:
         _tutorial(servers.leader, records, checkpoint)
         _compare(servers.leader, servers.follower)
         _title("cdc-audit: both topics folded and compared by Spark")
-        echoes.until(_stands_for(_LAST_SEQUENCE))
+        echoes.until(_is_checkpoint_of(_LAST_SEQUENCE))
         _audit(programs, servers.folder / "report", status=_NO_DRIFT, words=["no drift", f"sequence {_LAST_SEQUENCE}"])
         _title("A row written on the follower by hand")
         position = _write_by_hand(servers.follower, echoes)
@@ -100,13 +100,13 @@ def _tutorial(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
 
 
 def _shown(record: dict[str, Any]) -> str:
-    """The record as it is in Kafka, but for a statement's session settings, which fill a screen."""
+    """The record as it is in Kafka, without a statement's session settings, which fill a screen."""
     short = record | ({"context": "…"} if "context" in record else {})
     return json.dumps(short, ensure_ascii=False, separators=(",", ":"))
 
 
 def _statements() -> Iterator[str]:
-    """The tutorial's statements; one a line, as its first line says."""
+    """The tutorial's statements, one per line."""
     for line in _TUTORIAL.read_text().splitlines():
         if line and not line.startswith("--"):
             yield line.rstrip(";")
@@ -131,8 +131,8 @@ def _compare(leader: MySql, follower: MySql) -> None:
         raise PromiseError("the follower's pet is not the leader's")
 
 
-def _stands_for(sequence: int) -> Callable[[dict[str, Any]], bool]:
-    """Whether a record of the follower's stream is the checkpoint that says: the leader's ``sequence`` is applied."""
+def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
+    """A test for the record of the follower's checkpoint at which the leader's ``sequence`` is applied."""
 
     def is_checkpoint(record: dict[str, Any]) -> bool:
         if not record["uri"].endswith("/cdc/checkpoint") or "Update" not in record["operation"]:
@@ -144,14 +144,14 @@ def _stands_for(sequence: int) -> Callable[[dict[str, Any]], bool]:
 
 
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
-    """Write past the consumer; the binlog file and offset of the write, as the follower's own stream has them."""
+    """Write to the follower by hand; the binlog file and offset of the write, from the follower's own topic."""
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute(_FOREIGN)
     record = echoes.until(lambda record: record["uri"].endswith("/flvDb/pet") and "Ghost" in json.dumps(record))
-    place = record["bn_file"]
-    print(f"it is in the follower's binlog at {place['fileName']}:{place['offset']}")
-    return [place["fileName"], str(place["offset"])]
+    position = record["bn_file"]
+    print(f"it is in the follower's binlog at {position['fileName']}:{position['offset']}")
+    return [position["fileName"], str(position["offset"])]
 
 
 def _audit(programs: Programs, report: Path, *, status: int, words: list[str]) -> None:

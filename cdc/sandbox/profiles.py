@@ -1,4 +1,4 @@
-"""The three profiles for a sandbox's ports; for the default ones they say what the repository's own files say."""
+"""Writes the three profiles for a sandbox's ports; for the default ports they equal the repository's own."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ _TOPIC = "rust-mysql-cdc"
 
 @dataclass(frozen=True, slots=True)
 class ProfileFiles:
-    """Where the profiles are: of the leader's producer, of the consumer, of the follower's producer."""
+    """The files of the profiles: the leader's producer, the consumer, the follower's producer."""
 
     producer: Path
     consumer: Path
@@ -25,11 +25,11 @@ class ProfileFiles:
 
     @classmethod
     def below(cls, folder: Path) -> Self:
-        """Their names in a folder."""
+        """The files' names in a folder."""
         return cls(*(folder / f"{name}_profile.toml" for name in ("producer", "consumer", "follower")))
 
     def write(self, *, leader_port: int, follower_port: int, kafka_port: int) -> None:
-        """Write them, over what is there."""
+        """Write the files, over existing ones."""
         leader_dbs, follower_dbs = ["flvDb"], ["flvDb", "cdc"]
         echo = f"{_RESOURCE}-follower", follower_port, follower_dbs, kafka_port, f"{_TOPIC}-follower"
         write_text(self.producer, _text(_RESOURCE, leader_port, leader_dbs, kafka_port, _TOPIC))

@@ -1,4 +1,4 @@
-"""The programs of this package run as a user runs them: console scripts, with a profile."""
+"""Runs the programs of this package as a user does: console scripts with a profile."""
 
 import importlib.metadata
 import os
@@ -24,7 +24,7 @@ class Programs:
         self._running: list[Process] = []
 
     def start(self) -> None:
-        """Start the three that run for good. They die with us. Raises UserError when one is not installed."""
+        """Start producers and consumer; they end with this process. Raises UserError when one is not installed."""
         for script, name, profile in (
             ("cdc-producer", "producer", self._profiles.producer),
             ("cdc-producer", "follower-producer", self._profiles.follower),
@@ -35,7 +35,7 @@ class Programs:
             self._running.append(process)
 
     def check(self) -> None:
-        """Raises PromiseError, with the last words of the program, when one of them has ended."""
+        """Raises PromiseError with a program's last line of output when one of them has ended."""
         for process in self._running:
             if not process.running():
                 said = process.said().rpartition("\n")[2]
@@ -49,7 +49,7 @@ class Programs:
             raise PromiseError(f"{', '.join(slow)} did not end when asked to", where=str(self._folder))
 
     def kill(self) -> None:
-        """SIGKILL those that still run."""
+        """SIGKILL the programs that still run."""
         for process in self._running:
             process.kill()
         self._running.clear()
@@ -64,7 +64,7 @@ class Programs:
 
 
 def spark_jars() -> list[Path]:
-    """What the audit's Spark needs to read Kafka, fetched at the first call. Raises UserError: no JDK, no PySpark."""
+    """The jars with which Spark reads Kafka, fetched at the first call. Raises UserError: no JDK, no PySpark."""
     java()
     try:
         version = importlib.metadata.version("pyspark")

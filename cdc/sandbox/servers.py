@@ -1,4 +1,4 @@
-"""The sandbox's three servers together, in one folder: leader, follower, Kafka."""
+"""Starts, finds and stops the sandbox's three servers in one folder: leader, follower, Kafka."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ _PORTS = "ports.json"
 
 
 class Servers:
-    """Leader, follower and broker below ``folder``; each port may be 0 for any free one."""
+    """Leader, follower and broker below ``folder``; port 0 means any free one."""
 
     def __init__(self, folder: Path, *, leader_port: int = 0, follower_port: int = 0, kafka_port: int = 0) -> None:
         self.folder = folder.absolute()
@@ -34,7 +34,7 @@ class Servers:
 
     @classmethod
     def found(cls, folder: Path) -> Self:
-        """Those that another process started in this folder. Raises UserError when there never were any."""
+        """The servers that another process started in this folder. Raises UserError where there are none."""
         if not (folder / _MARKER).exists():
             raise UserError("there is no sandbox", where=str(folder), hint="start one: cdc-sandbox up")
         file = folder / _PORTS
@@ -44,14 +44,14 @@ class Servers:
         yield from zip(_NAMES, (self.leader, self.follower, self.kafka), strict=True)
 
     def start(self, *, outlive: bool = False, say: Callable[[str], None]) -> Self:
-        """Start all three, or none: when one does not start, those before it are stopped again. Raises UserError."""
+        """Start all three, or none: when one does not start, the others are stopped again. Raises UserError."""
         for name, server in self._each():
             if server.running():
                 raise UserError(
                     f"{name} runs already", where=str(self.folder), hint="cdc-sandbox down, or another --dir"
                 )
         self._claim()
-        java()  # asked before anything is fetched or started
+        java()  # checked before anything is fetched or started
         started: list[MySql | Kafka] = []
         try:
             for name, server in self._each():
@@ -71,7 +71,7 @@ class Servers:
         return self
 
     def stop(self) -> list[str]:
-        """Stop what runs, last started first; the names of those that ran."""
+        """Stop the running servers, last started first; their names."""
         running = [(name, server) for name, server in self._each() if server.running()]
         for _, server in reversed(running):
             server.stop()
@@ -83,7 +83,7 @@ class Servers:
             server.kill()
 
     def _claim(self) -> None:
-        """Mark the folder as ours. Raises UserError where others' things have our names: `wipe` removes ours."""
+        """Mark the folder as a sandbox. Raises UserError for other files of our names, which `wipe` would remove."""
         taken = [name for name in _NAMES if (self.folder / name).exists()]
         if taken and not (self.folder / _MARKER).exists():
             raise UserError(f"{taken[0]} is there already", where=str(self.folder), hint="choose another --dir")
@@ -91,7 +91,7 @@ class Servers:
         (self.folder / _MARKER).touch()
 
     def wipe(self) -> None:
-        """Remove what the servers wrote, and nothing else that is in the folder. They must not run."""
+        """Remove what the servers wrote, and no other files in the folder. They must not run."""
         if not (self.folder / _MARKER).exists():
             return
         for name in _NAMES:
@@ -100,11 +100,11 @@ class Servers:
             (self.folder / name).unlink(missing_ok=True)
 
     def status(self) -> dict[str, bool]:
-        """Which of them run."""
+        """Whether each server runs, by name and address."""
         return {f"{name:9} 127.0.0.1:{server.port}": server.running() for name, server in self._each()}
 
     def directions(self) -> str:
-        """How to connect, for a person."""
+        """How to connect, as text for the user."""
         version = ".".join(map(str, mysql_programs().version))
         clients = [f"{self.folder}/mysql-{name}" for name in ("leader", "follower")]
         lines = [

@@ -1,4 +1,4 @@
-"""What the demo watches: the records of a topic as they come, and how far the follower's checkpoint is."""
+"""Reads what the demo waits for: the records of a topic as they come, and the follower's checkpoint."""
 
 import json
 import time
@@ -20,7 +20,7 @@ _NO_SUCH_TABLE = (pymysql.constants.ER.NO_SUCH_TABLE, pymysql.constants.ER.BAD_D
 
 
 class Topic:
-    """A topic's committed records from the first on, in order; ``check`` is asked while waiting and may raise."""
+    """A topic's committed records from the first on, in order; ``check`` is called while waiting and may raise."""
 
     def __init__(self, name: str, *, bootstrap_servers: str, check: Callable[[], None]) -> None:
         self.name = name
@@ -38,7 +38,7 @@ class Topic:
         self._consumer.assign([TopicPartition(name, 0, 0)])
 
     def close(self) -> None:
-        """Leave the broker."""
+        """Close the connection."""
         self._consumer.close()
 
     def next(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Topic:
             if error is None and value is not None:
                 record: dict[str, Any] = json.loads(value)
                 return record
-            # The topic is made by its producer, perhaps after we ask for it.
+            # The producer creates the topic, perhaps after we start to read it.
             if error is not None and error.code() not in NO_TOPIC:
                 raise ServerGone(error.str(), where=f"topic {self.name}")
         raise PromiseError(f"no further record within {_SECONDS} s", where=f"topic {self.name}")
@@ -68,7 +68,7 @@ class Topic:
 
 
 class Checkpoint:
-    """How far the follower is, asked of the follower."""
+    """The follower's checkpoint."""
 
     def __init__(self, follower: MySql, resource: str, *, check: Callable[[], None]) -> None:
         self._connection = follower.connect()
@@ -76,11 +76,11 @@ class Checkpoint:
         self._check = check
 
     def close(self) -> None:
-        """Leave the server."""
+        """Close the connection."""
         self._connection.close()
 
     def reached(self, sequence: int) -> float:
-        """Wait until the follower has this record; the time (seconds since 1970) at which it was seen to have it.
+        """Wait until the follower has applied this record; the time (seconds since 1970) at which that was seen.
 
         Raises PromiseError when it has not within a minute.
         """
@@ -91,7 +91,7 @@ class Checkpoint:
             return found is not None and found >= sequence
 
         if not wait_until(has_it, seconds=_SECONDS, every=0.002):
-            raise PromiseError(f"the follower has not got sequence {sequence} within {_SECONDS} s")
+            raise PromiseError(f"the follower has not applied sequence {sequence} within {_SECONDS} s")
         return time.time()
 
     def _sequence(self) -> int | None:
@@ -102,5 +102,5 @@ class Checkpoint:
         except pymysql.err.MySQLError as error:
             if error.args[0] not in _NO_SUCH_TABLE:
                 raise
-            return None  # the consumer has not made its table yet
+            return None  # the consumer has not created its table yet
         return None if row is None else row[0]

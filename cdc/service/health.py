@@ -1,4 +1,4 @@
-"""Health: what was asked, what the answer was, and whether all is well."""
+"""A health check's result, and all results as the answer of ``/healthz``."""
 
 import json
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ __all__ = ["Check", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question and its answer: ``says`` is for the operator, whatever the answer is."""
+    """One check and whether it is ok; ``says`` describes the result to the operator."""
 
     name: str
     ok: bool
@@ -17,11 +17,11 @@ class Check:
 
 
 def verdict(checks: Iterable[Check]) -> tuple[bool, bytes]:
-    """Whether every check is ok, and all of them as JSON. Nothing asked is not well."""
-    asked = list(checks)
-    healthy = bool(asked) and all(check.ok for check in asked)
+    """Whether every check is ok, and all results as JSON. No checks at all count as failing."""
+    results = list(checks)
+    healthy = bool(results) and all(check.ok for check in results)
     body = {
         "status": "ok" if healthy else "failing",
-        "checks": {check.name: {"ok": check.ok, "says": check.says} for check in asked},
+        "checks": {check.name: {"ok": check.ok, "says": check.says} for check in results},
     }
     return healthy, json.dumps(body, ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""``/metrics`` and ``/healthz`` over HTTP, answered by threads that never keep the process from ending."""
+"""Serves ``/metrics`` and ``/healthz`` over HTTP, from daemon threads."""
 
 import logging
 import socket
@@ -22,11 +22,11 @@ from cdc.service.logs import event
 __all__ = ["Endpoint"]
 
 _LOG = logging.getLogger("cdc.endpoint")
-_SILENT_SECONDS = 5  # how long a client may take to ask
+_REQUEST_SECONDS = 5  # that a client may take to send its request
 
 
 class _Collector:
-    """Gives the registry what a program counts, when it is asked: counting costs the program nothing for its sake."""
+    """Gives the registry a program's figures at each request, so that counting costs the program nothing."""
 
     def __init__(self, metrics: Callable[[], Iterable[Metric]]) -> None:
         self._metrics = metrics
@@ -36,12 +36,12 @@ class _Collector:
         yield from self._metrics()
 
     def describe(self) -> list[Metric]:
-        """None: the registry would ask for all the figures once just to learn their names."""
+        """None: otherwise the registry would collect all figures once just for their names."""
         return []
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    # Not http.server's own, which asks the name service who we are before it listens.
+    # Not http.server's HTTPServer, which looks up this host's name before it listens.
     daemon_threads = True
     allow_reuse_address = True
 
@@ -58,21 +58,21 @@ class _Server(ThreadingMixIn, TCPServer):
         self.registry.register(_Collector(metrics))
         ProcessCollector(registry=self.registry)
         self._checks = checks
-        self._asking = threading.Lock()
+        self._checking = threading.Lock()
 
     def health(self) -> tuple[bool, bytes]:
-        # One at a time: a server that does not answer must not pile up threads that wait for it.
-        with self._asking:
+        # One at a time: threads must not pile up waiting for a server that does not answer.
+        with self._checking:
             return verdict(self._checks())
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away while it was answered, or a defect of ours: the program itself goes on."""
+        """Log a client that disconnected during its answer, or a defect of cdc; the program continues."""
         event(_LOG, "a request failed", level=logging.WARNING, client=client_address[0], reason=repr(sys.exception()))
 
 
 class _Requests(BaseHTTPRequestHandler):
     server: _Server
-    timeout = _SILENT_SECONDS
+    timeout = _REQUEST_SECONDS
     server_version = f"cdc/{__version__}"
 
     def do_GET(self) -> None:
@@ -95,7 +95,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is the base class's
-        """Who asks, and how often, is the asker's to know."""
+        """Log no requests."""
 
 
 class Endpoint:
@@ -117,7 +117,7 @@ class Endpoint:
         metrics: Callable[[], Iterable[Metric]],
         checks: Callable[[], Iterable[Check]],
     ) -> Self:
-        """Listen on ``host``:``port``. Raises UserError where that cannot be had."""
+        """Listen on ``host``:``port``. Raises UserError where that fails."""
         try:
             return cls(_Server((host, port), metrics=metrics, checks=checks))
         except OSError as error:
@@ -132,6 +132,6 @@ class Endpoint:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
-        """Listen no more; an answer that is under way ends with the process."""
+        """Stop listening; a request that is being answered ends with the process."""
         self._server.shutdown()
         self._server.server_close()

@@ -1,4 +1,4 @@
-"""A program seen from outside: ``/metrics`` and ``/healthz``, a line on a terminal, a sign of life in the log."""
+"""Shows what a program does: over HTTP, as a line on a terminal, and once a minute in the log."""
 
 import threading
 import time
@@ -17,12 +17,12 @@ from cdc.service.logs import LastLine
 __all__ = ["Activity", "shown"]
 
 _DRAW_SECONDS = 0.5
-_SAY_SECONDS = 60.0
-_RATE_SAMPLES = 5  # at most, so that the rate on the terminal is that of the last two seconds
+_LOG_SECONDS = 60.0
+_RATE_SAMPLES = 5  # so that the rate on the terminal is that of the last two seconds
 
 
 class Activity(Protocol):
-    """What a program does, read by other threads at any moment: plain values, none of them counted for a reader."""
+    """A program's figures, which other threads may read at any moment."""
 
     @property
     def records(self) -> int: ...
@@ -35,17 +35,17 @@ class Activity(Protocol):
         """An upper bound, None where nothing is known yet (``Behind``)."""
 
     def line(self, *, rate: float) -> str:
-        """For a terminal; ``rate`` is in records a second."""
+        """The line for a terminal; ``rate`` is in records per second."""
 
     def totals(self) -> dict[str, object]:
-        """For the log; empty before there is anything to say."""
+        """The fields for the log; empty before the program has done anything."""
 
 
 @contextmanager
 def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: Callable[..., None]) -> Iterator[None]:
-    """Show ``activity`` while the program is inside, and its totals at the end, whatever ends it.
+    """Show ``activity`` inside the context, and log its totals at its end.
 
-    Raises UserError where ``metrics`` cannot be answered at that address.
+    Raises UserError where the address in ``metrics`` cannot be used.
     """
     with ExitStack() as open_things:
         if metrics.port:
@@ -53,18 +53,18 @@ def shown(activity: Activity, *, metrics: Metrics, line: LastLine | None, log: C
             open_things.callback(endpoint.close)
             log("listening", host=metrics.host, port=metrics.port)
         reporter = Reporter(activity, line=line, log=log)
-        open_things.callback(_say_totals, activity, log)
+        open_things.callback(_log_totals, activity, log)
         open_things.callback(reporter.close)
         yield
 
 
-def _say_totals(activity: Activity, log: Callable[..., None]) -> None:
+def _log_totals(activity: Activity, log: Callable[..., None]) -> None:
     if totals := activity.totals():
         log("stopped", **totals)
 
 
 class Reporter:
-    """Draws the terminal's line twice a second, and logs the totals once a minute; a thread of its own does."""
+    """A thread that draws the terminal's line twice a second and logs the totals once a minute."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Reporter:
         *,
         line: LastLine | None,
         log: Callable[..., None],
-        say_seconds: float = _SAY_SECONDS,
+        say_seconds: float = _LOG_SECONDS,
     ) -> None:
         self._activity = activity
         self._line = line
@@ -83,7 +83,7 @@ class Reporter:
         self._thread.start()
 
     def close(self) -> None:
-        """Draw and say no more; the line is gone from the terminal when this returns."""
+        """Stop, and remove the line from the terminal."""
         self._stop.set()
         self._thread.join()
         if self._line:
@@ -91,18 +91,18 @@ class Reporter:
 
     def _run(self) -> None:
         samples: deque[tuple[float, int]] = deque(maxlen=_RATE_SAMPLES)
-        said_at, said_records = time.monotonic(), self._activity.records
+        logged_at, logged_records = time.monotonic(), self._activity.records
         while not self._stop.wait(_DRAW_SECONDS if self._line else self._say_seconds):
             now, records = time.monotonic(), self._activity.records
             samples.append((now, records))
             if self._line:
                 self._line.show(self._activity.line(rate=_rate(samples[0], (now, records))))
-            if now - said_at > self._say_seconds - _DRAW_SECONDS and (totals := self._activity.totals()):
-                rate = _rate((said_at, said_records), (now, records))
+            if now - logged_at > self._say_seconds - _DRAW_SECONDS and (totals := self._activity.totals()):
+                rate = _rate((logged_at, logged_records), (now, records))
                 behind = self._activity.seconds_behind()
                 known = {} if behind is None else {"seconds_behind": round(behind, 1)}
                 self._log("at work", **totals, records_per_second=round(rate), **known)
-                said_at, said_records = now, records
+                logged_at, logged_records = now, records
 
 
 def _rate(start: tuple[float, int], end: tuple[float, int]) -> float:

@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read, whatever the umask: they hold rows, or a password."""
+"""Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords."""
 
 import errno
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 __all__ = ["FILE", "MASK", "make_folder", "take_from_others", "tighten", "write_text"]
 
 _FOLDER, FILE = 0o700, 0o600
-MASK = 0o077  # the umask that leaves others nothing
+MASK = 0o077  # the umask that gives others no rights
 
 
 def make_folder(folder: Path) -> None:
-    """Make ``folder``, and what it is in as ever; one that is there already keeps its mode. Raises OSError."""
+    """Create ``folder`` for its owner alone (its parents as usual). An existing one keeps its mode. Raises OSError."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=_FOLDER)
@@ -21,7 +21,7 @@ def make_folder(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` over what is there. Raises OSError."""
+    """Write ``text`` to the file, over what it held. Raises OSError."""
     path.touch(mode=FILE)
     take_from_others(path)
     _at_least(path, FILE)
@@ -29,16 +29,16 @@ def write_text(path: Path, text: str) -> None:
 
 
 def _at_least(path: Path, mode: int) -> None:
-    # A umask may take rights from the owner, too.
+    # The umask may take rights from the owner too.
     if path.stat().st_mode & mode != mode:
         path.chmod(mode)
 
 
 def tighten(path: Path) -> None:
-    """Take a file, or a folder with all in it, away from others. Raises OSError where that is not ours to do."""
+    """Remove the rights of others from a file, or a folder and everything in it. Raises OSError without permission."""
     if path.is_symlink():
         return
-    # The folder first: from then on nobody else comes to what is in it.
+    # The folder first: from then on no other user can reach what is in it.
     take_from_others(path)
     if path.is_dir():
         for below in path.iterdir():
@@ -46,8 +46,8 @@ def tighten(path: Path) -> None:
 
 
 def take_from_others(path: Path) -> None:
-    """Take this file or folder alone away from others. Raises OSError where that is not ours to do."""
-    # Asked first, for a mounted folder may be private without taking a mode.
+    """Remove the rights of others from this file or folder alone. Raises OSError without permission."""
+    # Only if needed: a mounted folder may be private and refuse chmod.
     mode = path.stat().st_mode & 0o7777
     if mode & MASK:
         path.chmod(mode & ~MASK)

@@ -1,4 +1,4 @@
-"""How far a reader is behind: an upper bound that needs no question to the server it reads from."""
+"""Computes an upper bound of how far a reader is behind, without a request to the server it reads from."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ __all__ = ["Behind"]
 
 @dataclass(slots=True)
 class Behind:
-    """``through_us`` is the leader's commit time of the newest transaction that is through, in µs since 1970.
+    """``through_us`` is the leader's commit time of the newest transaction that is done, in µs since 1970.
 
-    ``drained_at`` is when the source was last seen with nothing more to give and everything before was through, as
-    ``time.monotonic()`` has it. A source that stays empty is looked at again at least every ``look_seconds``.
+    ``drained_at`` (``time.monotonic()``) is when the source last had nothing more and everything before was done. An
+    empty source is looked at again at least every ``look_seconds``.
     """
 
     look_seconds: float
@@ -18,14 +18,14 @@ class Behind:
     drained_at: float | None = None
 
     def drained(self, *, monotonic: float) -> bool:
-        """Whether the source had nothing more when it was last due to be looked at."""
+        """Whether the source had nothing more when it was last looked at, not longer ago than ``look_seconds``."""
         return self.drained_at is not None and monotonic - self.drained_at <= self.look_seconds
 
     def seconds(self, *, wall: float, monotonic: float) -> float | None:
         """For how long, at most, a change of the leader may have been waiting; None where nothing is known yet.
 
-        0.0 while the source has nothing more. Otherwise whatever waits is younger than the newest that is through, and
-        came after the source was last empty; ``wall`` is ``time.time()``, compared with the leader's clock.
+        0.0 while the source has nothing more. Otherwise a waiting change is younger than the newest one that is done,
+        and came after the source was last empty. ``wall`` is ``time.time()``, compared with the leader's clock.
         """
         if self.drained(monotonic=monotonic):
             return 0.0
@@ -33,6 +33,6 @@ class Behind:
         if self.drained_at is not None:
             bounds.append(monotonic - self.drained_at)
         if self.through_us is not None:
-            # Clocks differ: a transaction of the future is as good as one of now.
+            # Clocks differ: a commit time in the future counts as now.
             bounds.append(max(0.0, wall - self.through_us / 1_000_000))
         return min(bounds, default=None)

@@ -1,1 +1,1 @@
-"""What a statement's text says: read by the producer, and by the consumer before it runs it."""
+"""Reads the text of SQL statements: which kind each is, which objects it affects, what may be shown of it."""

@@ -1,11 +1,11 @@
-"""Account statements in a few words that hold no secret: what is done, and to which accounts."""
+"""Shortens an account statement to a text without secrets: what it does, and to which accounts."""
 
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import tokens
 
 __all__ = ["accounts"]
 
-# After which words the accounts stand (manual, "Account Management Statements").
+# The word before the accounts (manual, "Account Management Statements").
 _FORMS = {
     ("CREATE", "USER"): "", ("ALTER", "USER"): "", ("DROP", "USER"): "", ("RENAME", "USER"): "",
     ("CREATE", "ROLE"): "", ("DROP", "ROLE"): "",
@@ -15,7 +15,7 @@ _FORMS = {
 
 
 def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> str:
-    """``CREATE USER a@b, c``; of another statement nothing."""
+    """Text such as ``CREATE USER a@b, c``; empty for other statements."""
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
     words = next((words for words in _FORMS if reader.take(*words)), None)
     if words is None:
@@ -33,7 +33,7 @@ def _named(reader: SqlReader, after: str) -> list[str]:
     if not reader.take("IF", "NOT", "EXISTS"):
         reader.take("IF", "EXISTS")
     found = []
-    # Only accounts and roles follow a comma here; what an account is identified by comes behind it.
+    # Only accounts and roles follow a comma here; passwords follow their account.
     for clause in reader.clauses():
         found.append(clause.account())
         if clause.take("TO"):

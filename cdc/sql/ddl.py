@@ -1,7 +1,7 @@
-"""Statements of the binlog: what kind each is, and which objects a DDL statement affects, by full name.
+"""Classifies a statement of the binlog: its kind and, for DDL, the objects that it affects, by full name.
 
-Only the head of a statement names its objects (of an ALTER TABLE, its clauses too), so that much is read token by token
-after the grammar of MySQL 9.7. What is not in that grammar is said to be unknown, never guessed.
+Only the head of a statement names its objects (in ALTER TABLE the clauses too), so only that is parsed, by the grammar
+of MySQL 9.7. What is not in that grammar is ``unknown``, never guessed.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _SERVER_OBJECTS = (
     ("SERVER",), ("TABLESPACE",), ("UNDO", "TABLESPACE"), ("LOGFILE", "GROUP"), ("RESOURCE", "GROUP"), ("INSTANCE",),
     ("SPATIAL", "REFERENCE", "SYSTEM"),
 )  # fmt: skip
-# What may stand between the verb and the object's kind, besides ALGORITHM, DEFINER and SQL SECURITY.
+# Words between the verb and the object's kind, besides ALGORITHM, DEFINER and SQL SECURITY.
 _ADJECTIVES = {
     "UNIQUE", "FULLTEXT", "SPATIAL", "AGGREGATE", "EXTERNAL", "MATERIALIZED", "JSON", "RELATIONAL", "DUALITY",
 }  # fmt: skip
@@ -42,10 +42,10 @@ _ADJECTIVES = {
 def classify(
     text: str, *, database: str, ansi_quotes: bool, backslash_escapes: bool = True, session_bound: bool = False
 ) -> tuple[str, tuple[Effect, ...]]:
-    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on what it hides.
+    """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on the table it hides.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
-    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as one that depends on its session.
+    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as depending on its session.
     """
     reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
     head = reader.peek()
@@ -116,7 +116,7 @@ def _renames(reader: SqlReader) -> Iterator[Effect]:
 
 
 def _object_kind(reader: SqlReader) -> str:
-    """Step over what stands between the verb and the object's kind. Raises ValueError for what can't stand there."""
+    """Read up to and with the object's kind. Raises ValueError for words that the grammar does not allow there."""
     while True:
         if reader.take("DEFINER"):
             reader.require_mark("=")
@@ -149,7 +149,7 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
         return "ddl", tuple(Effect(action, *name) for name in reader.names())
     name = reader.name()
     if action == "CreateFunction" and reader.comes("RETURNS"):
-        return "admin", ()  # without brackets: a loadable function, which belongs to the server, not to a database
+        return "admin", ()  # no brackets: a loadable function, which belongs to the server and not to a database
     if action == "AlterTable" and _is_upkeep(reader):
         return "admin", ()
     if action == "AlterTable":
@@ -163,19 +163,19 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
 
 
 def _database(reader: SqlReader) -> str:
-    """ALTER DATABASE may leave the name out; then an option's word, a reserved one, stands in its place."""
+    """The database of ALTER DATABASE, which may leave the name out: then a reserved word follows."""
     return reader.database if reader.peek() in ("DEFAULT", "CHARACTER", "COLLATE", "READ") else reader.identifier()
 
 
 def _is_upkeep(reader: SqlReader) -> bool:
-    """Whether an ALTER TABLE only tends the table, or its copy in another engine."""
+    """Whether an ALTER TABLE only maintains the table, or its copy in a secondary engine."""
     if reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
         return True
     return any(reader.comes(word, "PARTITION") for word in ("ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"))
 
 
 def _alter_event(name: tuple[str, str], reader: SqlReader) -> Effect:
-    while reader.at < len(reader.items) and reader.peek() != "DO":  # its body may hold any words
+    while reader.at < len(reader.items) and reader.peek() != "DO":  # the event's body may hold any words
         if reader.take("RENAME", "TO"):
             return Effect("RenameEvent", *name, to=reader.name())
         reader.at += 1

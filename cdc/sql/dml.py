@@ -1,12 +1,12 @@
-"""A change that was logged as a statement: which tables it may have changed, as far as the log tells.
+"""Lists the tables that a change logged as a statement may have changed, from its text and its logged databases.
 
-Two sources say it. The server logs with each such statement the databases of all tables that took part, read or
-written, those of its triggers and functions too (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a
-foreign key refers to one. The text names the table it writes, where it is of a form that writes one only. A database
-that takes part and is named nowhere in the text is that of a trigger or function, which may write there.
+The server logs with each such statement the databases of all tables it reads or writes, those of triggers and functions
+included (Q_UPDATED_DB_NAMES of the Query event), unless they are too many or a foreign key refers to one. The text
+names the written table, if its form allows one only. A logged database that the text does not name is that of a trigger
+or function, which may write there.
 
-What neither can show is a trigger of the written table that writes into a database which the text names as well. In the
-table's own database that is likely, so the router stops where any of that may pass (``cdc.producer.border.may_fire``).
+Neither shows a trigger of the written table that writes to a database which the text names too. In the table's own
+database that is likely, so the router stops where any of that may pass (cdc.producer.sink.filter_boundary.may_fire).
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ __all__ = ["changed_by"]
 _OPEN, _DOT, _COMMA = Token("mark", "("), Token("mark", "."), Token("mark", ",")
 _OPTIONS = ("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE")
 _BEFORE_TABLES = {"FROM", "JOIN", "STRAIGHT_JOIN", "TABLE"}
-# What may stand before a bracket and is no function that somebody made. One that is not listed may change any table.
+# Words before a bracket that are not stored functions. A function that is not listed may change any table.
 _KNOWN = frozenset(
     """
     ALL AND ANY AS BETWEEN BINARY BY CASE CHAR COLLATE DATETIME DECIMAL DEFAULT DISTINCT DIV DUPLICATE ELSE EXCEPT
@@ -46,9 +46,9 @@ _KNOWN = frozenset(
 def changed_by(
     text: str, *, database: str, databases: Sequence[str], ansi_quotes: bool, backslash_escapes: bool
 ) -> tuple[Effect, ...]:
-    """What the statement may have changed: tables or whole databases (``SkipTable``, ``SkipDatabase``).
+    """The tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
 
-    ``databases`` are those that the leader logged with it, empty where it named none.
+    ``databases`` are those that the leader logged with it; empty where it logged none.
     """
     if not databases or "" in databases:
         return (ANY_DATABASE,)
@@ -66,7 +66,7 @@ def changed_by(
 
 
 def _one_table(reader: SqlReader) -> tuple[str, str] | None:
-    """The one table that a statement of this form writes, read up to behind its name; None where it may be several."""
+    """The only table that the statement writes, read up to and with its name; None where there may be several."""
     verb = reader.identifier().upper()
     while reader.peek() in _OPTIONS:
         reader.identifier()
@@ -85,7 +85,7 @@ def _one_table(reader: SqlReader) -> tuple[str, str] | None:
 
 
 def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | None:
-    """The name that comes, unless anything but an alias stands between it and the ``ends``."""
+    """The next name, if nothing but an alias stands between it and the ``ends``."""
     name = reader.name()
     if reader.at < len(reader.items) and reader.peek() not in ends:
         reader.take("AS")
@@ -95,19 +95,19 @@ def _alone(reader: SqlReader, *, ends: tuple[str, ...]) -> tuple[str, str] | Non
 
 
 def _calls(items: list[Token]) -> bool:
-    """Whether a function may be called that somebody made: what it changes is not in the text."""
-    # The columns of an INSERT stand in the first brackets, right behind the table's name.
+    """Whether a stored function may be called: what it changes is not in the text."""
+    # The first brackets of an INSERT, right after the table's name, hold columns.
     return any(
         after == _OPEN
-        # One that is named with its database is none of the server's own, whatever its name is.
+        # A function named with its database is never a built-in one.
         and (item.kind == "quoted" or (item.kind == "word" and (before == _DOT or item.word() not in _KNOWN)))
         for before, item, after in zip([Token("mark", ""), *items], items, items[1:], strict=False)
     )
 
 
 def _named(items: list[Token], database: str) -> set[str]:
-    """The databases that the text names, ``database`` where a table is named without one."""
-    # Only where a table may be named: elsewhere what stands before a dot may be the alias of one.
+    """The databases that the text names; ``database`` for a table named without one."""
+    # Only where a table may be named: elsewhere a name before a dot may be an alias.
     found: set[str] = set()
     for before, item, after in zip(items, items[1:], [*items[2:], Token("mark", "")], strict=False):
         if before.word() in _BEFORE_TABLES and item.kind in ("word", "quoted"):

@@ -1,7 +1,7 @@
-"""What a statement does to one object, and what an ALTER TABLE does by its clauses.
+"""Describes the effect of a statement on one object; reads the effects of ALTER TABLE from its clauses.
 
-A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: its temporary tables, which hide others of their
-name from it, and the queries that fill tables. A follower that ran these would become another one than the leader.
+A session with ``binlog_format`` STATEMENT or MIXED logs more than DDL: its temporary tables, which hide tables of the
+same name, and queries that fill tables. A follower that ran these would differ from the leader.
 """
 
 from collections.abc import Iterator
@@ -31,10 +31,10 @@ __all__ = [
 
 class Effect(NamedTuple):
     """``action`` is Create, Alter, Drop, Rename or Truncate and the kind of object; ``to`` the new (database, name).
-    Skip and the kind is what an event may have changed that is left out.
+    Skip and the kind stands for what a left-out event may have changed.
 
-    ``like`` is the table after which CREATE TABLE … LIKE makes its own.
-    ``unfaithful`` says why a follower that executes the statement would not become what the leader is; mostly empty.
+    ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
+    the statement would differ from the leader; mostly empty.
     """
 
     action: str
@@ -46,8 +46,8 @@ class Effect(NamedTuple):
 
 
 LEADER_ONLY = ("Trigger", "Event")
-"""How actions end that affect objects which only the leader has: what triggers and events do arrives as rows."""
-ANY_DATABASE = Effect("SkipDatabase", "*")  # what an event of which nothing is known may have changed
+"""The ends of actions on objects that only the leader has: what triggers and events do arrives as rows."""
+ANY_DATABASE = Effect("SkipDatabase", "*")  # the effect of an event about which nothing is known
 ELSEWHERE = "the table's CONNECTION leads to another server, and may hold a password"
 _NO_ROWS = "the rows of a tablespace that comes or goes are in no binlog"
 _OWN_NUMBERS = "each server numbers the rows in an order of its own, so an added AUTO_INCREMENT column may differ"
@@ -71,7 +71,7 @@ _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
-    """The effects of ALTER TABLE on ``table``, from behind its name. Raises ValueError where a name is missing."""
+    """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError where a name is missing."""
     others: list[Effect] = []
     doubts = [_OWN_VALUES] if _asks_the_session(reader.items) else []
     doubts += [ELSEWHERE] if connects(reader) else []
@@ -96,7 +96,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
 
 
 def connects(reader: SqlReader) -> bool:
-    """Whether the table option CONNECTION comes, with [=] and a string; in brackets it is a column's name."""
+    """Whether the table option CONNECTION [=] 'string' follows; in brackets CONNECTION is a column's name."""
     depth = 0
     rest = reader.items[reader.at :]
     for item, *after in zip(rest, rest[1:], [*rest[2:], _END], strict=False):
@@ -108,14 +108,14 @@ def connects(reader: SqlReader) -> bool:
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:
-    """The table after LIKE, for a reader behind the name of CREATE TABLE, where it stays; None in its other forms."""
+    """The table after LIKE, for a reader after the name of CREATE TABLE, which stays there; None in other forms."""
     ahead = replace(reader)
     return ahead.name() if ahead.take("LIKE") or (ahead.mark("(") and ahead.take("LIKE")) else None
 
 
 def has_query(reader: SqlReader) -> bool:
     """Whether CREATE TABLE, read up to its name, has a query that fills the table."""
-    depth, outermost = 0, True  # whether nothing but brackets stands between here and the outside of all brackets
+    depth, outermost = 0, True  # outermost: only brackets lie between here and the outside of all
     for before, item in pairwise([_END, *reader.items[reader.at :]]):
         word = "" if before == Token("mark", ".") else item.word()
         if word == "SELECT" or (outermost and word in ("TABLE", "VALUES", "WITH")):
@@ -126,10 +126,10 @@ def has_query(reader: SqlReader) -> bool:
 
 
 def of_the_session(effect: Effect) -> Effect:
-    """``effect`` of a statement that the leader marked as one that depends on the session.
+    """``effect`` of a statement that the leader marked as depending on the session.
 
-    What a session with ``binlog_format = ROW`` does to its temporary tables is not logged, and of one that is made
-    after another the definition is. Elsewhere such a statement is one on a temporary table.
+    With ``binlog_format = ROW`` statements on temporary tables are not logged, and CREATE TABLE … LIKE a temporary one
+    is logged with its definition. With other formats such a statement is one on a temporary table.
     """
     if effect.like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
         return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
@@ -137,7 +137,7 @@ def of_the_session(effect: Effect) -> Effect:
 
 
 def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
-    """``effects`` of a statement with which the leader logged what it alone knew: a user variable, a seed of RAND()."""
+    """``effects`` of a statement that the leader logged with values of its own: a user variable, a seed of RAND()."""
     return tuple(
         effect._replace(unfaithful=effect.unfaithful or _OWN_VALUES) if effect.action.endswith("Table") else effect
         for effect in effects
@@ -155,7 +155,7 @@ def way_out(doubt: str) -> str:
 
 
 def _divides(items: list[Token], *, adds: bool) -> bool:
-    """Whether the rows get values of AS (…) STORED with a division or, where a column is added, of such a DEFAULT."""
+    """Whether rows get values from AS (…) STORED with a division or, for an added column, from such a DEFAULT."""
     heads = {"DEFAULT"} if adds else set()
     heads |= {"AS"} if any(item.word() == "STORED" for item in items) else set()
     depth = 0
@@ -168,7 +168,7 @@ def _divides(items: list[Token], *, adds: bool) -> bool:
 
 
 def _has_unsafe_default(items: list[Token]) -> bool:
-    """Whether a DEFAULT (…) among ``items`` has a function whose answers differ."""
+    """Whether a DEFAULT (…) among ``items`` has a function whose result differs between servers."""
     depth = 0
     for before, item, after in zip([_END, *items], items, [*items[1:], _END], strict=False):
         if depth or (before.word() == "DEFAULT" and item == _OPEN):

@@ -1,4 +1,4 @@
-"""Reading a statement's tokens in order: keywords, marks, names and accounts where the grammar has them."""
+"""Reads a statement's tokens in order: keywords, marks, names and accounts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ __all__ = ["SqlReader"]
 
 @dataclass(slots=True)
 class SqlReader:
-    """The tokens of one statement, the database its unqualified names are in, and how far it is read.
+    """The tokens of one statement, the database of its unqualified names, and the index of the next token.
 
-    What the grammar wants and the statement has not raises ValueError.
+    Raises ValueError where something that must come next does not.
     """
 
     items: list[Token]
@@ -20,7 +20,7 @@ class SqlReader:
     at: int = 0
 
     def peek(self) -> str:
-        """The next keyword, in capitals; empty where something else comes, or nothing."""
+        """The next keyword, in capitals; empty where something else or nothing comes next."""
         return self.items[self.at].word() if self.at < len(self.items) else ""
 
     def comes(self, *words: str) -> bool:
@@ -28,25 +28,25 @@ class SqlReader:
         return [item.word() for item in self.items[self.at : self.at + len(words)]] == list(words)
 
     def take(self, *words: str) -> bool:
-        """Step over these keywords where they come next."""
+        """Skip these keywords if they come next; whether they did."""
         found = self.comes(*words)
         if found:
             self.at += len(words)
         return found
 
     def require(self, word: str) -> None:
-        """Step over a keyword that must come next."""
+        """Skip a keyword that must come next."""
         if not self.take(word):
             raise ValueError(f"{word} is missing")
 
     def mark(self, text: str) -> bool:
-        """Step over this mark where it comes next."""
+        """Skip this mark if it comes next; whether it did."""
         found = self.items[self.at : self.at + 1] == [Token("mark", text)]
         self.at += found
         return found
 
     def require_mark(self, text: str) -> None:
-        """Step over a mark that must come next."""
+        """Skip a mark that must come next."""
         if not self.mark(text):
             raise ValueError(f"{text} is missing")
 
@@ -58,12 +58,12 @@ class SqlReader:
         return self.items[self.at - 1].text
 
     def name(self) -> tuple[str, str]:
-        """``[database.]name``, with the session's database where none is written."""
+        """``[database.]name``, with ``database`` where none is written."""
         first = self.identifier()
         return (first, self.identifier()) if self.mark(".") else (self.database, first)
 
     def names(self) -> list[tuple[str, str]]:
-        """One name or several with commas between them."""
+        """One or more names, separated by commas."""
         found = [self.name()]
         while self.mark(","):
             found.append(self.name())
@@ -86,13 +86,13 @@ class SqlReader:
         return self.identifier()
 
     def skip_to(self, word: str) -> None:
-        """Step over everything up to and with this keyword."""
+        """Skip everything up to and with this keyword."""
         while self.at < len(self.items) and self.peek() != word:
             self.at += 1
         self.require(word)
 
     def clauses(self) -> Iterator["SqlReader"]:
-        """The rest, in the parts between commas outside of brackets."""
+        """The rest, split at commas outside of brackets."""
         depth, start = 0, self.at
         for at in range(self.at, len(self.items)):
             mark = self.items[at].text if self.items[at].kind == "mark" else ""

@@ -1,10 +1,10 @@
-"""A statement as logs and errors may show it: short, on one line, and without anything that may be a secret."""
+"""Shortens a statement for logs and errors: one line, without anything that may be a secret."""
 
 import re
 
 __all__ = ["excerpt"]
 
-# From the first quote on, text may be inside of a string, whatever the session's sql_mode; hashes come as 0x… too.
+# After the first quote, text may be inside a string, whatever the session's sql_mode; password hashes may be 0x….
 _LITERAL = re.compile(r"""['"]|\b0x[0-9a-f]""", re.IGNORECASE)
 
 

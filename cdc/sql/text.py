@@ -1,8 +1,8 @@
-"""The text of a logged statement: what its client meant, and where that can't be told, enough to know what it names.
+"""Decodes the text of a logged statement; where that is impossible, enough of it to find the objects it names.
 
-MySQL takes bytes that are no text of the session's character set without a word, in comments and in strings. The marks
-and keywords of a statement are ASCII whatever the character set, so what it does to which objects can be read all the
-same. A byte without a meaning comes as a lone surrogate (U+DC00 and the byte), which no text that can be read has.
+MySQL accepts bytes that are invalid in the session's character set, in comments and strings. Marks and keywords are
+ASCII in every character set, so the affected objects can be read all the same. A byte that cannot be decoded becomes a
+lone surrogate (U+DC00 plus the byte), which valid text never has.
 """
 
 import re
@@ -26,7 +26,7 @@ _CHARACTERS = {
 
 
 def statement_text(data: bytes, charset: str) -> tuple[str, str]:
-    """The text, and why not all of it can be read (else empty); then bytes are lost in it."""
+    """The text, and why some of its bytes are lost; empty where all could be decoded."""
     if data.isascii() and charset not in _WIDE:
         return data.decode("ascii"), ""
     charset = "utf8mb4" if charset == "binary" else charset
@@ -50,7 +50,7 @@ def is_lost(name: str) -> bool:
 
 
 def only_comments_lost(text: str, *, ansi_quotes: bool, backslash_escapes: bool) -> bool:
-    """Whether nothing is lost but in comments, which have no effect; optimizer hints have one."""
+    """Whether bytes are lost in comments only, which have no effect (unlike optimizer hints)."""
     found = spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)
     return "/*+" not in text and not any(is_lost(text[span.start : span.end]) for span in found)
 

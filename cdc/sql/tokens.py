@@ -1,7 +1,7 @@
-"""The tokens of a statement, by MySQL's own lexical rules (manual, "Language Structure", and sql_lex.cc).
+"""Splits a statement into tokens by MySQL's lexical rules (manual, "Language Structure", and sql_lex.cc).
 
-Comments are left out; the content of executable ones (``/*! … */``) is not: before a server logs a statement, it turns
-those that it did not execute into plain comments. ``/*M! … */`` is MariaDB's and a plain comment to MySQL.
+Comments are left out, except the content of executable ones (``/*! … */``): a server logs those that it did not execute
+as plain comments. ``/*M! … */`` is MariaDB's, a plain comment to MySQL.
 """
 
 import re
@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A token and where it stands in the statement's text, quotes included."""
+    """A token and its start and end in the statement's text, quotes included."""
 
     token: Token
     start: int
@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
 @cache
 def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
-    # A backslash escapes in strings only, and not even there under NO_BACKSLASH_ESCAPES.
+    # A backslash escapes in strings only, and not at all under NO_BACKSLASH_ESCAPES.
     single = r"(?:[^'\\]|''|\\.)*" if backslash_escapes else "(?:[^']|'')*"
     double = r'(?:[^"\\]|""|\\.)*' if backslash_escapes and not ansi_quotes else '(?:[^"]|"")*'
     return re.compile(
@@ -44,19 +44,19 @@ def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
         |@(?P<host>[0-9A-Za-z_.$]*)
         |(?P<word>[0-9A-Za-z_$\u0080-\uffff]+)
         |(?P<mark>.)""",
-        # ASCII: to the server no other character is a space, and a word may have any.
+        # ASCII: to the server no other character is a space, and words may contain any.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
 
 def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
-    """The statement's tokens, one by one; what is no token to us, such as an open quote, comes as a mark."""
+    """The statement's tokens; any other character, such as an open quote, is a mark."""
     for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes):
         yield span.token
 
 
 def spans(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Span]:
-    """The statement's tokens with their places."""
+    """The statement's tokens with their positions in the text."""
     for match in _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes).finditer(text):
         kind = match.lastgroup or "mark"
         if kind != "space":

@@ -1,4 +1,4 @@
-"""The cache folder: what is downloaded once and then serves every instance and every test."""
+"""The cache folder: downloads a thing once, for all sandboxes and tests."""
 
 import fcntl
 import os
@@ -28,9 +28,9 @@ def _cache_folder() -> Path:
 
 
 def cached(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder ``name`` of the cache; ``fill`` makes its content into an empty folder when it is not there yet.
+    """The folder ``name`` of the cache; if it does not exist, ``fill`` writes its content into an empty folder.
 
-    Whoever comes while it is being filled waits for it.
+    Other processes wait while it is being filled.
     """
     folder = _cache_folder() / name
     if folder.exists():
@@ -39,7 +39,7 @@ def cached(name: str, fill: Callable[[Path], None]) -> Path:
         if not folder.exists():
             for left_over in folder.parent.glob(f".{name}.fill-*"):
                 shutil.rmtree(left_over, ignore_errors=True)
-            # Filled aside and renamed when complete: a killed download never leaves half a folder under the name.
+            # Filled aside and renamed when complete: a killed download never leaves an incomplete folder of that name.
             with tempfile.TemporaryDirectory(prefix=f".{name}.fill-", dir=folder.parent) as aside:
                 content = Path(aside, "content")
                 content.mkdir()
@@ -58,12 +58,12 @@ def _lock(path: Path) -> Iterator[None]:
 def run_fetch(
     command: Sequence[str | Path], *, label: str, into: Path, environment: Mapping[str, str] | None = None
 ) -> None:
-    """Run a command that downloads ``label`` below the folder ``into``, saying so on standard error.
+    """Run a command that downloads ``label`` below the folder ``into``, with its progress on standard error.
 
-    Raises UserError with the command's last words when it fails.
+    Raises UserError with the end of the command's output when it fails.
     """
     terminal = sys.stderr.isatty()
-    began = time.monotonic()
+    started = time.monotonic()
     print(f"Fetching {label} …", file=sys.stderr, end="" if terminal else "\n", flush=True)
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
@@ -81,7 +81,7 @@ def run_fetch(
         if process.returncode:
             output.seek(0)
             raise _failure(command, output.read().decode(errors="replace"), label=label)
-        print(f"Fetched {label}: {_megabytes(into)} MB in {time.monotonic() - began:.0f} s", file=sys.stderr)
+        print(f"Fetched {label}: {_megabytes(into)} MB in {time.monotonic() - started:.0f} s", file=sys.stderr)
 
 
 def _failure(command: Sequence[str | Path], said: str, *, label: str) -> UserError:

@@ -1,4 +1,4 @@
-"""Debian's packages, unpacked into the cache: no root, the system and its apt untouched."""
+"""Unpacks Debian's packages into the cache, without root and without changing the system or its apt."""
 
 import platform
 import re
@@ -19,14 +19,14 @@ _APT = Path("/etc/apt")
 
 
 class NoDebian(UserError):
-    """This machine has no apt of Debian's: its packages can't be had here, network or not."""
+    """This machine has no apt of Debian's, so its packages cannot be fetched here at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """What is fetched from the ``suite`` of Debian, with all that it depends on; ``hint``: what else serves.
+    """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` names an alternative.
 
-    ``without`` are packages that are not unpacked, since the machine's own are used.
+    Packages in ``without`` are not unpacked, since the machine's own are used.
     """
 
     label: str
@@ -47,7 +47,7 @@ _MYSQL = Packages(
 def unpacked_mysql() -> Path:
     """The root folder of the unpacked packages, with ``usr/sbin/mysqld`` and all libraries it needs.
 
-    Raises UserError where this machine cannot have them.
+    Raises UserError where they cannot be fetched.
     """
     return unpacked("mysql", _MYSQL)
 
@@ -55,7 +55,7 @@ def unpacked_mysql() -> Path:
 def unpacked(name: str, packages: Packages) -> Path:
     """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
 
-    Raises UserError where they can't be fetched, NoDebian where this machine can't have them.
+    Raises UserError where they cannot be fetched, NoDebian where this machine has no apt for them.
     """
     return cached(f"{name}-debian-{packages.suite}-{platform.machine()}", partial(_fetch, packages))
 
@@ -83,7 +83,7 @@ def _fetch(packages: Packages, folder: Path) -> None:
 
 
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """An apt configuration of our own, in which nothing is installed and only one suite of Debian is known."""
+    """Write a private apt configuration, with nothing installed and only one suite of Debian."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()
@@ -96,7 +96,7 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
     settings = {
         "Dir::Etc::sourcelist": sources,
         "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::parts": "/dev/null",  # the machine's hooks are for its own packages
+        "Dir::Etc::parts": "/dev/null",  # without the machine's hooks
         "Dir::Etc::preferencesparts": "/dev/null",
         "Dir::State": folder,
         "Dir::State::lists": folder / "lists",
@@ -111,12 +111,12 @@ def _private_apt(folder: Path, packages: Packages) -> Path:
         "Acquire::GzipIndexes": "true",
     }
     lines = [f'{key} "{value}";\n' for key, value in settings.items()]
-    config.write_text("".join([*_machines_way_out(), *lines]))
+    config.write_text("".join([*_machines_network_settings(), *lines]))
     return config
 
 
-def _machines_way_out() -> Iterator[str]:
-    """How the machine's apt reaches its mirror (proxy, certificates, timeouts) counts for ours too."""
+def _machines_network_settings() -> Iterator[str]:
+    """The settings with which the machine's apt reaches its mirror: proxy, certificates, timeouts."""
     dump = subprocess.run(["apt-config", "dump"], check=True, capture_output=True, text=True).stdout
     for line in dump.splitlines(keepends=True):
         if line.startswith("Acquire::") and not line.startswith("Acquire::IndexTargets"):
@@ -140,7 +140,7 @@ class _Source:
 def mirror(apt: Path, hint: str) -> str:
     """The Debian mirror that the machine's own apt sources below ``apt`` name. Raises NoDebian, with ``hint``.
 
-    Both forms of sources.list(5) are read: one line, and deb822.
+    Reads both forms of sources.list(5): one line, and deb822.
     """
     lists = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))]
     for file in lists:

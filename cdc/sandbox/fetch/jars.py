@@ -1,4 +1,4 @@
-"""Java libraries with all they need, from Maven Central into the cache: by Maven, or by the Ivy inside PySpark."""
+"""Fetches Java libraries and their dependencies from Maven Central into the cache, by Maven or by PySpark's Ivy."""
 
 import functools
 import importlib.util
@@ -15,7 +15,7 @@ from cdc.service.java import require_java
 
 __all__ = ["fetched_jars", "java", "spark_connector_jars"]
 
-# What PySpark's own jars folder holds already.
+# Groups whose jars PySpark has already.
 _IN_PYSPARK = (
     "org.apache.hadoop",
     "org.scala-lang",
@@ -27,7 +27,7 @@ _IN_PYSPARK = (
 
 
 def spark_connector_jars(version: str) -> list[Path]:
-    """Spark's Kafka connector for the PySpark ``version``, with what PySpark itself lacks. Raises UserError."""
+    """Spark's Kafka connector for the PySpark ``version``, with the dependencies PySpark lacks. Raises UserError."""
     connector = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"
     return fetched_jars(
         f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
@@ -35,9 +35,9 @@ def spark_connector_jars(version: str) -> list[Path]:
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:
-    """The jars of ``group:artifact:version`` and of all they need at run time, but for the groups ``without``.
+    """The jars of ``group:artifact:version`` and of their dependencies at run time, except the groups ``without``.
 
-    They are in the cache under ``name``, fetched at the first call, checksums verified. Raises UserError.
+    They are in the cache under ``name``; the first call fetches them and verifies checksums. Raises UserError.
     """
     by_maven = shutil.which("mvn") is not None
     fetch = _by_maven if by_maven else _by_ivy
@@ -104,7 +104,8 @@ def _ivy_jar() -> Path:
         for jar in Path(spec.origin).parent.glob("jars/ivy-*.jar"):
             return jar
     raise UserError(
-        "neither Maven nor PySpark is here to fetch Java libraries", hint="install maven, or cdc-mysql[spark]"
+        "Java libraries cannot be fetched: there is neither Maven nor PySpark",
+        hint="install maven, or cdc-mysql[spark]",
     )
 
 

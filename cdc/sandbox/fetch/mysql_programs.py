@@ -1,4 +1,4 @@
-"""Which mysqld and mysql are run: those on PATH when new enough, else those unpacked from Debian."""
+"""Finds mysqld and mysql: those on PATH if new enough, otherwise from Debian's packages."""
 
 import functools
 import os
@@ -18,9 +18,9 @@ _OLDEST = (8, 0)
 
 @dataclass(frozen=True, slots=True)
 class MySqlPrograms:
-    """Command lines to put options behind; ``client`` is empty where only a server is installed.
+    """Command lines to which options are added; ``client`` is empty where only a server is installed.
 
-    ``options`` are those that this server needs wherever it runs, to be put after ``--no-defaults``.
+    ``options`` are those that this server always needs, after ``--no-defaults``.
     """
 
     server: tuple[str, ...]
@@ -36,7 +36,7 @@ class MySqlPrograms:
 
 @functools.cache
 def mysql_programs() -> MySqlPrograms:
-    """Find the programs, fetching them first where needed. Raises UserError when there is no way to have them."""
+    """Find the programs, fetching them where needed. Raises UserError when they cannot be found or fetched."""
     path = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin"
     found = shutil.which("mysqld", path=path)
     if found:
@@ -48,7 +48,7 @@ def mysql_programs() -> MySqlPrograms:
 
 
 def _from_debian(root: Path) -> MySqlPrograms:
-    # The packages need a newer C library than the machine's, which only that library's own loader can use.
+    # The packages need a newer C library than the machine's, which only its own loader can load.
     loaders = sorted(root.glob("usr/lib*/**/ld-linux*.so.*"))
     if not loaders:
         raise UserError("the unpacked MySQL has no loader", where=str(root), hint="remove that folder, then try again")
@@ -56,7 +56,7 @@ def _from_debian(root: Path) -> MySqlPrograms:
     loader = (str(loaders[0]), "--library-path", libraries)
     server = (*loader, str(root / "usr/sbin/mysqld"))
     client = (*loader, str(root / "usr/bin/mysql"))
-    # Not where it was built to be: it finds its messages and character sets by basedir.
+    # Not in its usual folder: it finds its messages and character sets by basedir.
     options = (f"--basedir={root / 'usr'}",)
     return MySqlPrograms(server=server, client=client, options=options, banner=_banner(server))
 

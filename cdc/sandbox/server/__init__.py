@@ -1,1 +1,1 @@
-"""Server processes: mysqld and Kafka, their ports, and what ends them with their parent."""
+"""Server processes: mysqld and Kafka, their ports, and the guard that kills them when their starter dies."""

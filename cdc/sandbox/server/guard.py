@@ -1,8 +1,8 @@
-"""A tiny launcher between a Process and its program, so that nothing outlives whoever started it.
+"""Launches a program for a Process, and kills it when the process that started it has ended.
 
 Run as ``python guard.py MODE LOCK_FD LOG_FD COMMAND…``; prints the program's pid on one line. With the mode "bound" it
-stays as the program's parent and kills it, with its children, when standard input ends, which the kernel brings about
-however the starter dies. With "free" it leaves at once and the program runs on by itself.
+stays as the program's parent and kills it with its children when standard input ends, which the kernel closes however
+the starter dies. With "free" it ends at once and the program continues.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def main(arguments: list[str]) -> int:
-    """Start the command, and with the mode "bound" see it to its end: its exit status, negative for a signal."""
+    """Start the command and, with the mode "bound", wait for its end; its exit status, negative for a signal."""
     mode, lock, log, *command = arguments
     guard = os.getpid()
     pid = os.fork()
@@ -24,10 +24,10 @@ def main(arguments: list[str]) -> int:
         if mode == "bound":
             _die_with(guard)
         _become(command, log=int(log))
-    # Said by both sides, since either may come first: a group of its own, so that its children can be killed with it.
+    # Called by parent and child, since either may run first: its own group, so that its children can be killed too.
     with contextlib.suppress(OSError):
         os.setpgid(pid, pid)
-    # The lock must be held by the program alone: it says whether the program runs.
+    # The program alone must hold the lock, since it shows whether the program runs.
     os.close(int(lock))
     os.close(int(log))
     os.write(sys.stdout.fileno(), f"{pid}\n".encode())
@@ -38,7 +38,7 @@ def _die_with(guard: int) -> None:
     # The guard itself may be killed; then the kernel kills the program.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != guard:
-        os._exit(1)  # it was killed before the kernel was asked
+        os._exit(1)  # the guard was killed before prctl
 
 
 def _become(command: list[str], *, log: int) -> None:
@@ -65,6 +65,6 @@ def _watch(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    # Ctrl-C is for the starter, which decides what ends in which order.
+    # Ctrl-C is handled by the starter, which stops its programs in order.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(main(sys.argv[1:]))

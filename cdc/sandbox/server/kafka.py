@@ -1,4 +1,4 @@
-"""An Apache Kafka broker of our own in a folder: one KRaft node, started, stopped, killed and started again."""
+"""Starts, stops and kills an Apache Kafka broker (one KRaft node) whose data are in a folder."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ __all__ = ["VERSION", "Kafka"]
 VERSION = "4.3.1"
 _ARTIFACTS = (f"org.apache.kafka:kafka_2.13:{VERSION}", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")
 _CLUSTER = "cdc-sandbox"
-_START_SECONDS = 300  # only against hangs: ten on a machine with nothing else to do
+_START_SECONDS = 300  # only against hangs: it takes ten on an idle machine
 _ATTEMPTS = 5
 _SETTINGS = {
     "process.roles": "broker,controller",
@@ -41,7 +41,7 @@ _SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     # a transaction left open by a killed producer hides what follows from readers until it is aborted
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # a broker that was killed is let in again only when its old session is over, by default after 9 s
+    # a killed broker can register again only after its old session has expired, by default 9 s
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -50,7 +50,7 @@ _SETTINGS = {
 class Kafka:
     """One broker. Its folder holds data, settings, log and pid file; ``port`` 0 means any free one.
 
-    ``settings`` are broker properties that come over the sandbox's own, ``jvm`` more options for Java.
+    ``settings`` are broker properties that override the sandbox's own, ``jvm`` more options for Java.
     """
 
     def __init__(
@@ -68,19 +68,19 @@ class Kafka:
         return f"127.0.0.1:{self.port}"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Start on the folder's data, new data at first, and wait until it answers. The broker dies with us unless
-        it may ``outlive`` us. Raises UserError: no JDK, no Kafka to be had, port in use.
+        """Start on the folder's data, creating it at first, and wait until it answers. The broker ends with this
+        process unless it may ``outlive`` it. Raises UserError: no JDK, Kafka cannot be fetched, port in use.
         """
         jars = fetched_jars(f"kafka-{VERSION}", _ARTIFACTS, label=f"Apache Kafka {VERSION}")
-        # What the JVM unpacks (the native parts of compression), a kill leaves behind: then in our own folder.
+        # The JVM unpacks native libraries, which a kill leaves behind: then in our own folder.
         scratch = self.folder / "tmp"
         scratch.mkdir(parents=True, exist_ok=True)
         jvm = [str(java()), "-Xmx512m", "-XX:+UseSerialGC", f"-Djava.io.tmpdir={scratch}", "-cp", f"{jars[0].parent}/*"]
         jvm[1:1] = self._jvm
-        # Another process may take a free port before the broker does: then the next ones are tried.
+        # Another process may take a free port before the broker does: then another one is tried.
         for _ in range(_ATTEMPTS):
             port = self.port or free_port()
-            # Asked first: another broker on the port would answer in place of ours.
+            # Checked first: another broker on the port would answer instead of ours.
             if self.port and not self.process.running() and not is_free(port):
                 break
             properties = self._write_properties(port=port, controller_port=free_port(other_than=port))
@@ -114,13 +114,13 @@ class Kafka:
         shutil.copytree(template / "data", self.folder / "data", dirs_exist_ok=True)
 
     def _comes_up(self, port: int) -> bool:
-        # Quiet: that nobody listens yet is what the question is about.
+        # Quiet: connections are refused until the broker is up.
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}", **quiet})
         return self.process.comes_up(lambda: _answers(admin), seconds=_START_SECONDS)
 
     def stop(self) -> None:
-        """Shut it down in order. One that does not run is left at that."""
+        """Shut the broker down cleanly, if it runs."""
         self.process.stop()
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""A MySQL server of our own in a folder: started, stopped, killed and started again on the same data."""
+"""Starts, stops and kills a MySQL server whose data are in a folder."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ __all__ = ["PASSWORD", "USER", "MySql"]
 USER = "fluvio"
 PASSWORD = "fluvio4cdc!"
 _GRANTS = Path(__file__).parents[1] / "grants.sql"
-_START_SECONDS = 300  # only against hangs: ten on a machine with nothing else to do
+_START_SECONDS = 300  # only against hangs: it takes ten on an idle machine
 _ATTEMPTS = 5
 _LONGEST_SOCKET = 100  # bytes; unix(7) allows 107, and mysqld adds ".lock"
 _COMMON = (
@@ -37,7 +37,7 @@ _COMMON = (
     "--max-connections=200",
     "--character-set-server=utf8mb4",
 )
-# What cdc-producer requires of a leader; docker/my.cnf says the same.
+# The settings that cdc-producer requires of a leader; the same as in docker/my.cnf.
 _REPLICATION = (
     "--log-bin=binlog",
     "--log-replica-updates=ON",
@@ -45,7 +45,7 @@ _REPLICATION = (
     "--enforce-gtid-consistency=ON",
     "--binlog-row-metadata=FULL",
     "--binlog-row-image=FULL",
-    # Functions are replicated as they are created; without, that would take SUPER.
+    # To create functions that are replicated; otherwise SUPER is required.
     "--log-bin-trust-function-creators=ON",
 )
 
@@ -53,8 +53,8 @@ _REPLICATION = (
 class MySql:
     """One server. Its folder holds data, socket, log and pid file; ``port`` 0 means any free one.
 
-    The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and is let in by the socket only.
-    Later options win, so ``extra_args`` can override every setting.
+    The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and can connect by the socket only.
+    ``extra_args`` override the settings here.
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class MySql:
         self.socket = self.folder / "mysqld.sock"
 
     def start(self, *, outlive: bool = False) -> Self:
-        """Start on the folder's data, new data at first, and wait until it answers. The server dies with us unless
-        it may ``outlive`` us. Raises UserError: no MySQL to be had, port in use, a setting the server refuses.
+        """Start on the folder's data, creating it at first, and wait until it answers. The server ends with this
+        process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the server refuses.
         """
         programs = mysql_programs()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
             raise UserError("the path is too long for a MySQL socket", where=str(self.socket), hint="a shorter --dir")
         _new_data(programs, self.data)
         if not self.running():
-            # A killed server leaves the lock of its socket behind, with a pid that another program may have by now.
+            # A killed server leaves its socket's lock file, with a pid that another program may have now.
             self.socket.with_name(f"{self.socket.name}.lock").unlink(missing_ok=True)
-        # Another process may take a free port before the server does: then the next one is tried.
+        # Another process may take a free port before the server does: then another one is tried.
         for port in [self.port] if self.port else [free_port() for _ in range(_ATTEMPTS)]:
             self.process.start(self._command(programs, port), outlive=outlive)
             if self.process.comes_up(self._answers, seconds=_START_SECONDS):
                 self.port = port
                 return self
             if "Bind on TCP/IP port" not in self.process.said():
-                complaint = _complaint(self.process)
-                raise UserError(f"{self.process.name} did not start: {complaint}", where=str(self.process.log))
+                reason = _first_error(self.process)
+                raise UserError(f"{self.process.name} did not start: {reason}", where=str(self.process.log))
         raise UserError(f"port {port} is in use", where=self.process.name, hint="give another port")
 
     def _command(self, programs: MySqlPrograms, port: int) -> list[str]:
@@ -104,7 +104,7 @@ class MySql:
 
     def _answers(self) -> bool:
         with socket.socket(socket.AF_UNIX) as probe:
-            # Asked first since pymysql leaks its socket when the server's is not there yet.
+            # Checked first, since pymysql leaks its socket when the server's does not exist yet.
             if probe.connect_ex(str(self.socket)):
                 return False
         try:
@@ -114,7 +114,7 @@ class MySql:
             return False
 
     def stop(self) -> None:
-        """Shut it down in order. One that does not run is left at that."""
+        """Shut the server down cleanly, if it runs."""
         self.process.stop()
 
     def kill(self) -> None:
@@ -141,7 +141,7 @@ class MySql:
         if not client:
             raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
         options = self.folder / "client.cnf"
-        # A file, not a command line: other users of the machine can read those.
+        # In a file: other users of the machine can read command lines.
         write_text(
             options,
             f'[client]\nprotocol=tcp\nhost=127.0.0.1\nport={self.port}\nuser={USER}\npassword="{PASSWORD}"\n',
@@ -153,19 +153,19 @@ class MySql:
 
 def _server(programs: MySqlPrograms, data: Path) -> list[str]:
     user = ["--user=root"] if os.geteuid() == 0 else []
-    # NULL: the folder for SELECT … INTO OUTFILE that packages name is made by their installation only.
+    # NULL: the default folder for SELECT … INTO OUTFILE exists only where the package was installed.
     options = [*programs.options, f"--datadir={data}", "--secure-file-priv=NULL", *user]
     return [*programs.server, "--no-defaults", *options]
 
 
-def _complaint(process: Process) -> str:
+def _first_error(process: Process) -> str:
     said = process.said()
     errors = re.findall(r"\[ERROR\] (?:\[[^\]]*\] )*(.*)", said)
     return errors[0] if errors else said.rpartition("\n")[2] or f"no answer in {_START_SECONDS} s"
 
 
 def _new_data(programs: MySqlPrograms, data: Path) -> None:
-    """Data of a server that has just been installed, with our user: copied, since making them takes seconds."""
+    """Create the data of a new server with our user, as a copy from the cache, since initialising takes seconds."""
     if data.exists():
         return
     stamp = hashlib.sha256(programs.banner.encode() + _GRANTS.read_bytes()).hexdigest()[:12]
@@ -181,13 +181,13 @@ def _initialise(programs: MySqlPrograms, folder: Path) -> None:
     command = [*_server(programs, data), "--initialize-insecure", f"--log-error={folder / 'initialize.log'}"]
     if subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode:
         raise UserError(f"mysqld cannot initialise its data: {(folder / 'initialize.log').read_text()[-300:]}")
-    # --initialize knows no accounts yet, so they are made by a first start, which leaves no binlog behind.
+    # --initialize cannot create accounts, so a first start does, without a binlog.
     process = Process("first-start", folder=folder)
     settings = ["--skip-networking", "--skip-log-bin", "--mysqlx=OFF", "--socket=mysqld.sock"]
     process.start([*_server(programs, data), *settings, f"--init-file={_GRANTS}"])
-    # Said after the init file has run; an orderly end then writes everything to the data files.
+    # Printed after the init file has run; a clean shutdown then writes everything to the data files.
     ready = process.comes_up(lambda: "ready for connections" in process.said(), seconds=_START_SECONDS)
     if not (ready and process.stop()):
-        raise UserError(f"the first start of mysqld failed: {_complaint(process)}", where="mysqld --init-file")
-    # Each copy makes an identity of its own at its first start.
+        raise UserError(f"the first start of mysqld failed: {_first_error(process)}", where="mysqld --init-file")
+    # Each copy creates its own server UUID at its first start.
     (data / "auto.cnf").unlink()

@@ -1,4 +1,4 @@
-"""TCP ports on this machine: is it free, and one that is."""
+"""Checks whether a TCP port on this machine is free, and finds one."""
 
 import random
 import socket
@@ -7,15 +7,15 @@ from cdc.errors import UserError
 
 __all__ = ["free_port", "is_free"]
 
-# Below the kernel's ephemeral range (32768 and up): a server that was killed gets its port back at the next start,
-# which no outgoing connection can have taken meanwhile.
+# Below the kernel's ephemeral range (32768 and up), so that no outgoing connection takes the port of a server while it
+# is killed and started again.
 _RANGE = range(20000, 32000)
 
 
 def is_free(port: int) -> bool:
     """Whether a server could listen on this port of 127.0.0.1."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a connection of a past server in TIME_WAIT does not block the port.
+        # As servers do: a connection in TIME_WAIT does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -25,7 +25,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*, other_than: int = 0) -> int:
-    """A port nobody listens on. Another process may still take it first: whoever starts a server tries again."""
+    """A port that no process listens on. Another process may take it first: then the caller tries again."""
     for _ in range(1000):
         port = random.choice(_RANGE)
         if port != other_than and is_free(port):

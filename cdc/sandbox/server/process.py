@@ -1,4 +1,4 @@
-"""A program that runs beside us: started under a guard, found again by its lock file, stopped or killed."""
+"""Starts a program under a guard, finds it again by its lock file, stops or kills it."""
 
 import fcntl
 import os
@@ -18,7 +18,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 0.05) -> bool:
-    """Ask again ``every`` so many seconds until the condition holds; whether it did within ``seconds``."""
+    """Check ``every`` so many seconds until the condition holds; whether it did within ``seconds``."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -30,8 +30,8 @@ def wait_until(condition: Callable[[], bool], *, seconds: float, every: float = 
 class Process:
     """One running program, known by ``<folder>/<name>.pid``, its output in ``<folder>/<name>.log``.
 
-    The program holds a lock on its pid file until it ends, however it ends. So whether it runs is a question to the
-    kernel, from any process, and a pid that was given to another program is never killed.
+    The program holds a lock on its pid file until it ends, however it ends. So any process can find out whether it
+    runs, and a pid that the kernel has given to another program is never killed.
     """
 
     def __init__(self, name: str, *, folder: Path) -> None:
@@ -39,14 +39,14 @@ class Process:
         self.log = folder / f"{name}.log"
         self._pid_file = folder / f"{name}.pid"
         self._guard: subprocess.Popen[bytes] | None = None
-        self._began = 0  # where in the log the last start's output begins
+        self._began = 0  # the offset in the log at which the last start's output begins
 
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Start the command; it dies with us unless it may ``outlive`` us. Raises UserError when it runs already."""
+        """Start the command; it ends with this process unless it may ``outlive`` it. Raises UserError if it runs."""
         self._forget_guard()
-        # The lock is inherited: once this block ends, the program alone holds it.
+        # The program inherits the lock: after this block, only the program holds it.
         with self._locked() as lock, self.log.open("ab") as log:
             mode = "free" if outlive else "bound"
             self._began = log.tell()
@@ -92,7 +92,7 @@ class Process:
         return int(self._pid_file.read_text())
 
     def running(self) -> bool:
-        """Whether the program runs now, whoever started it."""
+        """Whether the program runs now, started by any process."""
         try:
             descriptor = os.open(self._pid_file, os.O_RDWR)
         except FileNotFoundError:
@@ -106,7 +106,7 @@ class Process:
         return False
 
     def comes_up(self, answers: Callable[[], bool], *, seconds: float) -> bool:
-        """Wait until the program answers; whether it did. One that does not in time is killed."""
+        """Wait until the program answers; whether it did. Otherwise it is killed."""
         ended = False
 
         def decided() -> bool:
@@ -120,7 +120,7 @@ class Process:
         return False
 
     def wait(self, *, seconds: float) -> int:
-        """The exit status of a program that we started, once it has ended. Raises ServerGone when it does not."""
+        """Wait for the end of a program that this process started; its exit status. Raises ServerGone on timeout."""
         if self._guard is None:
             raise ServerGone(f"{self.name} was not started here", where=str(self.log))
         try:
@@ -131,14 +131,14 @@ class Process:
             self.kill()
 
     def stop(self, *, seconds: float = 60) -> bool:
-        """Ask the program to end (SIGTERM) and wait; kill it after ``seconds``. Whether it ended by itself."""
+        """Send SIGTERM and wait; SIGKILL after ``seconds``. Whether the program ended by itself."""
         self._signal(os.kill, signal.SIGTERM)
         ended = wait_until(lambda: not self.running(), seconds=seconds)
         self.kill()
         return ended
 
     def kill(self) -> None:
-        """SIGKILL to the program and its children, and wait until it is gone. One that does not run is left at that."""
+        """SIGKILL the program and its children, if it runs, and wait until it has ended."""
         self._signal(os.killpg, signal.SIGKILL)
         if not wait_until(lambda: not self.running(), seconds=30):
             raise ServerGone(f"{self.name} does not die", where=str(self._pid_file))
@@ -150,7 +150,7 @@ class Process:
         try:
             send(self.pid, number)
         except (ProcessLookupError, ServerGone):
-            return  # it ended between the question and the signal: what was wanted
+            return  # it ended between the check and the signal
 
     def _forget_guard(self) -> None:
         if self._guard is not None:
@@ -160,7 +160,7 @@ class Process:
             self._guard = None
 
     def said(self) -> str:
-        """What the program has printed since we started it last."""
+        """The program's output since this process last started it."""
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:

@@ -70,7 +70,7 @@ def test_after_what_is_no_copy_of_this_leader(tmp_path: Path, mysql_server: MySq
     assert "has not executed all of" in said(f"{held},{STRANGER}:1-3")
     assert "purged binlogs that the copy lacks" in said(f"{uuid}:1")
     assert "the leader has GTIDs" in said(place)
-    assert "is no place to start from" in said("yesterday")
+    assert "is not a position to start from" in said("yesterday")
 
 
 def test_at_a_place_that_is_none(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:

@@ -30,5 +30,5 @@ def test_a_place(text: str, place: Position) -> None:
     "text", ["", " ", "Now", "yesterday", "binlog.000012", "binlog:4", "binlog.000012:x", UUID, f"{UUID}:0"]
 )
 def test_neither(text: str) -> None:
-    with pytest.raises(UserError, match="is no place to start from"):
+    with pytest.raises(UserError, match="is not a position to start from"):
         parsed_start(text)
