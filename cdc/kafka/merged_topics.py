@@ -25,10 +25,10 @@ Item = TypeVar("Item")
 class PartitionReader(Protocol[AnyPartition]):
     """The connection whose messages are merged."""
 
-    def assign(self, begins: Mapping[AnyPartition, int]) -> None:
+    def assign(self, begins: Mapping[AnyPartition, int], /) -> None:
         """Read these partitions too, each from its offset on."""
 
-    def leave(self, partitions: Collection[AnyPartition]) -> None:
+    def leave(self, partitions: Collection[AnyPartition], /) -> None:
         """Stop reading these partitions."""
 
 

@@ -84,9 +84,9 @@ class Servers:
 
     def _claim(self) -> None:
         """Mark the folder as a sandbox. Raises UserError for other files of our names, which `wipe` would remove."""
-        taken = [name for name in _NAMES if (self.folder / name).exists()]
-        if taken and not (self.folder / _MARKER).exists():
-            raise UserError(f"{taken[0]} is there already", where=str(self.folder), hint="choose another --dir")
+        existing = [name for name in _NAMES if (self.folder / name).exists()]
+        if existing and not (self.folder / _MARKER).exists():
+            raise UserError(f"{existing[0]} exists already", where=str(self.folder), hint="choose another --dir")
         make_folder(self.folder)
         (self.folder / _MARKER).touch()
 

@@ -23,11 +23,13 @@ def require_java(environment: Mapping[str, str]) -> Path:
     )
     if found is None:
         raise UserError("there is no Java", where=f"JAVA_HOME {home}" if home else "PATH", hint=hint)
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(?:1\.)?(\d+)', said)
+    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(?:1\.)?(\d+)', output)
     if version is None:
         raise UserError(
-            f"Java does not tell its version: {said.splitlines()[0] if said else 'no output'}", where=found, hint=hint
+            f"Java does not print its version: {output.splitlines()[0] if output else 'no output'}",
+            where=found,
+            hint=hint,
         )
     if int(version[1]) < _OLDEST:
         raise UserError(f"Java {version[1]} is too old", where=found, hint=hint)

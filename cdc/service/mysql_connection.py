@@ -29,5 +29,5 @@ def connected(**settings: Any) -> Any:
     # version in pyproject.toml refuses before the password is sent; this check is for installations with another one.
     if settings.get("ssl") and not isinstance(connection._sock, ssl.SSLSocket):
         connection.close()
-        raise pymysql.OperationalError(TLS_FAILED, "TLS is asked for, and the server does not have it")
+        raise pymysql.OperationalError(TLS_FAILED, "TLS is required, and the server does not have it")
     return connection

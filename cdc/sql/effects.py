@@ -57,7 +57,7 @@ ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
 _HIDDEN = "it was logged as one on a temporary table of its session, or on a table with CONNECTION_ID() as a default"
 
-# Functions that MySQL 9.7 takes in the default of an added column (it refuses UUID() and the like with error 1674).
+# Functions that MySQL 9.7 accepts in the default of an added column (it refuses UUID() and the like with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
 # Those that it refuses (1674), but not under binlog_format = STATEMENT, and two that depend on the server's settings.
 _UNSAFE = {

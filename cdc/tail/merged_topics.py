@@ -89,11 +89,11 @@ class TailedTopics:
     def _assign(self, new: Collection[Partition], *, last: int | None) -> None:
         begins, ends = begin_offsets(self._properties, new), end_offsets(self._properties, new)
         # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
-        room = {place: begins[place] if last is None else ends[place] - 2 * last - 100 for place in new}
-        starts = {place: max(begins[place], start) for place, start in room.items()}
+        room = {partition: begins[partition] if last is None else ends[partition] - 2 * last - 100 for partition in new}
+        starts = {partition: max(begins[partition], start) for partition, start in room.items()}
         self._merged.assign(starts)
         if not self.at_end:
-            self._behind |= {place: ends[place] for place in new if ends[place] > starts[place]}
+            self._behind |= {partition: ends[partition] for partition in new if ends[partition] > starts[partition]}
 
 
 class _PartitionReader:
@@ -102,13 +102,13 @@ class _PartitionReader:
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
 
-    def assign(self, places: Mapping[Partition, int]) -> None:
-        self._consumer.incremental_assign([TopicPartition(*place, offset) for place, offset in places.items()])
+    def assign(self, begins: Mapping[Partition, int]) -> None:
+        self._consumer.incremental_assign([TopicPartition(*partition, offset) for partition, offset in begins.items()])
 
     def leave(self, partitions: Collection[Partition]) -> None:
-        self._consumer.incremental_unassign([TopicPartition(*place) for place in partitions])
+        self._consumer.incremental_unassign([TopicPartition(*partition) for partition in partitions])
 
 
-def _parsed(place: Partition, offset: int, value: bytes) -> tuple[int, tuple[bytes, str]]:
-    where = f"topic {place[0]}, partition {place[1]}, offset {offset}"
+def _parsed(partition: Partition, offset: int, value: bytes) -> tuple[int, tuple[bytes, str]]:
+    where = f"topic {partition[0]}, partition {partition[1]}, offset {offset}"
     return Record.parse(value, where=where).sequence, (value, where)

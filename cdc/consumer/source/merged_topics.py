@@ -52,11 +52,11 @@ class MergedSource:
         self._here.clear()
         self._entry, self._missing = None, None
         self._merged = self._from(sequence)
-        # The log is read from its end on; its newest entry is asked for after that end, so that none is missed.
+        # The log is read from its end on; its newest entry is read after that end was known, so that none is missed.
         self._reader.begin(
             {TopicIdPartition(topic.name, number, topic.id): high for number, (_, high) in topic.ranges.items()}
         )
-        begins = self._kept(self._reader.topics({place.topic for place in offsets}), offsets)
+        begins = self._kept(self._reader.topics({partition.topic for partition in offsets}), offsets)
         self._merged.assign(begins)
         newest = self._reader.commits(topic.name)
         if newest is not None:
@@ -74,7 +74,10 @@ class MergedSource:
         """``offsets``, or a partition's first one where retention has removed more: a record that is needed and was
         removed shows as a gap."""
         lows = {(topic.name, number): low for topic in topics.values() for number, (low, _) in topic.ranges.items()}
-        return {place: max(offset, lows.get((place.topic, place.number), 0)) for place, offset in offsets.items()}
+        return {
+            partition: max(offset, lows.get((partition.topic, partition.number), 0))
+            for partition, offset in offsets.items()
+        }
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:
         """See ``RecordSource``. A sequence that is committed and in no topic is a gap: PromiseError."""
@@ -108,7 +111,7 @@ class MergedSource:
         return self._until is not None and self._merged.next_sequence >= self._until
 
     def _ready(self, stop: threading.Event) -> Iterator[Located]:
-        """The records that are next; while the follower is at work ``read_ahead`` finds more and more of them."""
+        """The records that are next; ``read_ahead`` may add more of them between two."""
         for located in self._merged.ready():
             yield located
             if stop.is_set() or self._at_end():
@@ -137,12 +140,12 @@ class MergedSource:
         if message.error() is None or self._reader.at_end(message):
             self._merged.add(message)
 
-    def _located(self, place: TopicIdPartition, offset: int, value: bytes) -> tuple[int, Located]:
-        record = self._parser.parse(value, where=f"{place.topic}/{place.number}/{offset}")
-        return record.sequence, Located(place, offset, record, len(value))
+    def _located(self, partition: TopicIdPartition, offset: int, value: bytes) -> tuple[int, Located]:
+        record = self._parser.parse(value, where=f"{partition.topic}/{partition.number}/{offset}")
+        return record.sequence, Located(partition, offset, record, len(value))
 
     def _look_further(self) -> None:
-        """The next record is not here: it may be in a partition that the commit log has named since, or nowhere."""
+        """Find out why the next record is not here: it may be in a partition that the commit log has named since."""
         self._entry = self._merged.pop_entry() or self._entry
         if self._entry is not None:
             new = self._new_topics(self._entry)

@@ -84,8 +84,8 @@ def run_fetch(
         print(f"Fetched {label}: {_megabytes(into)} MB in {time.monotonic() - started:.0f} s", file=sys.stderr)
 
 
-def _failure(command: Sequence[str | Path], said: str, *, label: str) -> UserError:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _failure(command: Sequence[str | Path], output: str, *, label: str) -> UserError:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() or line.startswith("E:")] or lines[-3:]
     return UserError(
         f"cannot fetch {label}: {' | '.join(errors[:3])}",

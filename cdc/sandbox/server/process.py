@@ -39,7 +39,7 @@ class Process:
         self.log = folder / f"{name}.log"
         self._pid_file = folder / f"{name}.pid"
         self._guard: subprocess.Popen[bytes] | None = None
-        self._began = 0  # the offset in the log at which the last start's output begins
+        self._log_start = 0  # the offset in the log at which the last start's output begins
 
     def start(
         self, command: Sequence[str | Path], *, outlive: bool = False, environment: Mapping[str, str] | None = None
@@ -49,7 +49,7 @@ class Process:
         # The program inherits the lock: after this block, only the program holds it.
         with self._locked() as lock, self.log.open("ab") as log:
             mode = "free" if outlive else "bound"
-            self._began = log.tell()
+            self._log_start = log.tell()
             guard = subprocess.Popen(
                 [sys.executable, "-S", "-E", _GUARD, mode, str(lock), str(log.fileno()), *command],
                 stdin=subprocess.PIPE,
@@ -164,5 +164,5 @@ class Process:
         if not self.log.exists():
             return ""
         with self.log.open("rb") as log:
-            log.seek(self._began)
+            log.seek(self._log_start)
             return log.read().decode(errors="replace").strip()

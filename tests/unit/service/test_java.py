@@ -26,8 +26,8 @@ def test_java_home_comes_before_path(tmp_path: Path, says: str) -> None:
 @pytest.mark.parametrize(("says", "what"), [
     ('java version "1.8.0_202"', "Java 8 is too old"),
     ('openjdk version "11.0.2" 2019-01-15', "Java 11 is too old"),
-    ("Unable to locate a Java Runtime.", "Java does not tell its version: Unable to locate"),
-    ("", "Java does not tell its version"),
+    ("Unable to locate a Java Runtime.", "Java does not print its version: Unable to locate"),
+    ("", "Java does not print its version"),
 ])  # fmt: skip
 def test_what_is_no_java_of_today_is_refused(tmp_path: Path, says: str, what: str) -> None:
     path = java(tmp_path / "bin", says)
