@@ -18,6 +18,7 @@ from cdc.spark import audit
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
+from cdc.spark.job.session import KEPT_CODE
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
@@ -29,6 +30,22 @@ from tests.harness.server_fixtures import started
 
 Judge = Callable[..., Audit]
 RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# Hundreds of small audits one after the other outgrow the JVM's defaults for compiled code and for classes: what no
+# longer fits is removed, and compiled and loaded again.
+_JVM = ("TieredStopAtLevel=1", "+UseSerialGC", "ReservedCodeCacheSize=256m", "MetaspaceSize=512m", "NewSize=768m")
+_SPARK = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": " ".join(f"-XX:{option}" for option in _JVM),
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    **dict([KEPT_CODE]),
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
@@ -54,11 +71,7 @@ def _sockets_collected() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local Spark with the settings of a small audit."""
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.driver.host", "127.0.0.1")
-    builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.sql.ansi.enabled", "true")
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.sql.adaptive.enabled", "false")
+    builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
