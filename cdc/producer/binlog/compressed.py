@@ -1,4 +1,4 @@
-"""A compressed transaction (binlog_transaction_compression): the events inside of a Transaction_payload event.
+"""Decompresses a Transaction_payload event (binlog_transaction_compression) into the events inside it.
 
 Layout: MySQL source, libs/mysql/binlog/event, class Transaction_payload_event: fields of type, length and value, an end
 mark, then one zstd stream of events without checksums.
@@ -26,11 +26,10 @@ _ZSTD, _NONE = 0, 255
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
-    """The events of a compressed transaction, each with the position of the event that holds them.
+    """The events of a compressed transaction, each with the position of the event that contains them.
 
-    They are decompressed one after the other, from disk where there is a spool: however large the transaction, it takes
-    no more memory than its largest event. It can be read once. Raises PromiseError for an unknown compression or broken
-    data.
+    They are decompressed one after the other, from disk where there is a spool: a transaction of any size takes only
+    the memory of its largest event. It can be read once. Raises PromiseError for an unknown compression or broken data.
     """
     at, fields = _fields(event)
     compression = fields.get(_COMPRESSION, _ZSTD)
@@ -42,13 +41,11 @@ def payload(event: RawEvent) -> Iterator[RawEvent]:
             with zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True) as stream:
                 yield from _events(stream, event)
         else:
-            raise PromiseError(
-                f"a transaction is compressed in an unknown way, {compression}", where=str(event.position)
-            )
+            raise PromiseError(f"a transaction has the unknown compression {compression}", where=str(event.position))
 
 
 def is_small(event: RawEvent) -> bool:
-    """Whether the events of a compressed transaction are few enough to be had all at once."""
+    """Whether the events of a compressed transaction are small enough to be in memory all at once."""
     _, fields = _fields(event)
     return event.spool is None and fields.get(_UNCOMPRESSED_SIZE, _SMALL) < _SMALL
 
@@ -56,21 +53,21 @@ def is_small(event: RawEvent) -> bool:
 def unpacked(
     events: Sequence[RawEvent | SimpleTransaction], *, broken: tuple[type[Exception], ...]
 ) -> Iterator[RawEvent | SimpleTransaction]:
-    """Small compressed transactions become their events, so that they too can be taken in one go.
+    """``events`` with each small compressed transaction replaced by its events, so that these can be decoded at once.
 
-    ``broken`` are the errors that stand for bytes which can't be read.
+    ``broken`` are the errors that readers raise for broken bytes.
     """
     for event in events:
         inner: Iterable[RawEvent | SimpleTransaction] = (event,)
         if isinstance(event, RawEvent) and event[0] == et.TRANSACTION_PAYLOAD:
-            # What can't be read stays as it is: when its turn comes, it fails at its own position.
+            # One that can't be read stays as it is: decoding it alone raises the error at its own position.
             with suppress(PromiseError, *broken):
                 inner = list(payload(event)) if is_small(event) else inner
         yield from inner
 
 
 def _fields(event: RawEvent) -> tuple[int, dict[int, int]]:
-    """Where the compressed events begin, and the numbers that stand before them."""
+    """The offset of the compressed events, and the fields before them."""
     data, at = event.data, HEADER_BYTES
     fields: dict[int, int] = {}
     while True:
@@ -98,7 +95,7 @@ def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
-    """``size`` bytes, or as many as there are: a reader may give less than is asked for."""
+    """``size`` bytes, or as many as there are: one call of ``read`` may return fewer."""
     parts = b""
     while len(parts) < size and (part := stream.read(size - len(parts))):
         parts += part

@@ -1,4 +1,4 @@
-"""The types of binlog events, MySQL 8.0 to 9.7, on three lists: handled, harmless, and fatal. One on no list is fatal.
+"""The types of binlog events of MySQL 8.0 to 9.7 in three lists: handled, harmless, fatal. A type in no list is fatal.
 
 Numbers: MySQL source, libs/mysql/binlog/event/binlog_event.h, enum Log_event_type.
 """
@@ -7,9 +7,9 @@ __all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-# Rows that can't be read, by the number of their table: with their former layout, and with parts of documents.
+# Rows events that can't be decoded: with older layouts, and with partial JSON documents. Only their table id is read.
 OTHER_ROWS = frozenset({23, 24, 25, 39})
-# What comes before a statement that needs it: Intvar, Rand, UserVar, the data of LOAD DATA.
+# Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
 EXECUTE_LOAD_QUERY = 18
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
@@ -27,16 +27,16 @@ HANDLED = frozenset(
 )
 
 HARMLESS = {
-    STOP: "the server ended its log file in order; what follows starts with a new format description",
+    STOP: "the server shut down cleanly; the next file starts with a new format description",
     IGNORABLE: "marked by the server as safe to ignore",
-    ROWS_QUERY: "the text of the statement whose rows follow; the rows say it all",
+    ROWS_QUERY: "the text of the statement whose rows follow; the rows have everything",
     PREVIOUS_GTIDS: "what earlier files held; the position comes from each transaction's own GTID",
     TRANSACTION_CONTEXT: "group replication's certification data of a transaction that was committed",
     VIEW_CHANGE: "group replication's membership change; no data",
 }
 
 _OLD = "the leader must be MySQL 8.0 or newer, with binlogs that it wrote itself"
-# What to do when one comes: each stands for a change that could not be replicated faithfully.
+# Hints for the error: each of these events is a change that could not be replicated faithfully.
 FATAL = {
     0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,

@@ -1,4 +1,4 @@
-"""How GTID events read: each names the transaction that follows, and says when it was committed.
+"""Reads GTID events: the name and the commit time of the transaction that follows.
 
 Layouts: MySQL source documentation, "Binlog Event" (libs/mysql/binlog/event, class Gtid_event). Integers are
 little-endian.
@@ -17,7 +17,7 @@ from cdc.producer.binlog.layout import GTID_UUID_AT, HEADER_BYTES, TYPE_AT
 
 __all__ = ["Gtid", "gtid", "named"]
 
-_FIELDS = Struct("<16sq17xQ").unpack_from  # UUID and number, and behind the logical clock the time of 7 bytes
+_FIELDS = Struct("<16sq17xQ").unpack_from  # UUID, number, 17 bytes of the logical clock, commit time (7 of 8 bytes)
 _COMMIT_US = (1 << 55) - 1
 _new_gtid = tuple.__new__  # Gtid(…) itself takes twice as long
 
@@ -42,23 +42,23 @@ def gtid(event: RawEvent) -> Gtid:
 
 
 def named(data: bytes) -> Gtid:
-    """What a GTID event of any kind says. Raises struct.error where it has no commit time."""
+    """Read the bytes of a GTID event of any kind. Raises struct.error where it has no commit time."""
     kind = data[TYPE_AT]
     if kind == GTID_TAGGED:
         return _tagged(data)
     source, number, commit_us = _FIELDS(data, GTID_UUID_AT)
-    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's.
+    # The top bit of the 7-byte time says that the original server's time follows; the rest is this server's time.
     return _new_gtid(Gtid, (f"{_uuid(source)}:{number}" if kind == GTID else None, commit_us & _COMMIT_US))
 
 
 def _tagged(data: bytes) -> Gtid:
-    """A GTID event with a tag, which MySQL's serialization library writes: fields, each behind its number.
+    """Read a GTID event with a tag, in the format of MySQL's serialization library: fields, each after its number.
 
     Source: MySQL source, libs/mysql/serialization (readme) and class Gtid_event, define_fields: 0 flags, 1 UUID, 2
-    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then what is not needed here.
+    number, 3 tag, 4 last_committed, 5 sequence_number, 6 commit time on this server, then fields not needed here.
     """
     at = HEADER_BYTES
-    for _ in range(3):  # format version, size, last field that may not be passed over
+    for _ in range(3):  # format version, size, last field that must not be ignored
         _, at = serialized_integer(data, at)
     source, tag, number, commit_us = b"", "", 0, 0
     field = 0
@@ -83,8 +83,11 @@ def _tagged(data: bytes) -> Gtid:
 
 
 def serialized_integer(data: bytes, at: int) -> tuple[int, int]:
-    """An integer of MySQL's serialization library, and the offset after it: each low bit that is set in the first byte
-    stands for one more byte, and the value begins after the first bit that is not."""
+    """An integer of MySQL's serialization library, and the offset after it.
+
+    The number of low bits set in the first byte is the number of further bytes, and the value starts after the first
+    bit that is not set.
+    """
     more = (~data[at] & (data[at] + 1)).bit_length() - 1
     end = at + more + 1
     if more >= 8:

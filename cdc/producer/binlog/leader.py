@@ -1,4 +1,4 @@
-"""What the leader says before its first event: whether it can be followed faithfully."""
+"""Asks the leader for its settings, grants, GTIDs and binlog files; refuses one that can't be followed faithfully."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from cdc.service.mysql_connection import TLS_FAILED, connected
 
 __all__ = ["Leader", "Objects", "inspect", "objects"]
 
-# Not there, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
+# Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
 # statement (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
     2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1158, 1159, 1160, 1161, 1184, 1203, 1226,
@@ -40,7 +40,7 @@ _IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The server as it was when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
+    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
 
     name: str
     version: str
@@ -56,7 +56,7 @@ class Leader:
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """The leader's databases, and its tables and views as (database, name); ``all_seen``: of those there are."""
+    """The leader's databases, and its tables and views as (database, name); ``all_seen``: all that exist."""
 
     databases: list[str]
     tables: list[tuple[str, str]]
@@ -66,8 +66,8 @@ class Objects:
 def inspect(settings: dict[str, Any], *, name: str) -> Leader:
     """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
 
-    Raises Disconnected where it cannot be reached, UserError with all that must be changed, each with the SQL that
-    mends it.
+    Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
+    for it.
     """
     with _cursor(settings, name) as cursor:
         return _ask(cursor, name)
@@ -80,7 +80,7 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         databases = [row[0] for row in cursor.fetchall()]
         cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES")
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
-    # A user sees those tables that it may do something with; this one it sees by a privilege on all of them.
+    # A user sees the tables that it has a privilege on; mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
 
 
@@ -100,12 +100,12 @@ def _ask(cursor: Any, name: str) -> Leader:
     variables = _variables(cursor)
     _refuse_mariadb(variables["version"], name)
     problems = [
-        f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {mend}"
-        for setting, (wanted, mend) in _SETTINGS.items()
+        f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {change}"
+        for setting, (wanted, change) in _SETTINGS.items()
         if variables.get(setting, "") != wanted
     ]
     problems += _missing_grants(cursor)
-    # Asked only of those who may know.
+    # Only without missing grants: the statement needs them.
     problems = problems or list(_unlogged_replica(cursor))
     if problems:
         raise UserError("the leader cannot be followed: " + "; ".join(problems), where=name)
@@ -113,7 +113,7 @@ def _ask(cursor: Any, name: str) -> Leader:
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
-    # One statement, so that the GTIDs are those up to the position.
+    # In one statement, so that the GTIDs are exactly those up to the position.
     file, offset, only, ignored, executed = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
@@ -156,7 +156,7 @@ def _refuse_mariadb(version: str, name: str) -> None:
 
 
 def _missing_grants(cursor: Any) -> Iterator[str]:
-    """Ask for what only the privilege allows: SHOW GRANTS would need roles and wildcards to be worked out here."""
+    """Try statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
         "REPLICATION SLAVE": ("SHOW REPLICAS", "SHOW SLAVE HOSTS"),
@@ -166,7 +166,7 @@ def _missing_grants(cursor: Any) -> Iterator[str]:
             _either(cursor, *statements)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
-                return  # said as the setting log_bin
+                return  # reported as the setting log_bin
             if error.args[0] not in _MISSING_GRANT:
                 raise
             cursor.execute("SELECT CURRENT_USER()")
@@ -175,7 +175,7 @@ def _missing_grants(cursor: Any) -> Iterator[str]:
 
 
 def _unlogged_replica(cursor: Any) -> Iterator[str]:
-    """A replica may leave what it replicates out of its own binlog; then nobody behind it hears of it."""
+    """Whether the server is a replica whose own binlog lacks what it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
     if not logs_all and _either(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
@@ -204,6 +204,6 @@ def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnecte
         return UserError(f"the leader refuses the login: {text}", where=name, hint="check database.user and password")
     if code == TLS_FAILED:
         return UserError(
-            f"the leader has no such TLS: {text}", where=name, hint="mend the server's TLS, or check database.tls"
+            f"the leader has no such TLS: {text}", where=name, hint="correct the server's TLS, or check database.tls"
         )
-    return UserError(f"the leader refuses a question ({code}): {text}", where=name)
+    return UserError(f"the leader refuses a statement ({code}): {text}", where=name)

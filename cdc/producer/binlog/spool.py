@@ -1,7 +1,7 @@
-"""An event that is too large to be held in memory: on disk until it has been read, in a file that has no name.
+"""Keeps an event that is too large for memory on disk, in a file without a name, until it has been read.
 
-A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and nothing of it may be used
-before its checksum, which comes last, is known to be right.
+A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and no part of it may be used
+before its checksum, which comes last, has been compared.
 """
 
 import tempfile
@@ -15,57 +15,57 @@ from cdc.errors import UserError
 
 __all__ = ["Spool"]
 
-# The CRC-32 of anything that ends with its own CRC-32.
-_SOUND = 0x2144DF1C
+# The CRC-32 of any bytes followed by their own CRC-32.
+_RIGHT_SUM = 0x2144DF1C
 
 
 class Spool:
-    """One event as it arrives; ``head`` are its first bytes, ``size`` is how many it has so far.
+    """One event that is arriving; ``head`` are its first bytes, ``size`` the number of bytes so far.
 
-    Raises UserError where the disk has no room for it.
+    Raises UserError where the disk is full.
     """
 
     def __init__(self, head: bytes) -> None:
         self.head = head
         self.size = 0
         self._sum = 0
-        with _room():
-            # Without a buffer, whose rest would be written when it is closed, after the disk is full.
-            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  whoever reads it closes it
+        with _disk_full_reported():
+            # Without a buffer: its rest would be written when the file is closed, where the disk may be full.
+            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by the code that reads it
 
     def write(self, part: bytes | memoryview) -> None:
-        """Add what follows."""
+        """Append ``part``."""
         self._sum = crc32(part, self._sum)
         self.size += len(part)
         rest = memoryview(part)
-        with _room():
+        with _disk_full_reported():
             while rest:
                 rest = rest[self._file.write(rest) :]
 
     def end(self, *, checksum_bytes: int) -> bool:
-        """The event is whole: leave its checksum out. Returns whether it was right, where there is one."""
+        """Remove the checksum from the complete event. Returns whether it was right; True where there is none."""
         self.size -= checksum_bytes
-        with _room():
+        with _disk_full_reported():
             self._file.truncate(self.size)
-        return not checksum_bytes or self._sum == _SOUND
+        return not checksum_bytes or self._sum == _RIGHT_SUM
 
     def open(self) -> BinaryIO:
-        """The event, to be read once: when the file is closed, it is gone."""
+        """The event as a file, to be read once: closing it deletes it."""
         self._file.seek(0)
         return BufferedReader(self._file)
 
     def close(self) -> None:
-        """Nobody will read it."""
+        """Delete the event unread."""
         self._file.close()
 
 
 @contextmanager
-def _room() -> Iterator[None]:
+def _disk_full_reported() -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"no room for a compressed transaction of the leader: {error.strerror}",
+            f"a compressed transaction of the leader can't be written to disk: {error.strerror}",
             where=tempfile.gettempdir(),
-            hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder that has it",
+            hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder with that much free space",
         ) from None

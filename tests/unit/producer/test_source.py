@@ -151,7 +151,9 @@ def test_a_large_compressed_transaction_of_which_the_rest_does_not_come_is_dropp
 def test_a_large_compressed_transaction_needs_room_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
     data = event(40, random.Random(1).randbytes(17_000_000), end=100_000_000)
-    with pytest.raises(UserError, match=r"no room for a compressed transaction.*/dev/null/nowhere.*TMPDIR"):
+    with pytest.raises(
+        UserError, match=r"a compressed transaction of the leader can't be written.*/dev/null/nowhere.*TMPDIR"
+    ):
         received(*in_parts(data))
 
 
@@ -161,7 +163,7 @@ def test_a_disk_that_is_full_is_told_when_its_last_bytes_do_not_fit() -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16_777_215 + 1000, hard))
     try:
-        with pytest.raises(UserError, match="no room for a compressed transaction"):
+        with pytest.raises(UserError, match="a compressed transaction of the leader can't be written"):
             received(*in_parts(data))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
