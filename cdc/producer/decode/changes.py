@@ -1,4 +1,4 @@
-"""What the decoder hands to the router: changed rows, statements, the ends of transactions, and mere progress."""
+"""The changes that the decoder produces: rows, statements, starts and ends of transactions, new positions."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -29,13 +29,13 @@ __all__ = [
 
 
 class RowDecoder(Protocol):
-    """Generated for one table map: row images of ``data`` from ``at`` as the JSON text of each row."""
+    """Generated for one table map: decodes the rows in ``data`` from ``at`` on to the JSON text of each."""
 
     def __call__(self, data: bytes, at: int) -> list[str]: ...
 
 
 class TableShape:
-    """A table as of one table map: its names, the JSON text that all its records share, and its ``width`` in columns.
+    """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
 
     ``rows_at``: for each type of rows event, the offset of its rows where it has no extra data. ``complete_images``:
     the bytes before that offset that are known to mean that the images have all columns.
@@ -63,7 +63,7 @@ class TableShape:
 class Begin(NamedTuple):
     """A leader transaction begins: its id (GTID, or file:offset without GTIDs) and commit time in µs.
 
-    ``sql_mode`` has the modes that decide what its rows' generated columns become (module row_mode); None: as usual.
+    ``sql_mode`` has the modes that affect generated columns (module row_sql_mode); None for MySQL's default.
     """
 
     transaction: str
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A transaction of nothing but rows that arrived whole: the same as its Begin, its Rows and its Commit.
+    """A complete transaction of nothing but rows: the same as its Begin, its Rows and its Commit.
 
     ``file`` and ``end`` are the position after it.
     """
@@ -98,7 +98,7 @@ class Whole(NamedTuple):
 class Statement:
     """One Query event that changes objects: its text, what it does and the session context it needs.
 
-    ``unreadable`` says why a follower can't be given the text; else it is empty. Names may be lost then
+    ``unreadable`` says why the text can't be sent to followers; else it is empty. Names may have lost bytes then
     (``cdc.sql.text``).
     """
 
@@ -112,9 +112,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An event that can't be carried, for which ``error`` stops the stream where any of the ``effects``, what it may
-    have changed, passes the filters. Where the operator leaves it out, what follows it is whole again. ``text`` is what
-    may be shown of a statement; ``fires``: the triggers of what it wrote have run, and no rows of theirs are logged."""
+    """An event that can't be replicated, with the ``effects`` that it may have had.
+
+    ``error`` stops the stream where any of these passes the filters. The operator can skip it; the events after it are
+    decoded as usual. ``text`` is the part of a statement that may be logged. ``fires``: triggers on the tables that it
+    wrote have run, and their rows are not in the binlog.
+    """
 
     event: RawEvent
     error: PromiseError
@@ -133,7 +136,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An XA transaction is prepared: nothing has happened yet, but its rows at ``place`` will be needed later."""
+    """An XA transaction is prepared: it is not committed yet, and its rows at ``place`` will be needed when it is."""
 
     xid: str
     place: PreparedXa
@@ -142,7 +145,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The leader's log is read up to ``end``, and nothing there concerns us."""
+    """The binlog is read up to ``end`` without a change."""
 
     end: Position
 
@@ -155,7 +158,7 @@ class OtherEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing more is here right now; ``inside`` a transaction the leader is about to send the rest of it."""
+    """The leader has no more for now; ``inside``: a transaction is open, and its rest is about to arrive."""
 
     inside: bool
 

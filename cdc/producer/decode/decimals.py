@@ -1,4 +1,4 @@
-"""MySQL's packed DECIMAL: nine digits in four bytes, the sign in the top bit (MySQL source, strings/decimal)."""
+"""Reads MySQL's packed DECIMAL as text: nine digits in four bytes, sign in the top bit (MySQL source: strings)."""
 
 import functools
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 @functools.cache
 def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], str]]:
-    """Width in bytes and reader of DECIMAL(precision, scale), which gives text with ``scale`` digits at its end.
+    """Width in bytes and reader of DECIMAL(precision, scale); the reader returns text with ``scale`` decimals.
 
     The reader is generated: one unpacking of all groups of digits, one formatting.
     """
@@ -27,7 +27,7 @@ def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], s
     number = "0"
     for name in names[: len(integral)]:
         number = f"({number}) * 1000000000 + {name}" if number != "0" else name
-    shown = "%s%d" + ("." + "".join(f"%0{count}d" for count in fraction) if scale else "")
+    text = "%s%d" + ("." + "".join(f"%0{count}d" for count in fraction) if scale else "")
     values = ", ".join(["sign", number, *names[len(integral) :]])
     code = [
         "def convert(data):",
@@ -38,7 +38,7 @@ def decimal_reader(precision: int, scale: int) -> tuple[int, Callable[[bytes], s
         f" {','.join(halves)}, = unpack(data)",
         *(f" {name} += h{name} << 16" for name, size in zip(names, sizes, strict=True) if size == 3),
         f" {names[0]} -= {0x80 << 8 * (sizes[0] - 1)}",
-        f" return {shown!r} % ({values})",
+        f" return {text!r} % ({values})",
     ]
     packed = Struct(">" + "".join(_FORMATS[size] for size in sizes))
     constants: dict[str, Any] = {"unpack": packed.unpack, "complement": _COMPLEMENT}

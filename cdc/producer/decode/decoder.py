@@ -28,7 +28,7 @@ from cdc.sql.effects import needing_more
 
 __all__ = ["Decoder"]
 
-_HELD = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # events of an XA transaction, kept until it commits
+_KEPT = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # events of an XA transaction, kept until it commits
 
 
 class Decoder:
@@ -135,8 +135,8 @@ class Decoder:
 
     def _event(self, event: RawEvent) -> Iterator[Change]:
         kind = event.type
-        if self._xa.is_open and kind in _HELD:
-            self._xa.hold(event)
+        if self._xa.is_open and kind in _KEPT:
+            self._xa.keep(event)
         elif kind in et.ROWS:
             rows = self._tables.rows(event)
             if rows is not None:
@@ -247,7 +247,7 @@ class Decoder:
         elif kind == "xa":
             yield from self._xa_statement(text, event)
         elif kind == "dml" and self._xa.is_open:
-            self._xa.hold(event)
+            self._xa.keep(event)
         elif effects:
             change = Statement(event, statement.database, text, effects, statement.context, statement.unreadable)
             yield from self._in_one(event, change)

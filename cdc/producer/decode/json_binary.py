@@ -1,8 +1,8 @@
-"""MySQL's binary JSON to a value's JSON text, in time linear in the document, whatever its bytes say.
+"""Converts MySQL's binary JSON to JSON text, in time linear in the document even if its bytes are broken.
 
-Format: MySQL source, sql-common/json_binary.h. The text is what the follower's parser turns into the same document:
-doubles keep a point or an exponent, whole numbers have none. A document with members that JSON has no form for (those
-of SQL types, from JSON_OBJECT, JSON_ARRAY and CAST) is written as a tree in which each of them has its tag.
+Format: MySQL source, sql-common/json_binary.h. The follower's parser turns the text into the same document: doubles
+have a point or an exponent, integers have none. A document with members of SQL types (from JSON_OBJECT, JSON_ARRAY and
+CAST), which JSON text can't express, is written as a tree with a tag for each of them.
 """
 
 from binascii import b2a_base64
@@ -24,8 +24,8 @@ _LARGE = Struct("<II"), Struct("<IH"), Struct("<BI"), frozenset({_LITERAL, _INT1
 _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
-_DEEPEST = 100  # containers within one another, the server's own limit
-_LARGEST_SIGNED = (1 << 32) - 1  # the server's parser takes whole numbers for signed up to here, for unsigned beyond
+_MAX_DEPTH = 100  # nested containers, the server's own limit
+_LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
 # BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is text of utf16, utf16le, ucs2 or utf32, as its bytes.
@@ -35,16 +35,16 @@ _TEMPORAL_BYTES = 8
 
 
 class _SqlMember(Exception):
-    """The document has a member of an SQL type, so it needs the form of a tree."""
+    """The document has a member of an SQL type, so it must be written as a tree."""
 
 
 def json_value(data: bytes) -> str:
     """The value of a JSON column as JSON text, ``{"Json":…}`` or ``{"JsonTyped":…}``.
 
-    Raises ValueError for a member of a type that can't be carried exactly, and for bytes that are no document.
+    Raises ValueError for a member of a type that can't be replicated exactly, and for bytes that are not a document.
     """
     if not data:
-        # An empty value stands for the document null (MySQL reads a truncated INSERT IGNORE value so).
+        # MySQL reads an empty value, which INSERT IGNORE may store, as the document null.
         return '{"Json":null}'
     try:
         return f'{{"Json":{_Document(data, typed=False).text()}}}'
@@ -53,7 +53,7 @@ def json_value(data: bytes) -> str:
 
 
 class _Document:
-    """One document's bytes. ``typed`` is the form in which members of SQL types have a place."""
+    """One document's bytes. ``typed``: write it as a tree with tags for members of SQL types."""
 
     __slots__ = ("_array", "_data", "_left", "_object", "_typed")
 
@@ -63,7 +63,7 @@ class _Document:
         self._array, self._object = ('{"array":[', "]}") if typed else ("[", "]"), ("{", "}")
         if typed:
             self._object = '{"object":{', "}}"
-        # No byte belongs to two values. Broken offsets that lead to the same bytes again and again end here.
+        # No byte belongs to two values: broken offsets that lead to the same bytes repeatedly use this up.
         self._left = len(data)
 
     def text(self) -> str:
@@ -71,10 +71,10 @@ class _Document:
 
     def _take(self, at: int, length: int) -> bytes:
         self._left -= length
-        taken = self._data[at : at + length]
-        if self._left < 0 or len(taken) != length:
+        data = self._data[at : at + length]
+        if self._left < 0 or len(data) != length:
             raise ValueError("broken JSON document: a value overlaps another one or the document's end")
-        return taken
+        return data
 
     def _value(self, kind: int, at: int, depth: int) -> str:
         if kind == _STRING:
@@ -100,7 +100,7 @@ class _Document:
         return self._inlined(kind, self._data[at])  # a literal that is the whole document
 
     def _inlined(self, kind: int, value: int) -> str:
-        """A value that stands in its container's entry in place of an offset."""
+        """A value that is stored in its container's entry instead of an offset."""
         if kind == _LITERAL:
             if value in _LITERALS:
                 return _LITERALS[value]
@@ -121,7 +121,7 @@ class _Document:
         return f'{{"{tag}":{number}}}'
 
     def _sized(self, at: int) -> tuple[int, int]:
-        """Where the bytes begin whose length stands at ``at``, seven bits a byte, and that length."""
+        """The offset and length of bytes whose length is stored at ``at``, seven bits per byte."""
         length = 0
         for shift in range(0, 35, 7):
             byte = self._data[at]
@@ -132,8 +132,8 @@ class _Document:
         raise ValueError("broken JSON document: a length of more than five bytes")
 
     def _container(self, kind: int, base: int, depth: int) -> str:
-        if depth > _DEEPEST:
-            raise ValueError(f"broken JSON document: nested more than {_DEEPEST} deep")
+        if depth > _MAX_DEPTH:
+            raise ValueError(f"broken JSON document: nested more than {_MAX_DEPTH} deep")
         head, key_entry, value_entry, inlined = _LARGE if kind & 1 else _SMALL
         count, _ = head.unpack(self._take(base, head.size))
         at = base + head.size
@@ -176,7 +176,7 @@ def _sql_value(kind: int, data: bytes) -> str:
     day = f'"year":{month // 13},"month":{month % 13},"day":{x >> 17 & 31}'
     if kind == _DATE:
         return f'{{"Date":{{{day}}}}}'
-    # A TIMESTAMP member is what the clock of the leader's session showed; the document does not say in which time zone.
+    # A TIMESTAMP member is in the time zone of the leader's session, which the document does not have.
     tag = "LocalTimestamp" if kind == _TIMESTAMP else "DateTime"
     return f'{{"{tag}":{{{day},"hour":{x >> 12 & 31},{clock}}}}}'
 

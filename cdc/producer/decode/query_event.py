@@ -1,4 +1,4 @@
-"""A Query event as a statement: its text, its kind, the objects that it affects and the session it ran in."""
+"""Reads a Query event as a statement: text, kind, affected objects and the session variables it depends on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ from cdc.sql.text import only_comments_lost, readable, statement_text
 
 __all__ = ["LoggedStatement", "logged_statement"]
 
-_THREAD_SPECIFIC = 0x4  # of the header's flags: the session's temporary tables took part, or its number
+_THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
 
 Collations = Mapping[int, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatement:
-    """A statement of the log. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` has no secret in it.
+    """A statement of the binlog. ``kind`` is one of ``cdc.sql.ddl.classify``; ``shown`` is its text without secrets.
 
-    ``unreadable`` says why a follower can't be given the ``text``; else it is empty. ``failed``: it did so on the
-    leader, in part. ``changed`` is what it may have changed, as far as its text and the log tell.
+    ``unreadable`` says why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of a
+    statement that the leader executed only in part. ``changed`` is what it may have changed, by its text and the log.
     """
 
     kind: str
@@ -57,7 +57,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
         failed = PromiseError(
             f"a statement failed on the leader in part (error {query.variables['error_code']}): {excerpt(text)}",
             where=str(event.position),
-            hint="what it did cannot be told; give the producer a new topic and the follower a fresh copy",
+            hint="what it changed is not known; give the producer a new topic and the follower a fresh copy",
         )
     changed = passed_over(effects)
     if kind == "dml":
@@ -69,7 +69,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[str, Any]:
-    """What the statement's meaning depends on, in the words of the session variables."""
+    """The values that the statement's meaning depends on, by the names of session variables."""
     context: dict[str, Any] = {"database": query.database}
     for name in (
         "sql_mode", "time_zone", "foreign_key_checks", "unique_checks", "lc_time_names",

@@ -1,9 +1,9 @@
-"""Row decoders, generated: one function a table map, straight-line code that writes each row's JSON text.
+"""Generates a row decoder for each table map: a function without branches per type that writes rows as JSON text.
 
 This is the hot path. Types, metadata, signedness and charsets are known when a table map arrives, so each column
-becomes a few lines over ``d`` (the event's bytes) and ``p`` (the place in it), with every constant folded in; no loop
-over columns, no dispatch, no value objects. Neighbouring columns of fixed width are unpacked by one call, and a row
-without NULL, which most are, is one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the
+becomes a few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over
+columns, no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without
+NULL, as most are, takes one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the
 values that are not NULL). Value layouts: MySQL source, libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 """
 
@@ -28,10 +28,10 @@ __all__ = ["row_decoder"]
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """How a column's value ``x`` is read and shown.
+    """How a column's value ``x`` is read and formatted.
 
-    ``packed`` is its format for struct, empty where its width varies; then ``lines`` read it and move ``p``, else they
-    work on what was unpacked. ``text`` is the JSON text, a %-format of ``values``.
+    ``packed`` is its struct format, empty where its width varies. ``lines`` then read it and advance ``p``; otherwise
+    they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
     """
 
     packed: str
@@ -41,11 +41,11 @@ class _Code:
 
 
 def row_decoder(table: Table, *, update: bool) -> RowDecoder:
-    """Generate the decoder of ``table``'s rows events. Raises PromiseError for a column it can't carry exactly.
+    """Generate the decoder of ``table``'s rows events.
 
-    The function takes the event's bytes and the offset of the first row, and returns each row's JSON text: an object
-    with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
-    struct.error on broken data.
+    Raises PromiseError for a column that can't be replicated exactly. The function takes the event's bytes and the
+    offset of the first row, and returns each row's JSON text: an object with ``cols``, or for updates with
+    ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or struct.error on broken data.
     """
     constants: dict[str, Any] = {
         "b64": b2a_base64, "quote": encode_basestring, "json_value": json_value,
@@ -146,12 +146,12 @@ def _decimal(column: Column, x: str, constants: dict[str, Any]) -> _Code:
 
 def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
     length = "d[p]" if prefix == 1 else f"int.from_bytes(d[p:p+{prefix}], 'little')"
-    # The end is checked once, after the last row; a slice past the end would otherwise be short in silence.
+    # A slice past the end is shorter without an error: the end is checked once, after the last row.
     return f"s = p + {prefix} + {length}", f"{x} = d[p+{prefix}:s]", "p = s"
 
 
 def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> _Code:
-    """A character or binary column whose length stands before it in ``prefix`` bytes."""
+    """A character or binary column with its length in ``prefix`` bytes before it."""
     lines = _sized(column, x, prefix)
     if column.charset == "binary":
         # The server strips trailing zero bytes of BINARY(n) in the log; the stored value has n bytes.
@@ -180,7 +180,7 @@ def _json(column: Column, x: str, constants: dict[str, Any]) -> _Code:
 
 
 def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], _Code]:
-    """A type of which the stored bytes travel as they are."""
+    """A type whose stored bytes are sent unchanged."""
 
     def code(column: Column, x: str, constants: dict[str, Any]) -> _Code:
         text = f'{{"{tag}":"%s"}}'
@@ -203,7 +203,7 @@ def _date(column: Column, x: str, constants: dict[str, Any]) -> _Code:
 
 
 def _fraction(column: Column) -> tuple[int, int]:
-    """Bytes of the fraction for this many digits, and microseconds in one of its units."""
+    """Bytes of the fraction of a second, and microseconds per unit of it."""
     width = (column.meta + 1) // 2
     return width, 10 ** (6 - 2 * width)
 
@@ -236,11 +236,11 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> _Code:
 
 
 def _members(column: Column, x: str, constants: dict[str, Any]) -> _Code:
-    """ENUM by a table of ready JSON texts; SET by joining those of its bits."""
+    """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     decode = text_decoder(column.charset)
     if decode is None or (column.type == SET and b"" in column.members):
-        # As text, a SET of the member '' alone would read like the empty set.
+        # As text, a SET with only the member '' would look like the empty set.
         return _Code(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
     texts = [encode_basestring(decode(member)) for member in column.members]
     if column.type == ENUM:

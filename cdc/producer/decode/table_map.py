@@ -1,7 +1,7 @@
-"""The table map event: names, types, charsets and keys of the table whose rows follow, as they were then.
+"""Reads a table map event: names, types, charsets and keys of a table as they were when its rows were logged.
 
-Layout: MySQL source documentation, class Table_map_event, with its optional metadata. Nothing is asked of today's
-information_schema, which may have moved on.
+Layout: MySQL source documentation, class Table_map_event, with its optional metadata. The leader's information_schema
+is not used: the table may have been altered since then.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
 __all__ = ["Column", "Table", "table_map", "table_name"]
 
 ENUM, SET, STRING = 247, 248, 254
-# Types whose metadata takes 0, 1 or 2 bytes; any type on none of these lists is refused.
+# Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255})
 _TWO_BYTE_META = frozenset({15, 16, 246, 247, 248, 253, 254})
@@ -46,7 +46,7 @@ class Table:
 
 
 def table_name(event: RawEvent) -> tuple[str, str]:
-    """Database and table, without reading further: filters need no more."""
+    """Database and table; only these are read, since filters need no more."""
     at = TABLE_MAP_NAMES_AT
     length = event.data[at]
     database = event.data[at + 1 : at + 1 + length].decode("utf-8")
@@ -73,15 +73,15 @@ def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
         raise PromiseError(
             "the table map has no column names: binlog_row_metadata is not FULL",
             where=where,
-            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; what was logged before stays unreadable, "
-            'so then start from a later position: start = "now" with a new topic and a fresh copy',
+            hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
+            'so start from a later position: start = "now" with a new topic and a fresh copy',
         )
     columns = tuple(_columns(types, metas, optional, charsets))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
 
 
 def _metas(types: list[int], data: bytes, where: str) -> list[int]:
-    """Each column's metadata; for types that are packed into STRING the true type replaces it in ``types``."""
+    """Each column's metadata; in ``types``, the real type replaces STRING where that stands for another."""
     metas, at = [], 0
     for index, kind in enumerate(types):
         if kind in _NO_META:
@@ -147,7 +147,7 @@ def _member_lists(data: bytes) -> Iterator[tuple[bytes, ...]]:
 
 
 def _collations(optional: dict[int, bytes], default_field: int, list_field: int) -> Iterator[int]:
-    """The collation of each character column in turn: a list, or a default with its exceptions by index."""
+    """The collation of each character column in turn, from a list or from a default with exceptions by index."""
     if list_field in optional:
         yield from _integers(optional[list_field])
         return
@@ -182,9 +182,9 @@ def _columns(
 
 
 def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:
-    """The primary key; the server logs the first NOT NULL unique key in its place where there is none."""
+    """The primary key; where there is none, the server logs the first NOT NULL unique key instead."""
     if 8 in optional:
         return tuple(names[index] for index in _integers(optional[8]))
-    if 9 in optional:  # pairs of column and prefix length; the whole columns identify a row all the more
+    if 9 in optional:  # pairs of column and prefix length; the complete columns identify a row too
         return tuple(names[index] for index in list(_integers(optional[9]))[::2])
     return None

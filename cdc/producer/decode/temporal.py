@@ -1,21 +1,21 @@
-"""JSON text of dates and times of day, each worked out once: real columns have few different ones."""
+"""Caches of the JSON text of dates and times of day by packed value: real columns have few different ones."""
 
 from collections.abc import Callable
 
 __all__ = ["CLOCKS", "DATES", "DAYS"]
 
-_MOST_TEXTS = 50_000
+_MAX_TEXTS = 50_000
 
 
 class _Texts(dict[int, str]):
-    """The text of each packed value that was asked for; ``make`` works it out."""
+    """The text of each packed value; ``make`` computes a missing one."""
 
     def __init__(self, make: Callable[[int], str]) -> None:
         super().__init__()
         self._make = make
 
     def __missing__(self, packed: int) -> str:
-        if len(self) >= _MOST_TEXTS:
+        if len(self) >= _MAX_TEXTS:
             self.clear()
         text = self[packed] = self._make(packed)
         return text

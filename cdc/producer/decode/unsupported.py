@@ -1,4 +1,4 @@
-"""What is said of an event that can't be carried, and what it may have changed."""
+"""The errors for events that can't be replicated, and what such an event may have changed."""
 
 import re
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ __all__ = ["Damaged", "nameless", "not_closed", "passed_over", "refused_statemen
 
 _VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate)")
 _UNKNOWN_STATEMENT = (
-    "run it on the follower by hand, then start a new topic there, or tell us the statement so that it can be added"
+    "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
 )
 
 
 class Damaged(PromiseError):
-    """The events do not follow one another as they do in a binlog: to leave one out would not mend that."""
+    """The events are not in an order that a binlog can have: skipping one would not help."""
 
 
 def nameless(event: RawEvent) -> Damaged:
@@ -29,7 +29,7 @@ def nameless(event: RawEvent) -> Damaged:
 
 def not_closed(event: RawEvent) -> Damaged:
     return Damaged(
-        "a transaction begins before the one before it has ended",
+        "a transaction begins before the previous one has ended",
         where=str(event.position),
         hint="the leader's binlog is damaged: give the producer a new topic and the follower a fresh copy",
     )
@@ -39,25 +39,25 @@ def unreadable(event: RawEvent, error: Exception) -> PromiseError:
     return PromiseError(
         f"event {event.type} ({et.NAMES.get(event.type, 'unknown')}) cannot be read: {error!r}",
         where=str(event.position),
-        hint="this leader writes what this version of cdc does not know",
+        hint="this leader writes events that this version of cdc does not know",
     )
 
 
 def unknown_event(event: RawEvent) -> PromiseError:
     name = et.NAMES.get(event.type, "unknown")
     return PromiseError(
-        f"event {event.type} ({name}) is not handled, and passing over it would lose a change",
+        f"event {event.type} ({name}) is not supported, and ignoring it would lose a change",
         where=str(event.position),
-        hint=et.FATAL.get(event.type, "this leader writes what this version of cdc does not know"),
+        hint=et.FATAL.get(event.type, "this leader writes events that this version of cdc does not know"),
     )
 
 
 def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
-    """What is said of a statement of this ``kind``, which can't be replicated."""
-    shown = excerpt(text)
+    """The error for a statement of this ``kind``, which can't be replicated."""
+    quoted = excerpt(text)
     if kind == "dml":
         return PromiseError(
-            f"a change was logged as a statement, not as rows: {shown}",
+            f"a change was logged as a statement, not as rows: {quoted}",
             where=str(event.position),
             hint="some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader",
         )
@@ -68,14 +68,14 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
             hint="use InnoDB tables only",
         )
     return PromiseError(
-        f"the statement is not known, so what it affects is not known: {shown}",
+        f"the statement is not known, so what it affects is not known: {quoted}",
         where=str(event.position),
         hint=_UNKNOWN_STATEMENT,
     )
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """What a statement with these effects would have changed, as the record of its skip names it."""
+    """``effects`` of a statement that is skipped, as the record of the skip has them."""
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")

@@ -1,8 +1,9 @@
-"""XA transactions: their rows are logged when they are prepared, and count only when they commit, perhaps days later.
+"""Keeps the events of prepared XA transactions until their commit, when they become changes.
 
-XA PREPARE is logged as a transaction of its own: GTID, XA START, the rows, XA END, XA_prepare; and so is XA COMMIT or
-XA ROLLBACK, which has no rows (MySQL manual, "XA Transactions"; MySQL source, class XA_prepare_event). Between the two
-the rows are held in memory, as long as they are few; else, and after a restart, they are read from the leader again.
+XA PREPARE is logged as a transaction of its own: GTID, XA START, the rows, XA END, XA_prepare. XA COMMIT or XA ROLLBACK
+is another one, without rows, perhaps days later (MySQL manual, "XA Transactions"; MySQL source, class
+XA_prepare_event). Until then few rows are kept in memory; many rows, and all after a restart, are read from the leader
+again.
 """
 
 import re
@@ -18,44 +19,44 @@ __all__ = ["XaTransactions", "xid_of"]
 
 # Whether it commits in one phase; the format of the xid, and the lengths of its two parts, which follow.
 _XA_PREPARE = Struct("<BIII")
-_MAX_HELD = 16_000_000  # bytes, of all prepared transactions together
+_MAX_KEPT = 16_000_000  # bytes, of all prepared transactions together
 _XID = re.compile(r"XA\s+\w+\s+(X'[0-9a-f]*',X'[0-9a-f]*',\d+)\s*", re.IGNORECASE)
 
 
 class XaTransactions:
-    """The XA transactions that are prepared, by xid; ``read_again`` gives the events from a place on."""
+    """The prepared XA transactions by xid; ``read_again`` returns the events of one from the leader."""
 
     def __init__(
         self, prepared: Mapping[str, PreparedXa], *, read_again: Callable[[PreparedXa], Iterable[RawEvent]]
     ) -> None:
         self._prepared = dict(prepared)
         self._read_again = read_again
-        self._held: dict[str, list[RawEvent]] = {}
+        self._kept: dict[str, list[RawEvent]] = {}
         self._bytes = 0
         self._open: list[RawEvent] | None = None
         self._place: PreparedXa | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the events that come now belong to an XA transaction."""
+        """Whether the next events belong to an XA transaction."""
         return self._place is not None
 
     def start(self, place: PreparedXa) -> None:
-        """XA START: what follows is held until it is prepared."""
+        """Handle XA START at ``place``: the events after it are kept."""
         self._place, self._open = place, []
 
-    def hold(self, event: RawEvent) -> None:
-        """A table map or rows of the open XA transaction."""
+    def keep(self, event: RawEvent) -> None:
+        """Keep a table map or rows event of the open XA transaction, while all kept events fit in memory."""
         if self._open is None:
             return
         self._open.append(event)
         self._bytes += len(event.data)
-        if self._bytes > _MAX_HELD:
+        if self._bytes > _MAX_KEPT:
             self._drop(self._open)
             self._open = None
 
     def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
-        """XA_prepare: the open transaction's xid and place, and whether it commits in this one phase."""
+        """Handle XA_prepare: the open transaction's xid and place, and whether it commits at once, in one phase."""
         if self._place is None:
             raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
         place, held = self._place, self._open
@@ -65,7 +66,7 @@ class XaTransactions:
         xid = f"X'{data[:gtrid].hex()}',X'{data[gtrid : gtrid + bqual].hex()}',{form}"
         self._prepared[xid] = place
         if held is not None:
-            self._held[xid] = held
+            self._kept[xid] = held
         return xid, place, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
@@ -77,28 +78,28 @@ class XaTransactions:
                 where=str(event.position),
                 hint="start where no XA transaction is prepared: a new topic and a fresh copy of the leader",
             )
-        held = self._held.pop(xid, None)
+        held = self._kept.pop(xid, None)
         if held is None:
             return self._read_again(place)
         self._drop(held)
         return held
 
     def sql_mode(self, xid: str) -> str | None:
-        """What the rows of a prepared transaction were made under, whatever the session has that commits it."""
+        """The sql_mode of a prepared transaction's rows; the session that commits it may have another."""
         place = self._prepared.get(xid)
         return place and place.sql_mode
 
     def rolled_back(self, xid: str) -> None:
-        """The transaction never happened; one that is unknown was prepared before the start."""
+        """Forget a transaction; an unknown one was prepared before the producer's start."""
         self._prepared.pop(xid, None)
-        self._drop(self._held.pop(xid, []))
+        self._drop(self._kept.pop(xid, []))
 
     def _drop(self, events: list[RawEvent]) -> None:
         self._bytes -= sum(len(event.data) for event in events)
 
 
 def xid_of(statement: str) -> str:
-    """The xid that an XA statement of the log names, as ``prepare`` gives it. Raises ValueError where there is none."""
+    """The xid in an XA statement of the binlog, written as ``prepare`` does. Raises ValueError where there is none."""
     found = _XID.match(statement)
     if found is None:
         raise ValueError(f"an XA statement without an xid: {statement[:80]}")

@@ -20,5 +20,5 @@ def test_an_event_that_is_not_handled_stops_the_stream_at_its_position(kind: int
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     decoder = Decoder(wants_table=lambda database, table: True, collations={}, xa=xa, log=pytest.fail)
     event = RawEvent(kind, bytes(30), "binlog.000001", 400, 430)
-    with pytest.raises(PromiseError, match=rf"event {kind} .*is not handled.*at binlog\.000001:400; hint: "):
+    with pytest.raises(PromiseError, match=rf"event {kind} .*is not supported.*at binlog\.000001:400; hint: "):
         list(decoder.decode([[event]]))

@@ -27,7 +27,7 @@ def test_what_was_held_comes_back_under_its_own_xid() -> None:
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("it was held"))
     for name in (b"\xff'", b"y"):
         xa.start(PLACE)
-        xa.hold(event(30, name))
+        xa.keep(event(30, name))
         assert xa.is_open
         xid, place, one_phase = xa.prepare(prepare(name))
         assert (place, one_phase, xa.is_open) == (PLACE, False, False)
@@ -43,12 +43,12 @@ def test_what_is_too_large_to_hold_is_read_again() -> None:
     xa = XaTransactions({}, read_again=lambda place: again if place == PLACE else pytest.fail("another place"))
     xa.start(PLACE)
     for _ in range(20):
-        xa.hold(event(30, b"x" * 1_000_000))
+        xa.keep(event(30, b"x" * 1_000_000))
     xid, _, _ = xa.prepare(prepare(b"large"))
     assert list(xa.committed(xid, event(2, b""))) == again
     # The room is free again: a small one is held.
     xa.start(PLACE)
-    xa.hold(event(30, b"small"))
+    xa.keep(event(30, b"small"))
     xid, _, one_phase = xa.prepare(prepare(b"s", one_phase=1))
     assert one_phase
     assert list(xa.committed(xid, event(2, b""))) == [event(30, b"small")]
