@@ -58,8 +58,8 @@ class Progress:
             self._open = None
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Prepared):
-            self._executed(change.place.gtid)
-            self._prepared[change.xid] = change.place
+            self._executed(change.location.gtid)
+            self._prepared[change.xid] = change.location
             self._advance(change.end.file, change.end.offset)
         elif isinstance(change, Moved):
             self._advance(change.end.file, change.end.offset)

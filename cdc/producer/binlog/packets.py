@@ -187,7 +187,7 @@ class Packets:
         code = int.from_bytes(payload[_ERROR_CODE], "little")
         message = payload[_ERROR_TEXT_AT:].decode("utf-8", "replace")
         if "same server_uuid" in message or "same server_id" in message:
-            return Disconnected(f"another reader took our place at the leader: {message}", where=self._name)
+            return Disconnected(f"another replica has our server id or UUID: {message}", where=self._name)
         if code == _POSITION_REFUSED:
             return UserError(
                 f"the leader refuses the position: {message}",

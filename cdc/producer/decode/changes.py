@@ -136,10 +136,10 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An XA transaction is prepared: it is not committed yet, and its rows at ``place`` will be needed when it is."""
+    """An XA transaction is prepared: it is not committed yet, and its rows at ``location`` will be needed then."""
 
     xid: str
-    place: PreparedXa
+    location: PreparedXa
     end: Position
 
 

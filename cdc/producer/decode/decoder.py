@@ -195,12 +195,12 @@ class Decoder:
         return Commit(Position(event.file, event.end), xid)
 
     def _prepare(self, event: RawEvent) -> Iterator[Change]:
-        xid, place, commits = self._xa.prepare(event)
+        xid, location, commits = self._xa.prepare(event)
         if commits:
             yield from self._xa_commit(xid, event)
         else:
             self._named = None
-            yield Prepared(xid, place, Position(event.file, event.end))
+            yield Prepared(xid, location, Position(event.file, event.end))
 
     def _xa_commit(self, xid: str, event: RawEvent) -> Iterator[Change]:
         self._ends = xid  # also where its rows can't be read and the operator skips them

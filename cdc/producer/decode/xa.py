@@ -34,16 +34,16 @@ class XaTransactions:
         self._kept: dict[str, list[RawEvent]] = {}
         self._bytes = 0
         self._open: list[RawEvent] | None = None
-        self._place: PreparedXa | None = None
+        self._location: PreparedXa | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the next events belong to an XA transaction."""
-        return self._place is not None
+        return self._location is not None
 
-    def start(self, place: PreparedXa) -> None:
-        """Handle XA START at ``place``: the events after it are kept."""
-        self._place, self._open = place, []
+    def start(self, location: PreparedXa) -> None:
+        """Handle XA START at ``location``: the events after it are kept."""
+        self._location, self._open = location, []
 
     def keep(self, event: RawEvent) -> None:
         """Keep a table map or rows event of the open XA transaction, while all kept events fit in memory."""
@@ -56,23 +56,23 @@ class XaTransactions:
             self._open = None
 
     def prepare(self, event: RawEvent) -> tuple[str, PreparedXa, bool]:
-        """Handle XA_prepare: the open transaction's xid and place, and whether it commits at once, in one phase."""
-        if self._place is None:
+        """Handle XA_prepare: the open transaction's xid and location, and whether it commits at once, in one phase."""
+        if self._location is None:
             raise PromiseError("an XA transaction is prepared that never started", where=str(event.position))
-        place, held = self._place, self._open
-        self._place = self._open = None
+        location, held = self._location, self._open
+        self._location = self._open = None
         in_one_phase, form, gtrid, bqual = _XA_PREPARE.unpack_from(event.data, HEADER_BYTES)
         data = event.data[HEADER_BYTES + _XA_PREPARE.size :]
         xid = f"X'{data[:gtrid].hex()}',X'{data[gtrid : gtrid + bqual].hex()}',{form}"
-        self._prepared[xid] = place
+        self._prepared[xid] = location
         if held is not None:
             self._kept[xid] = held
-        return xid, place, bool(in_one_phase)
+        return xid, location, bool(in_one_phase)
 
     def committed(self, xid: str, event: RawEvent) -> Iterable[RawEvent]:
         """The table maps and rows of a transaction that commits with ``event``. Raises PromiseError where unknown."""
-        place = self._prepared.pop(xid, None)
-        if place is None:
+        location = self._prepared.pop(xid, None)
+        if location is None:
             raise PromiseError(
                 f"XA transaction {xid} commits, but it was prepared before the producer's start",
                 where=str(event.position),
@@ -80,14 +80,14 @@ class XaTransactions:
             )
         held = self._kept.pop(xid, None)
         if held is None:
-            return self._read_again(place)
+            return self._read_again(location)
         self._drop(held)
         return held
 
     def sql_mode(self, xid: str) -> str | None:
         """The sql_mode of a prepared transaction's rows; the session that commits it may have another."""
-        place = self._prepared.get(xid)
-        return place and place.sql_mode
+        location = self._prepared.get(xid)
+        return location and location.sql_mode
 
     def rolled_back(self, xid: str) -> None:
         """Forget a transaction; an unknown one was prepared before the producer's start."""

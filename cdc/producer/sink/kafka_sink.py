@@ -113,7 +113,7 @@ class KafkaSink:
             if transactions.begun_at == NEVER:
                 transactions.begin()
             if not self._already_visible or not self._is_visible(message):
-                transactions.produce(topic, key, value, time_ms, headers, self._partitioner.place(topic))
+                transactions.produce(topic, key, value, time_ms, headers, self._partitioner.next_partition(topic))
             self.records += 1
             self.bytes += len(value)
 
@@ -162,7 +162,7 @@ class KafkaSink:
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
             )
-        self._partitioner.place(message.topic)
+        self._partitioner.next_partition(message.topic)
         return True
 
     def commit(self, entry: Entry) -> None:

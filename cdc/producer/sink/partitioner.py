@@ -33,7 +33,7 @@ class Partitioner:
         self._last = dict(entry.last) if entry else {}
         self.next_sequence = entry.next_sequence if entry else 0
 
-    def place(self, name: str) -> int:
+    def next_partition(self, name: str) -> int:
         """Count the next record into the topic, and return its partition."""
         topic = self._topics.get(name) or self.opened(name)
         partition = topic.total % topic.partitions

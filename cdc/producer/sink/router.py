@@ -25,7 +25,7 @@ from cdc.sql.redaction import excerpt
 __all__ = ["Headers", "Message", "Router"]
 
 _MAX_HEADS = 10_000
-_SKIPPED = "skipped"  # in place of the event's position, which each server has its own of
+_SKIPPED = "skipped"  # identifies a skip in checksums; the event's position would be another on each server
 _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
@@ -217,7 +217,7 @@ class Router:
         uri = self._uri(effects[0].database)
         if self._committed_part and self._committed_part.statement(uri, text):
             return
-        topic = self._topics.of_statement({place for effect in effects for place in tables(effect)})
+        topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         header = _HEADER_JSON % ev.header_fields(event.data)
         yield from self._hold(Part(topic, uri, event.position, body, header, 1, content_sum(uri, text)))
 

@@ -164,14 +164,14 @@ class TopicAdmin:
 
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
         """Check, once per existing topic, that its settings keep what is written. Raises UserError."""
-        asked = (names & known.keys()) - self._checked
-        found = described(AdminClient(self.properties, logger=LIBRDKAFKA), asked)
+        unchecked = (names & known.keys()) - self._checked
+        found = described(AdminClient(self.properties, logger=LIBRDKAFKA), unchecked)
         for name, settings in sorted(found.items()):
             is_log = name == self.names.commits
             require_kept(name, settings, is_log=is_log, servers=self.properties["bootstrap.servers"])
             replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
             note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
-        self._checked |= asked
+        self._checked |= unchecked
 
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Raise unless the partitions are empty: no other client may write to our topics.

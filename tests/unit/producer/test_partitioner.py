@@ -26,11 +26,11 @@ def entry(spread: Partitioner) -> Entry:
 @given(st.lists(st.sampled_from(sorted(PARTITIONS)), max_size=30), st.integers(0, 30))
 def test_a_restart_changes_nothing(topics: list[str], cut: int) -> None:
     whole = Partitioner(None, open_topics=partitions_of)
-    places = [(topic, whole.place(topic)) for topic in topics]
+    places = [(topic, whole.next_partition(topic)) for topic in topics]
     first = Partitioner(START, open_topics=partitions_of)
-    found = [(topic, first.place(topic)) for topic in topics[:cut]]
+    found = [(topic, first.next_partition(topic)) for topic in topics[:cut]]
     second = Partitioner(entry(first), open_topics=partitions_of)
-    found += [(topic, second.place(topic)) for topic in topics[cut:]]
+    found += [(topic, second.next_partition(topic)) for topic in topics[cut:]]
     assert found == places
     # A partition that nothing ever went to may be known to the one and not yet to the other.
     assert {name: count for name, count in entry(second).counts.items() if count} == {

@@ -33,7 +33,7 @@ def history(transactions: list[list[str]]) -> History:
         brought: dict[Partition, list[int]] = {}
         for topic in topics:
             sequence = spread.next_sequence
-            brought.setdefault((topic, spread.place(topic)), []).append(sequence)
+            brought.setdefault((topic, spread.next_partition(topic)), []).append(sequence)
         found.brought.append(brought)
         found.entries.append(entry(spread))
     return found

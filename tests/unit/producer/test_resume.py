@@ -1,4 +1,4 @@
-"""Inside of a transaction that is half out: on only where the server has its rest, and what is out can be counted."""
+"""A partially committed transaction is continued only where the server has its rest and the part can be counted."""
 
 from dataclasses import replace
 
