@@ -248,3 +248,189 @@ def test_records_that_contradict_one_another_stay_as_they_are() -> None:
     rows = Row(None, values((1, "a", 1))), Row(None, values((1, "b", 1)))
     records = [replace(record(n, "Add"), columns=COLUMNS, key=("id",), rows=(row,)) for n, row in enumerate(rows)]
     assert kinds(plan(records, schema=lambda uri: TABLE)) == [("Add", "t", 2)]
+
+
+def change(sequence: int, before: Any, after: Any, **fields: Any) -> Record:
+    """A record of one row of TABLE; an image is a list of values or a row."""
+    images = [values(each) if isinstance(each, tuple) else each for each in (before, after)]
+    operation = "Add" if before is None else "Delete" if after is None else "Update"
+    return replace(
+        record(sequence, operation), **{"columns": COLUMNS, "key": ("id",), "rows": (Row(*images),)} | fields
+    )
+
+
+def planned(records: list[Record], table: TableSchema = TABLE) -> list[tuple[str, list[Row]]]:
+    steps = plan(records, schema=lambda uri: table)
+    return [(step.operation, [each.row for each in step.changes]) for step in steps]
+
+
+def test_each_kind_of_net_effect_is_a_step_in_an_order_in_which_no_row_is_in_the_way() -> None:
+    records = [
+        change(0, None, (9, "n", 1)),
+        change(1, (3, "c", 1), None),
+        change(2, None, (4, "d", 1)),
+        change(3, (2, "b", 1), (2, "b", 2)),
+        change(4, (4, "d", 1), None),
+        change(5, (5, "e", 1), (5, "f", 1)),
+    ]
+    assert planned(records) == [
+        ("Delete", [Row(values((3, "c", 1)), None), Row(values((5, "e", 1)), None)]),
+        ("Absent", [Row(values((4, "d", 1)), None)]),
+        ("Upsert", [Row(values((2, "b", 1)), values((2, "b", 2)))]),
+        ("Add", [Row(None, values((9, "n", 1))), Row(None, values((5, "f", 1)))]),
+    ]
+    deleted, _, _, added = plan(records, schema=lambda uri: TABLE)
+    assert [each.record for each in deleted.changes] == [records[1], records[5]]
+    assert [each.record for each in added.changes] == [records[0], records[5]]
+
+
+def test_the_row_with_the_highest_number_comes_and_goes_where_no_row_keeps_the_number() -> None:
+    gone = [change(0, None, (7, "g", 1)), change(1, (7, "g", 1), None)]
+    stays = [change(2, (2, "b", 1), (2, "b", 2))]
+    seven, two = values((7, "g", 1)), [Row(values((2, "b", 1)), values((2, "b", 2)))]
+    split = [("Delete", [Row(two[0].before, None)]), ("Absent", [Row(seven, None)])]
+    comes = [("Add", [Row(None, seven)]), ("Delete", [Row(seven, None)])]
+    assert planned(gone + stays) == [*split, *comes, ("Add", [Row(None, two[0].after)])]
+    # Without another unique key the row that stays is updated in its place.
+    table = replace(TABLE, unique_keys={"PRIMARY": (KeyPart("id"),)})
+    assert planned(gone + stays, table) == [split[1], *comes, ("Upsert", two)]
+    # A row that is written has as high a number, or the table has none.
+    assert planned([*gone, change(2, None, (7, "h", 1))]) == [("Add", [Row(None, values((7, "h", 1)))])]
+    assert planned(gone + stays, replace(TABLE, numbered=None)) == [split[1], ("Upsert", two)]
+    assert planned(gone + stays, replace(TABLE, numbered="other")) == [split[1], ("Upsert", two)]
+    steps = plan(gone, schema=lambda uri: replace(TABLE, related=True, numbered="id"))
+    assert {step.flags for step in steps} == {0}  # in order: foreign keys
+    unchecked = [replace(each, flags=NO_FOREIGN_KEY_CHECKS) for each in gone]
+    steps = plan(unchecked, schema=lambda uri: replace(TABLE, related=True))
+    assert [(step.operation, step.flags) for step in steps] == [(kind, 2) for kind in ("Absent", "Add", "Delete")]
+    assert [step.record for step in steps] == [unchecked[1], unchecked[0], unchecked[0]]
+
+
+def test_of_two_rows_that_come_and_go_only_the_one_with_the_highest_number_does_here() -> None:
+    rows = [(8, "h", 1), (7, "g", 1)]
+    records = [change(n, None, row) for n, row in enumerate(rows)]
+    records += [change(2 + n, row, None) for n, row in enumerate(rows)]
+    highest = values((8, "h", 1))
+    assert planned(records)[1:] == [("Add", [Row(None, highest)]), ("Delete", [Row(highest, None)])]
+
+
+@pytest.mark.parametrize("number", ["Null", {}, {"String": "x"}, {"UnsignedInteger": 0}])
+def test_a_number_that_is_none_counts_as_zero(number: Any) -> None:
+    table = TableSchema(frozenset(COLUMNS), unique_keys={"PRIMARY": (KeyPart("id"),)}, numbered="v")
+    stays = [[{"SignedInteger": 1}, "Null", number], [{"SignedInteger": 1}, {"String": "x"}, number]]
+    gone = [{"SignedInteger": 2}, "Null", {"Double": 0.5}]
+    records = [change(0, *stays), change(1, None, gone), change(2, gone, None)]
+    assert [kind for kind, _ in planned(records, table)] == ["Absent", "Add", "Delete", "Upsert"]
+    zero = [{"SignedInteger": 2}, "Null", number]
+    records = [change(0, None, zero), change(1, zero, None)]
+    assert [kind for kind, _ in planned(records, table)] == ["Absent"]
+
+
+def test_a_row_that_is_changed_in_a_unique_key_of_an_expression_is_deleted_and_inserted() -> None:
+    table = replace(TABLE, unique_keys=TABLE.unique_keys | {"u": (KeyPart(None),)})
+    update = [change(0, (2, "b", 1), (2, "b", 2))]
+    assert [kind for kind, _ in planned(update, table)] == ["Delete", "Add"]
+
+
+@pytest.mark.parametrize("mode", [None, "NO_ZERO_DATE", "PAD_CHAR_TO_FULL_LENGTH"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        replace(TABLE, functional=True, stored=frozenset("v"), unpredictable=frozenset({"u", "other"})),
+        replace(TABLE, columns=frozenset({"u", "v"}), generated=frozenset({"id"}), stored=frozenset({"id", "no"})),
+        TABLE,
+    ],
+)
+def test_a_table_that_computes_does_so_under_the_leaders_modes(table: TableSchema, mode: str | None) -> None:
+    (*_, last) = plan([change(0, (2, "b", 1), (2, "b", 2), sql_mode=mode)], schema=lambda uri: table)
+    if table is TABLE:
+        assert (last.operation, last.modes, last.verified) == ("Upsert", None, frozenset())
+        return
+    updates = table.functional and mode != "PAD_CHAR_TO_FULL_LENGTH"
+    assert last.operation == ("Upsert" if updates else "Add")
+    assert last.modes == ("NO_ZERO_IN_DATE,NO_ZERO_DATE" if mode is None else mode)
+    looked_up = table.stored if mode == "PAD_CHAR_TO_FULL_LENGTH" else table.unpredictable
+    assert last.verified == looked_up & {"id", "u", "v"}
+
+
+def test_records_of_several_modes_stay_in_order_where_the_table_computes() -> None:
+    records = [change(0, None, (2, "b", 1)), change(1, (2, "b", 1), (2, "b", 2), sql_mode="NO_ZERO_DATE")]
+    assert [kind for kind, _ in planned(records)] == ["Add"]
+    steps = plan(records, schema=lambda uri: replace(TABLE, functional=True))
+    assert [(step.operation, step.modes) for step in steps] == [
+        ("Add", "NO_ZERO_IN_DATE,NO_ZERO_DATE"), ("Update", "NO_ZERO_DATE"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", [{"columns": ("id", "u", "w")}, {"key": ("u",)}])
+def test_records_of_other_columns_or_another_key_stay_in_order(fields: dict[str, Any]) -> None:
+    records = [change(0, None, (2, "b", 1)), change(1, (2, "b", 1), (2, "b", 2), **fields)]
+    assert [kind for kind, _ in planned(records)] == ["Add", "Update"]
+    assert [kind for kind, _ in planned([records[0], replace(records[1], columns=COLUMNS, key=("id",))])] == ["Add"]
+
+
+def test_only_the_tables_that_need_it_are_in_order_and_they_come_first() -> None:
+    plain, keyless = Uri("srv", "db", "plain"), Uri("srv", "db", "keyless")
+    schemas = {plain: TABLE, keyless: replace(TABLE, unique_keys={})}
+    records = [
+        change(0, None, (1, "a", 1), uri=plain),
+        change(1, None, (1, "a", 1), uri=keyless),
+        change(2, (1, "a", 1), None, uri=plain),
+        change(3, (1, "a", 1), None, uri=keyless),
+        change(4, None, (1, "a", 2), uri=plain),
+    ]
+    steps = plan(records, schema=schemas.__getitem__)
+    assert [(step.record.uri.table, step.operation) for step in steps] == [
+        ("keyless", "Add"), ("keyless", "Delete"), ("plain", "Add"),
+    ]  # fmt: skip
+    assert steps[2].record is records[4]
+
+
+def test_an_order_among_foreign_keys_is_no_order_of_other_tables() -> None:
+    names = ["parent", "child", "plain"]
+    schemas = {
+        Uri("srv", "db", name): TableSchema(
+            frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=name != "plain"
+        )
+        for name in names
+    }
+    records = [record(n, "Add", name) for n, name in enumerate(names * 2)]
+    steps = plan(records, schema=schemas.__getitem__)
+    assert kinds(steps) == [
+        ("Add", "parent", 1), ("Add", "child", 1), ("Add", "parent", 1), ("Add", "child", 1), ("Add", "plain", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["Add", "Delete"])
+def test_rows_of_one_kind_are_taken_as_they_are(operation: str) -> None:
+    records = [record(1, operation, flags=6), record(1, operation, rows=0), record(2, operation)]
+    schema = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})
+    (step,) = plan(records, schema=lambda uri: schema)
+    assert (step.operation, step.flags, len(step.changes)) == (operation, 0, 2)
+    assert [each.record for each in step.changes] == [records[0], records[2]]
+    assert plan([record(1, operation, rows=0)], schema=lambda uri: schema) == []
+    assert plan([], schema=lambda uri: schema) == []
+
+
+@pytest.mark.parametrize("key", [{}, "Null", 5])
+def test_a_key_that_is_no_value_leaves_the_records_as_they_are(key: Any) -> None:
+    broken = [key, "Null", "Null"]
+    records = [change(0, None, broken), change(1, broken, None)]
+    assert planned(records) == [("Add", [Row(None, broken)]), ("Delete", [Row(broken, None)])]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"operation": "Delete"}, {"uri": Uri("srv", "db", "u")}, {"columns": ("b",)}, {"key": None}, {"flags": 1},
+        {"sql_mode": "NO_ZERO_DATE"},
+    ],
+)  # fmt: skip
+def test_records_that_differ_in_anything_share_no_step(fields: dict[str, Any]) -> None:
+    assert len(in_order([record(0, "Add"), record(1, "Add")])) == 1
+    assert len(in_order([record(0, "Add"), replace(record(1, "Add"), **fields)])) == 2
+
+
+def test_a_step_has_the_checks_of_its_records_and_no_other_flags() -> None:
+    assert [step.flags for step in in_order([record(0, "Add", flags=0xFF), record(1, "Add", flags=0x11)])] == [6, 0]
+    assert in_order([record(0, "Add", rows=0)]) == []
