@@ -180,3 +180,67 @@ def test_a_sound_stream_ends_well() -> None:
 def test_other_errors_are_not_deferred() -> None:
     with pytest.raises(ZeroDivisionError):
         list(UntilError(1 // each for each in [1, 0]))
+
+
+def sized(records: Sequence[Record], *sizes: int) -> list[Located | None]:
+    return [Located(PLACE, 10 + 2 * n, item, size) for n, (item, size) in enumerate(zip(records, sizes, strict=True))]
+
+
+def test_the_parts_of_a_large_transaction_and_the_next_transaction_after_it() -> None:
+    items = [replace(item, operation="Query") if n == 2 else item for n, item in enumerate(history([4, 1]))]
+    found = assemble(sized(items, 5, 5, 9, 9, 3), resource="srv", next_sequence=0, size=10)
+    assert list(found) == [
+        Transaction(items[:2], {PLACE: 13}, 2, False, True, False, 10),
+        Transaction(items[2:4], {PLACE: 17}, 2, True, False, True, 18),
+        Transaction(items[4:], {PLACE: 19}, 1, False, True, True, 3),
+    ]
+
+
+def test_a_transaction_that_ends_at_the_limit_is_one() -> None:
+    (found,) = assemble(sized(history([2]), 9, 9), resource="srv", next_sequence=0, size=10)
+    assert found == Transaction(history([2]), {PLACE: 13}, 2, False, True, True, 18)
+
+
+def test_two_megabytes_are_a_part() -> None:
+    sizes = [1_999_999, 1, 2_000_000, 1]
+    found = list(assemble(sized(history([4]), *sizes), resource="srv", next_sequence=0))
+    assert [part and part.size for part in found] == [2_000_000, 2_000_000, 1]
+
+
+def test_a_pause_in_a_transaction_is_passed_on_and_divides_nothing() -> None:
+    first, second = located(history([2]))
+    assert assembled([None, first, None, None, second, None]) == [
+        None, None, None, Transaction(history([2]), {PLACE: 13}, 2, False), None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", ["Query", "Skipped"])
+def test_what_holds_no_rows_is_a_statement(operation: str) -> None:
+    items = [replace(item, operation=operation) if n == 1 else item for n, item in enumerate(history([3, 1]))]
+    found = assembled(located(items))
+    assert [each and (each.statement, each.rows) for each in found] == [(True, 3), (False, 1)]
+
+
+def test_errors_name_the_record_with_its_positions_and_the_way_out() -> None:
+    whole = history([2, 1])
+    with pytest.raises(PromiseError) as gap:
+        assembled(located([whole[0], whole[2]]))
+    assert str(gap.value) == (
+        "a gap: sequence 1 is missing, 2 follows; at t/0/12, sequence 2, leader position binlog.000001:6; hint: "
+        "something else writes to the topic or has deleted from it; start with a new topic and a fresh follower"
+    )
+    with pytest.raises(PromiseError) as incomplete:
+        assembled(located([whole[0], replace(whole[2], sequence=1)]))
+    assert incomplete.value.what == "an incomplete transaction: uuid:0 has no last record, uuid:1 follows"
+    with pytest.raises(UserError) as foreign:
+        assembled(located([replace(whole[0], uri=whole[0].uri._replace(resource="other"))]))
+    assert str(foreign.value) == (
+        "the topic holds records of leader 'other', not of 'srv'; at t/0/10; hint: "
+        "set mysql_resource_name or kafka.topic in the profile to the producer's"
+    )
+
+
+def test_a_record_of_another_leader_stops_the_stream_wherever_it_is() -> None:
+    other = replace(record(0, 0, 0, last=True), uri=history([1])[0].uri._replace(resource="other"))
+    with pytest.raises(UserError):
+        assembled(located([other]), next_sequence=5)
