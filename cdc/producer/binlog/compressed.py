@@ -90,6 +90,8 @@ def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
             event = Inner(head[TYPE_AT], head + rest, whole.file, whole.offset, whole.end)
             event.number = number = number + 1
             yield event
+        if not number:
+            raise ValueError("it has no events")
     except (zstandard.ZstdError, ValueError) as error:
         raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
 
