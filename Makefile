@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-long lint unit integration bench clean
+.PHONY: setup demo test test-long lint unit integration mutants bench clean
 
 setup: $(READY)
 
@@ -35,6 +35,13 @@ test-long: lint unit
 	$(LONG) $(MAKE) integration
 	$(BIN)/python bench/audit.py --keys 2000000
 
+# Changes the code in a thousand ways, and shows which of them no unit test notices: docs/design/mutation-testing.md.
+# ONLY='cdc.consumer.plan.planner*' tries those of one module.
+mutants: $(READY)
+	$(BIN)/pip install --quiet --editable '.[mutants]'
+	nice -n 19 $(BIN)/mutmut run --max-children 2 $(ONLY)
+	$(BIN)/python tests/mutants.py
+
 bench: $(READY)
 	$(BIN)/python bench/producer.py
 	$(BIN)/python bench/consumer.py
@@ -48,4 +55,4 @@ $(READY): pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis mutants
