@@ -23,7 +23,7 @@ __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status
 
 _NEWEST = 10
 # Dropping a database drops its triggers and events.
-_ON_TRIGGERS_AND_EVENTS = "affects LIKE '%Trigger\"%' OR affects LIKE '%Event\"%' OR affects LIKE '%\"DropDatabase\"%'"
+_ON_TRIGGERS_AND_EVENTS = " OR ".join(f"affects LIKE '%{end}\"%'" for end in (*LEADER_ONLY, '"DropDatabase'))
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 
 
