@@ -30,7 +30,9 @@ from cdc.producer.decode.changes import (
     Whole,
 )
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.unsupported import Damaged
+from cdc.producer.decode.whole_transactions import WholeTransactions, end_of_rows_only, start_of_incomplete
 from cdc.producer.decode.xa import XaTransactions
 from cdc.sql.effects import ANY_DATABASE, Effect
 
@@ -751,3 +753,48 @@ def test_a_compressed_transaction_that_cannot_be_read_is_refused() -> None:
     assert [type(each).__name__ for each in found] == ["Begin", "Refused", "Commit"]
     assert isinstance(found[1], Refused)
     assert "a compressed transaction cannot be read" in found[1].error.what
+
+
+def test_the_fast_path_decodes_what_it_can_and_nothing_else() -> None:
+    tables = TableCache(wants_table=lambda database, table: True, charsets={})
+    fast = WholeTransactions(tables)
+    log = Log().transaction(1, mode=NO_ZEROS_AND_TRUNCATED)
+    simple = log.simple()
+    assert fast.of_simple(simple) is None  # its table map is new
+    five = simple.events()
+    whole = fast.of_events(five)
+    assert whole is not None
+    again = fast.of_simple(simple)
+    assert again is not None
+    assert (again, type(again), type(again.begin)) == (whole, Whole, Begin)
+    assert fast.of_simple(simple._replace(begin=simple.begin + b"X")) is None
+    assert fast.of_simple(simple._replace(gtid=simple.gtid[:-9])) is None
+    assert fast.of_simple(simple._replace(rows=simple.rows[:-1])) is None
+    assert fast.of_events([five[0], five[1]._replace(data=five[1].data + b"X"), *five[2:]]) is None
+    assert fast.of_events([five[0]._replace(data=five[0].data[:-9]), *five[1:]]) is None
+
+
+def test_transactions_of_rows_are_known_by_the_types_of_their_events() -> None:
+    rows_only = bytes([33, 2, 19, 30, 19, 19, 31, 32, 16])
+    assert end_of_rows_only(b"\x10" + rows_only + b"\x10", 1) == 10
+    assert end_of_rows_only(b"\x10" + rows_only, 0) is None
+    for end in range(1, 9):
+        assert end_of_rows_only(rows_only[:end], 0) is None
+    for other in ([33, 2, 16], [33, 2, 19, 16], [33, 2, 30, 16], [33, 2, 19, 30, 2, 16], [33, 19, 30, 16]):
+        assert end_of_rows_only(bytes(other), 0) is None
+    assert [end_of_rows_only(bytes([kind, 2, 19, 30, 16]), 0) for kind in (33, 34, 42, 35)] == [5, 5, 5, None]
+
+
+def test_the_start_of_a_transaction_at_the_end_of_a_chunk_waits() -> None:
+    log = Log().transaction(1).transaction(2)
+    types = bytes([event.type for event in log.events])
+    for count in range(11):
+        start = {6: 5, 8: 5, 9: 5, 1: 0, 3: 0, 4: 0}.get(count, count)
+        assert start_of_incomplete(log.events[:count], types[:count]) == start
+    log.transaction(3)
+    simple = [log.simple(), Log(at=log.at).gtid()]
+    assert start_of_incomplete(simple, bytes([0, 33])) == 1
+    large = [RawEvent(kind, bytes(333_333), FILE, 4, 5) for kind in (33, 2, 19)]
+    assert start_of_incomplete(large, bytes([33, 2, 19])) == 0
+    large[0] = RawEvent(33, bytes(333_334), FILE, 4, 5)
+    assert start_of_incomplete(large, bytes([33, 2, 19])) == 3
