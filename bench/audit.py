@@ -1,22 +1,22 @@
-"""How fast the audit is: beside Spark that only reads and parses the same topics, and beside asking both databases.
+"""Measures the audit, beside Spark that only reads and parses the same topics, and beside queries to both databases.
 
     python bench/audit.py [--updates 150000] [--rows 50000] [--keys 0]
 
 A leader with ``--rows`` rows and ``--updates`` single-row updates is replicated by our programs, and its follower
-captured. Then, each in turn and the best of three:
+captured. Then, one after the other, the best of three:
 
-    cdc-audit           the command as it is, each time in a process and a JVM of its own
+    cdc-audit           the command, each time in a new process and JVM
     floor               both topics read and parsed, nothing else; this and the next two in one Spark on local[2], with
-                        the collector that README advises for large audits, after twenty rounds that warm the JVM
+                        the collector that README advises for large audits, after twenty warm-up rounds
     audit               from their beginning, the report included
-    on from it          from the state of that audit, after 1 % more updates; after six such that warm the JVM
-    SELECT              every row of both tables asked of both servers in the order of the key, and compared
+    on from it          from the state of that audit, after 1 % more updates; after six such warm-up rounds
+    SELECT              every row of both tables read from both servers in the order of the key, and compared
     pt-table-checksum   the same table, on the leader and a native replica; Percona Toolkit >= 3.7 must be on PATH
 
-What counts is CPU time: of the program itself (the JVM, all threads; of the last two the client), and of both servers,
-with the statements that these were asked. What the audit needs of the follower, its binlog read once, has a line of
-its own. With ``--keys`` a table of so many rows is audited with a heap of 512 MB, which says whether memory is bounded:
-what it spilled to disk, how many such rows would have fitted, and how large the JVM was at most.
+The figure is CPU time: of the program itself (the JVM, all threads; the client of the last two), and of both servers,
+with the number of statements they were sent. What the audit costs the follower, its binlog read once, has its own line.
+With ``--keys`` a table of so many rows is audited with a heap of 512 MB, which shows whether memory is bounded: what
+it spilled to disk, how many such rows would have fitted, and how large the JVM was at most.
 """
 
 import argparse
@@ -82,12 +82,12 @@ class Servers:
         return path
 
     def replicate(self) -> None:
-        """Bring what the leader has to the follower."""
+        """Replicate what the leader has to the follower."""
         for program, of in (("cdc-producer", LEADER), ("cdc-consumer", "consumer")):
             run_program(program, self.files[of])
 
     def capture(self) -> int:
-        """Bring what the follower logged into its topic, and say how many records that has then."""
+        """Capture what the follower logged; the number of records in its topic then."""
         run_program("cdc-producer", self.files[FOLLOWER])
         return span(self.profiles[FOLLOWER].kafka).size
 
@@ -172,7 +172,7 @@ def measure_memory(folder: Path, keys: int) -> None:
 
 
 def tell_memory(keys: int, jvm: Jvm) -> None:
-    """Print how many keys would have fitted, by what the stage that spilled most had to put aside to disk."""
+    """Print how many keys would have fitted, from the size of the rows that the worst stage spilled to disk."""
     spilled, room = jvm.spilled_megabytes(), jvm.room_megabytes()
     if spilled:
         print(f"a stage spilled {spilled:.0f} MB of rows, {spilled * (1 << 20) / keys:.0f} bytes a key of both sides")
@@ -211,7 +211,7 @@ def audited(spark: SparkSession, profiles: dict[str, Profile], folder: Path, sta
 
 
 def commanded(servers: Servers, folder: Path) -> int:
-    """Run ``cdc-audit`` as a user does, with the connector at hand."""
+    """Run ``cdc-audit`` as a user does, with the connector already fetched."""
     sides = [word for side in (LEADER, FOLLOWER) for word in (f"--{side}", servers.files[side])]
     jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     command = [BIN / "cdc-audit", *sides, "--report", folder / "report"]
@@ -231,7 +231,7 @@ def asked(servers: Servers) -> int:
 
 @dataclass(frozen=True, order=True)
 class Spent:
-    """CPU and wall seconds, both servers' CPU seconds, the statements they were asked; for so many records or rows."""
+    """CPU and wall seconds, both servers' CPU seconds and statements, for so many records or rows."""
 
     cpu: float
     wall: float
@@ -250,7 +250,7 @@ def line(
     floor: float = 0,
     warm_up: int = 0,
 ) -> float:
-    """Measure and print, after so many rounds that warm up; the CPU seconds of the best round."""
+    """Measure and print, after the warm-up rounds; the CPU seconds of the best round."""
     for _ in range(warm_up):
         work()
     best = min(spent(work, cpu, pair) for _ in range(rounds))

@@ -1,4 +1,4 @@
-"""How fast cdc-consumer is: from a full topic into the follower, beside a native replica with a full relay log.
+"""Measures cdc-consumer, from a full topic into the follower, beside a native replica with a full relay log.
 
     python bench/consumer.py [--scale 1.0] [--shapes rows,inserts,updates,mixed,hot,lag]
 
@@ -41,7 +41,7 @@ Work = Callable[[int, random.Random], Iterator[str]]
 
 @dataclass(frozen=True)
 class Shape:
-    """A table, how many rows it has at first, and the leader's transactions: ``work`` gives their statements."""
+    """A table, its number of rows at first, and the leader's transactions: ``work`` gives their statements."""
 
     name: str
     columns: str
@@ -130,7 +130,7 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     since = end_of_topic(target)
     run_program("cdc-producer", source)
     replica.receive()
-    os.sync()  # what was written until now is to be paid for by neither side
+    os.sync()  # neither side pays for what was written until now
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
@@ -170,7 +170,7 @@ def execute(server: MySql, statements: Iterator[str] | list[str]) -> None:
 
 
 def measure_lag(folder: Path) -> None:
-    """A steady load on the leader, both programs running, and the follower looked at all the while."""
+    """Run a steady load on the leader with both programs running, and read the follower's checkpoint meanwhile."""
     leader, follower = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))

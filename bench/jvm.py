@@ -1,4 +1,4 @@
-"""The JVM of a Spark session, seen from outside: its CPU time, its size, and what did not fit into its memory."""
+"""Measures the JVM of a Spark session: its CPU time, its size, and the rows that it spilled to disk."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _MEGABYTE = 1 << 20
 
 
 class Jvm:
-    """The one that runs the driver; with ``local[N]`` it is also the only executor."""
+    """The JVM of the driver, which with ``local[N]`` is also the only executor."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._gateway = spark.sparkContext._gateway
@@ -19,7 +19,7 @@ class Jvm:
         self._pid = self._gateway.jvm.java.lang.ProcessHandle.current().pid()
 
     def cpu_seconds(self) -> float:
-        """All threads' since its start."""
+        """CPU seconds of all threads since its start."""
         return process_cpu_seconds(self._pid)
 
     def peak_megabytes(self) -> float:
@@ -28,12 +28,12 @@ class Jvm:
         return int(status["VmHWM"].split()[0]) / 1024
 
     def room_megabytes(self) -> float:
-        """How much of the heap Spark can use for rows, be they sorted or cached (``spark.memory.fraction``)."""
+        """The part of the heap that Spark can use to sort and cache rows (``spark.memory.fraction``)."""
         return self._context.getExecutorMemoryStatus().values().head()._1() / _MEGABYTE
 
     def spilled_megabytes(self) -> float:
-        """Of the stage that spilled most: the size that its rows had in memory. Spark's own count."""
-        # Stages in whatever state, without their tasks.
+        """The size in memory of the rows that one stage spilled, at most; Spark's own count."""
+        # Stages in any state, without their tasks.
         none = self._gateway.new_array(self._gateway.jvm.double, 0)
         stages = self._context.statusStore().stageList(None, False, False, none, None)
         return max(stages.apply(each).memoryBytesSpilled() for each in range(stages.size())) / _MEGABYTE

@@ -1,7 +1,7 @@
-"""A steady load on a leader, what its follower was seen to have when, and what is said of lags.
+"""Runs a steady load on a leader, records when its follower had applied which sequence, and prints lags.
 
-Both run inside the servers, as stored procedures that sleep in between: clients of their own took a sixth of a machine
-with two cores, which the programs that are measured then waited for.
+Both run inside the servers, as stored procedures that sleep in between: separate clients used a sixth of a machine with
+two cores, for which the measured programs then waited.
 """
 
 import threading
@@ -12,7 +12,7 @@ from cdc.sandbox.server.mysql import MySql
 __all__ = ["RATE", "WARM_UP_SECONDS", "checkpoints_seen", "percentiles", "steady_load"]
 
 RATE = 1000
-WARM_UP_SECONDS = 90  # of the load, which are not counted: all programs have just started, and Kafka's JVM compiles
+WARM_UP_SECONDS = 90  # not counted: the programs have just started, and Kafka's JVM compiles
 _SECONDS, _CLIENTS, _ROWS_A_CLIENT = 120, 4, 2000
 _LOOK_SECONDS = 0.001
 _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
@@ -20,10 +20,10 @@ _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
 _LOAD = f"""
     CREATE PROCEDURE bench.steady(client INT) BEGIN
-        DECLARE begun DOUBLE DEFAULT {_NOW};
+        DECLARE started DOUBLE DEFAULT {_NOW};
         DECLARE done INT DEFAULT 0;
         WHILE done < {RATE * _SECONDS // _CLIENTS} DO
-            DO SLEEP(GREATEST(0, begun + done * {_CLIENTS / RATE} - {_NOW}));
+            DO SLEEP(GREATEST(0, started + done * {_CLIENTS / RATE} - {_NOW}));
             UPDATE bench.t SET k = k + 1 WHERE id = client * {_ROWS_A_CLIENT} + done % {_ROWS_A_CLIENT};
             SET done = done + 1;
         END WHILE;
@@ -31,9 +31,9 @@ _LOAD = f"""
 """
 _LOOK = f"""
     CREATE PROCEDURE seen.look() BEGIN
-        DECLARE begun, changed DOUBLE DEFAULT {_NOW};
+        DECLARE started, changed DOUBLE DEFAULT {_NOW};
         DECLARE at, last BIGINT DEFAULT -1;
-        WHILE {_NOW} - begun < {_SECONDS} OR {_NOW} - changed < 1 DO
+        WHILE {_NOW} - started < {_SECONDS} OR {_NOW} - changed < 1 DO
             SELECT sequence INTO at FROM cdc.checkpoint;
             IF at != last THEN
                 SET changed = {_NOW}, last = at;
@@ -54,7 +54,7 @@ def steady_load(leader: MySql) -> threading.Thread:
 
 
 def checkpoints_seen(follower: MySql) -> list[tuple[float, int]]:
-    """When (seconds since 1970) which sequence was applied, asked about 900 times a second while the load lasts."""
+    """When (seconds since 1970) which sequence was applied, read about 900 times a second during the load."""
     made = "CREATE TABLE seen.checkpoints (at DOUBLE, sequence BIGINT) ENGINE = MEMORY"
     _unlogged(follower, "CREATE DATABASE seen", made, _LOOK, "CALL seen.look()")
     with follower.root() as connection, connection.cursor() as cursor:
@@ -63,7 +63,7 @@ def checkpoints_seen(follower: MySql) -> list[tuple[float, int]]:
 
 
 def percentiles(ages: Sequence[float]) -> str:
-    """Ages in milliseconds, in any order."""
+    """A line with the percentiles of ``ages``, milliseconds in any order."""
     ages = sorted(ages)
     shown = ", ".join(f"{name} {ages[int(len(ages) * share)]:.1f}" for name, share in _PERCENTILES.items())
     return f"lag in ms at {RATE} transactions/s, {len(ages)} records: {shown}, max {ages[-1]:.1f}"
@@ -83,7 +83,7 @@ def _client(leader: MySql, number: int) -> None:
 
 
 def _unlogged(server: MySql, *statements: str) -> None:
-    """Execute what shall not be replicated."""
+    """Execute statements that are not replicated."""
     with server.root() as connection, connection.cursor() as cursor:
         for statement in ("SET sql_log_bin = 0", *statements):
             cursor.execute(statement)

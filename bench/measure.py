@@ -1,4 +1,4 @@
-"""What the benchmarks share: profiles, runs of our programs and of the plain reader, and the time they take."""
+"""Shared by the benchmarks: writes profiles, runs cdc's programs and a plain binlog reader, measures their time."""
 
 import os
 import resource
@@ -38,7 +38,7 @@ def run_program(program: str, path: Path) -> None:
 
 @contextmanager
 def running(program: str, path: Path) -> Iterator[None]:
-    """One of our programs in the background."""
+    """Run one of cdc's programs in the background."""
     process = subprocess.Popen([BIN / program, path])
     try:
         yield
@@ -48,7 +48,7 @@ def running(program: str, path: Path) -> Iterator[None]:
 
 
 def plain_reader(leader: MySql, count: int) -> None:
-    """mysql-replication's own reader, which decodes the rows and does nothing with them."""
+    """Read with mysql-replication's own reader, which decodes the rows and does nothing with them."""
     settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "passwd": PASSWORD}
     reader = BinLogStreamReader(settings, server_id=99, only_events=[WriteRowsEvent], resume_stream=True,
                                 log_file="binlog.000001", log_pos=4)  # fmt: skip
@@ -60,7 +60,7 @@ def plain_reader(leader: MySql, count: int) -> None:
 
 
 def timed(work: Callable[[], None]) -> tuple[float, float]:
-    """Wall seconds, and CPU seconds of this process and its children."""
+    """Wall seconds of ``work``, and CPU seconds of this process and its children."""
     before, start = cpu_seconds(), time.monotonic()
     work()
     return time.monotonic() - start, cpu_seconds() - before
@@ -73,7 +73,7 @@ def cpu_seconds() -> float:
 
 @dataclass(frozen=True)
 class Used:
-    """What a program took: wall and CPU seconds, and its largest resident size."""
+    """Wall and CPU seconds of a program, and its largest resident size."""
 
     wall: float
     cpu: float
@@ -81,7 +81,7 @@ class Used:
 
 
 def used(program: str, path: Path) -> Used:
-    """Run one of our programs up to the present end."""
+    """Run one of cdc's programs up to the current end."""
     begun = time.monotonic()
     process = subprocess.Popen([BIN / program, path, "--until-current"])
     _, status, usage = os.wait4(process.pid, 0)

@@ -1,4 +1,4 @@
-"""Two MySQL servers that are compared, and the load on both."""
+"""Measures the load on two MySQL servers that are compared."""
 
 from measure import server_cpu_seconds
 
@@ -8,7 +8,7 @@ __all__ = ["Pair"]
 
 
 class Pair:
-    """A leader and what follows it. Keeps a connection to each, to ask what others asked."""
+    """A leader and its follower, with a connection to each that reads its statement counters."""
 
     def __init__(self, *servers: MySql) -> None:
         self._servers = servers
@@ -16,11 +16,11 @@ class Pair:
         self._asked = 0
 
     def cpu_seconds(self) -> float:
-        """Of both servers since their start."""
+        """CPU seconds of both servers since their start."""
         return sum(map(server_cpu_seconds, self._servers))
 
     def questions(self) -> int:
-        """How many statements clients sent to both since their start, without ours; to be compared with a later one."""
+        """Statements that other clients sent to both servers since their start; compare with a later count."""
         counts = []
         for connection in self._connections:
             with connection.cursor() as cursor:

@@ -1,11 +1,11 @@
-"""How fast cdc-producer is: from a leader's full binlog to records committed in Kafka, and the lag of a steady load.
+"""Measures cdc-producer: from a leader's full binlog to records committed in Kafka, and the lag of a steady load.
 
     python bench/producer.py [--rows 600000] [--transactions 300000] [--shapes rows,single,wide,text,json,lag]
 
-Each shape of data has a leader of its own with a full binlog, read from its beginning by cdc-producer, process start to
-end, and beside it by mysql-replication's own reader, which decodes the rows and does nothing with them. What counts is
-the work per second of the program's own CPU time (all threads, start-up included). The lag is from the commit time that
-the leader logged to a reader's having the record, with one broker, one leader and the load on the same machine.
+Each shape of data has its own leader with a full binlog. cdc-producer reads it from its beginning, process start to
+end, and then mysql-replication's own reader, which decodes the rows and does nothing with them. The figure is the work
+per second of the program's own CPU time (all threads, start-up included). The lag is from the commit time that the
+leader logged until a reader has the record, with one broker, one leader and the load on the same machine.
 """
 
 import argparse
@@ -27,13 +27,13 @@ from cdc.sandbox.server.mysql import MySql
 
 @dataclass(frozen=True)
 class Shape:
-    """A table, the values of its row ``n``, and how many rows a statement has."""
+    """A table, the values of its row ``n``, and the number of rows of a statement."""
 
     name: str
     columns: str
     values: Callable[[int], str]
     rows_a_statement: int
-    share: float  # of the number of rows asked for: wide rows are worth many
+    share: float  # of the rows on the command line: wide rows count as many
 
 
 def plain(n: int) -> str:
@@ -75,7 +75,7 @@ def main() -> int:
 
 
 def measure(folder: Path, shape: Shape, count: int) -> None:
-    """Fill one leader; cdc-producer and the plain reader read it, one after the other."""
+    """Fill one leader, then read it with cdc-producer and with the plain reader, one after the other."""
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     fill(leader, shape, count)
     source = profile(folder / "producer.toml", leader, kafka)
@@ -105,7 +105,7 @@ def fill(leader: MySql, shape: Shape, count: int) -> None:
 
 
 def measure_lag(folder: Path) -> None:
-    """A steady load of single-row updates from a process of its own, and a reader that notes each record's age."""
+    """Run a steady load of single-row updates in its own process, and a reader that records each record's age."""
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     fill(leader, SHAPES["rows"], 10_000)
     source = profile(folder / "producer.toml", leader, kafka)
@@ -120,7 +120,7 @@ def measure_lag(folder: Path) -> None:
 
 
 def record_ages(kafka: Kafka, *, until: Callable[[], bool]) -> Iterator[tuple[float, float]]:
-    """When each record was committed on the leader (seconds since 1970), and in how many ms it was here."""
+    """When each record was committed on the leader (seconds since 1970), and after how many ms it was read."""
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed"}
     )

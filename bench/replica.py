@@ -1,4 +1,4 @@
-"""MySQL's own replica as a peer: receiving and applying in turn, so that each can be timed alone."""
+"""Runs MySQL's own replica for comparison: receiving and applying in turn, so that each can be timed alone."""
 
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.process import wait_until
@@ -20,7 +20,7 @@ class NativeReplica:
         )
 
     def receive(self) -> None:
-        """Bring everything that the leader has into the relay log."""
+        """Receive everything that the leader has into the relay log."""
         self._run("START REPLICA IO_THREAD")
         wanted = _executed(self._leader)
         assert wait_until(lambda: self._has(wanted), seconds=_SECONDS), "the relay log stays behind"
@@ -34,7 +34,7 @@ class NativeReplica:
         self._run("STOP REPLICA SQL_THREAD")
 
     def follow(self) -> None:
-        """Receive and apply from now on what the leader does."""
+        """Receive and apply from now on."""
         self._run("START REPLICA")
 
     def _has(self, wanted: str) -> bool:

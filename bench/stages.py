@@ -1,4 +1,4 @@
-"""Where cdc-consumer's CPU time goes: its own stages one after the other over a topic that is held in memory."""
+"""Measures the CPU time of each of cdc-consumer's stages, one after the other, over a topic held in memory."""
 
 import gc
 import time
@@ -49,7 +49,7 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
             with _timed(spent, "SQL text"):
                 sql = statements(steps, generated=tables.generated, comparable=differences.comparable)
                 sum(map(len, packets(sql, limit=session.max_packet)))
-            # Freed with the transactions that it was made of, as soon as the next one begins.
+            # Freed with its transactions as soon as the next one starts.
             del batch, steps, sql
     shown = ", ".join(f"{stage} {seconds / count * 1e6:.1f}" for stage, seconds in spent.items())
     print(f"{'':26}of its CPU, µs each: {shown}", flush=True)

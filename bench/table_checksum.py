@@ -1,4 +1,4 @@
-"""pt-table-checksum of Percona Toolkit as the peer of the audit: it compares a native replica with the same leader."""
+"""Runs pt-table-checksum (Percona Toolkit) for comparison with the audit, on a native replica of the same leader."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ _PROGRAM = "pt-table-checksum"
 
 
 class Refused(Exception):
-    """The program can't do it on these servers. The message is its own."""
+    """The program refuses these servers; the message is its own."""
 
 
 class TableChecksum:
@@ -27,7 +27,7 @@ class TableChecksum:
     """
 
     def __init__(self, leader: MySql, folder: Path) -> None:
-        # By the host it reports the program finds it.
+        # The program finds the replica by the host it reports.
         self.replica = MySql(folder, server_id=3, extra_args=["--report-host=127.0.0.1"]).start()
         self._leader = leader
         native = NativeReplica(leader, self.replica)
@@ -36,8 +36,8 @@ class TableChecksum:
         native.follow()
 
     def run(self) -> int:
-        """Check the tables of ``bench``, and say how many rows it compared. Raises Refused."""
-        # Both servers log rows, which it takes for a danger to replicas of the replica; there are none.
+        """Check the tables of ``bench``; the number of rows compared. Raises Refused."""
+        # Both servers log rows, which the program refuses for the sake of replicas of the replica; there are none.
         options = ["--databases=bench", "--no-check-binlog-format", "--recursion-method=hosts"]
         source = f"h=127.0.0.1,P={self._leader.port},u={USER},p={PASSWORD}"
         done = subprocess.run([_PROGRAM, *options, source], capture_output=True, text=True, check=False)
