@@ -18,7 +18,7 @@ from cdc.spark import audit
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
-from cdc.spark.job.session import KEPT_CODE
+from cdc.spark.job.session import CODE_CACHE
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
@@ -44,7 +44,7 @@ _SPARK = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    **dict([KEPT_CODE]),
+    **dict([CODE_CACHE]),
 }
 
 
