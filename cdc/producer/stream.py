@@ -59,6 +59,8 @@ class Stream:
         with self._complete_transactions_committed():
             for change in self.decoder.decode(chunks):
                 self._write(change)
+                if type(change) is OtherEvent:
+                    continue  # it moves no position, and commits with the change after it
                 self.progress.note(change)
                 if skips:
                     self._check_skips(change)
