@@ -64,3 +64,11 @@ def test_independent_batches_of_a_history_touch_different_rows(wanted: list[tupl
     first, second = does(*one), does(*other)
     if first and second and independent(first, second):
         assert {each.sequence for each in one}.isdisjoint(each.sequence for each in other)
+
+
+def test_each_table_is_judged_by_its_own_schema() -> None:
+    schemas = {T: KEYED, U: RELATED}
+    steps = plan([record(1, "Add"), record(2, "Add", "u")], schema=schemas.__getitem__)
+    assert row_operations(steps, schemas.__getitem__) is None
+    assert row_operations(steps[:1], schemas.__getitem__) is None
+    assert row_operations(steps[1:], schemas.__getitem__) == {T: "Add"}

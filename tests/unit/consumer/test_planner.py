@@ -434,3 +434,11 @@ def test_records_that_differ_in_anything_share_no_step(fields: dict[str, Any]) -
 def test_a_step_has_the_checks_of_its_records_and_no_other_flags() -> None:
     assert [step.flags for step in in_order([record(0, "Add", flags=0xFF), record(1, "Add", flags=0x11)])] == [6, 0]
     assert in_order([record(0, "Add", rows=0)]) == []
+
+
+def test_the_flags_are_those_of_mysql() -> None:
+    related = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=True)
+    for flags, net in ((0x02, True), (0x10, True), (0x04, False), (0x08, False), (0x20, False)):
+        records = [record(1, "Add", flags=flags), record(1, "Delete", flags=flags)]
+        first, *_ = plan(records, schema=lambda uri: related)
+        assert first.operation == ("Absent" if net else "Add")

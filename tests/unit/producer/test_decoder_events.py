@@ -527,7 +527,7 @@ def test_a_statement_that_is_not_known_is_refused(
     assert first == begin()
     assert isinstance(refused, Refused)
     assert what in refused.error.what
-    assert (refused.effects, refused.fires) == (effects, fires)
+    assert (refused.effects, refused.fires, refused.event.type) == (effects, fires, et.QUERY)
     assert refused.text.split()[0] == text.split()[0]
 
 
@@ -599,7 +599,7 @@ def test_a_load_of_a_file_is_refused_as_a_statement() -> None:
     ddl.gtid()
     text = ddl.query("CREATE TABLE t (i INT)", mode=NO_ZEROS_AND_TRUNCATED)
     ddl.events.pop()
-    ddl.add(et.EXECUTE_LOAD_QUERY, text.data[19:32] + bytes(13) + text.data[32:])
+    ddl.add(et.EXECUTE_LOAD_QUERY, text.data[19:32] + b"\xff" * 13 + text.data[32:])
     assert decoded(ddl.events)[0] == begin(mode=None)
 
 
@@ -694,11 +694,25 @@ def test_rows_in_other_layouts_are_held_by_an_xa_transaction_too() -> None:
     assert [type(each).__name__ for each in found] == ["Prepared", "Begin", "tuple", "Refused", "Commit"]
 
 
-def test_an_xa_statement_without_a_name_or_of_another_kind_is_refused() -> None:
-    log = Log()
-    log.query(f"XA START {XID}")
-    with pytest.raises(Damaged, match="has no GTID event"):
+@pytest.mark.parametrize("verb", ["START", "COMMIT", "ROLLBACK"])
+def test_an_xa_statement_needs_a_gtid(verb: str) -> None:
+    log = xa(1)
+    log.prepare()
+    event = log.query(f"XA {verb} {XID}")
+    with pytest.raises(Damaged, match="has no GTID event") as caught:
         decoded(log.events)
+    assert caught.value.where == f"{FILE}:{event.offset}"
+
+
+def test_the_verb_of_an_xa_statement_is_its_second_word() -> None:
+    log = xa(1)
+    log.prepare()
+    log.gtid(6)
+    last = log.query(f"XA COMMIT {XID} ONE PHASE")
+    assert plain(decoded(log.events))[1:] == [begin(6, PLACE.sql_mode), added(1), commit(last, XID)]
+
+
+def test_an_xa_statement_of_another_kind_is_refused() -> None:
     other = Log()
     other.gtid()
     other.query(f"XA JOIN {XID}")
