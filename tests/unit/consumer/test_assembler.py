@@ -196,6 +196,12 @@ def test_the_parts_of_a_large_transaction_and_the_next_transaction_after_it() ->
     ]
 
 
+def test_a_statement_is_in_its_part_of_a_transaction_alone() -> None:
+    items = [replace(item, operation="Query") if n == 1 else item for n, item in enumerate(history([3]))]
+    found = assemble(sized(items, 9, 9, 9), resource="srv", next_sequence=0, size=9)
+    assert [part and part.statement for part in found] == [False, True, False]
+
+
 def test_a_transaction_that_ends_at_the_limit_is_one() -> None:
     (found,) = assemble(sized(history([2]), 9, 9), resource="srv", next_sequence=0, size=10)
     assert found == Transaction(history([2]), {PLACE: 13}, 2, False, True, True, 18)

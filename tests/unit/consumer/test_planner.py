@@ -431,6 +431,14 @@ def test_records_that_differ_in_anything_share_no_step(fields: dict[str, Any]) -
     assert len(in_order([record(0, "Add"), replace(record(1, "Add"), **fields)])) == 2
 
 
+def test_the_record_of_a_step_is_its_first() -> None:
+    records = [record(1, "Add"), record(2, "Add")]
+    (step,) = in_order(records)
+    assert step.record is records[0]
+    (step,) = plan(records, schema=lambda uri: TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}))
+    assert step.record is records[0]
+
+
 def test_a_step_has_the_checks_of_its_records_and_no_other_flags() -> None:
     assert [step.flags for step in in_order([record(0, "Add", flags=0xFF), record(1, "Add", flags=0x11)])] == [6, 0]
     assert in_order([record(0, "Add", rows=0)]) == []

@@ -80,6 +80,9 @@ def test_the_texts_are_used() -> None:
     (step,) = plan([record], schema=lambda _: SHAPE)
     assert isinstance(step.changes, RenderedChanges)
     assert step.record is record
+    records = parsed([message(key, [("Null", "Null")] * 20) for key in (1, 21)])
+    (step,) = plan(records, schema=lambda _: SHAPE)
+    assert step.record is records[0]
 
 
 def test_rows_that_somebody_wants_are_read_anew_and_left_for_a_while() -> None:

@@ -330,6 +330,28 @@ def test_keys_of_several_columns_are_deleted_by_a_list_of_rows() -> None:
     assert sql(*changes) == [("DELETE FROM `db`.`t` WHERE (`b`,`a`) IN (('x',1),('x',2))", 2)]
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"Time": {"negative": False, "hour": 1, "minute": 2, "second": 3, "subsecond": 0}}, "'01:02:03'"),
+        ({"Decimal": "1.50"}, "1.50"),
+        ({"Double": 1.5}, "1.5e0"),
+        ({"Date": {"year": 2024, "month": 2, "day": 9}}, "'2024-02-09'"),
+        ({"Year": 2024}, "2024"),
+        ({"Bit": 1}, "1"),
+    ],
+)
+def test_keys_of_other_types_are_compared_one_by_one(value: Any, text: str) -> None:
+    changes = [change("Delete", [value, n(2)]), change("Delete", [value, n(3)])]
+    assert sql(*changes) == [(f"DELETE FROM `db`.`t` WHERE (`a`={text}) OR (`a`={text})", 2)]
+
+
+@pytest.mark.parametrize("value", [n(1), {"UnsignedInteger": 1}, {"String": "a"}, {"Blob": "AP8="}])
+def test_keys_of_the_usual_types_are_compared_in_a_list(value: Any) -> None:
+    ((text, _),) = sql(change("Delete", [value, n(2)]))
+    assert text == f"DELETE FROM `db`.`t` WHERE (`a`) IN (({literal(value)}))"
+
+
 def test_updates_find_rows_as_they_were_where_that_is_asked_for() -> None:
     step = Step("Update", [change("Update", [n(1), n(2)], [n(1), n(3)])])
     (found,) = statements(

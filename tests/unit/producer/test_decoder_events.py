@@ -66,7 +66,7 @@ class Log:
         variables = struct.pack("<BIBQ", 0, 0, 1, mode)
         name = database.encode()
         head = struct.pack("<IIBHH", 1, 0, len(name), error, len(variables))
-        return self.add(et.QUERY, head + variables + name + b"\0" + text.encode())
+        return self.add(et.QUERY, head + variables + name + b"\0" + text.encode("utf-8", "surrogateescape"))
 
     def begin(self, mode: int = 0) -> RawEvent:
         return self.query("BEGIN", mode=mode)
@@ -491,6 +491,18 @@ def test_a_statement_that_changes_objects_is_a_transaction_of_its_own() -> None:
     assert leader.logged == []
 
 
+def test_a_statement_that_ends_with_begin_is_none_that_begins_a_transaction() -> None:
+    (_, statement, _), _ = statements("DROP TABLE xBEGIN")
+    assert isinstance(statement, Statement)
+    assert statement.effects == (Effect("DropTable", "db", "xBEGIN"),)
+
+
+def test_a_statement_that_cannot_be_read_says_so() -> None:
+    (_, statement, _), _ = statements(*["CREATE TABLE t (i INT COMMENT '\udcff')"])
+    assert isinstance(statement, Statement)
+    assert statement.unreadable
+
+
 def test_a_statement_in_a_transaction_is_one_of_its_changes() -> None:
     found, _ = statements("CREATE TABLE t (i INT)", "COMMIT", inside=True)
     assert [type(each).__name__ for each in found] == ["Begin", "Statement", "Commit"]
@@ -710,6 +722,16 @@ def test_the_verb_of_an_xa_statement_is_its_second_word() -> None:
     log.gtid(6)
     last = log.query(f"XA COMMIT {XID} ONE PHASE")
     assert plain(decoded(log.events))[1:] == [begin(6, PLACE.sql_mode), added(1), commit(last, XID)]
+
+
+def test_an_xa_statement_without_an_xid_is_refused() -> None:
+    log = Log()
+    log.gtid()
+    log.query("XA COMMIT 'a'")
+    found = decoded(log.events)
+    assert [type(each).__name__ for each in found] == ["Begin", "Refused", "Commit"]
+    assert isinstance(found[1], Refused)
+    assert found[1].error.what.startswith("event 2 (Query) cannot be read: ValueError(")
 
 
 def test_an_xa_statement_of_another_kind_is_refused() -> None:

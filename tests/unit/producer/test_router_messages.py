@@ -78,7 +78,7 @@ def test_a_whole_transaction_counts_as_open_until_all_of_it_has_left() -> None:
     messages = route.whole(Whole(BEGIN, [rows("a"), rows("b"), rows("c")], "binlog.000001", 500))
     for _ in range(3):
         next(messages)
-        assert (route.sent, route.next_sequence) == (3, 5)
+        assert (route.sent, route.partial, route.next_sequence) == (3, None, 5)
     assert list(messages) == []
     assert (route.sent, route.next_sequence) == (0, 8)
 
