@@ -7,7 +7,7 @@ captured. Then, one after the other, the best of three:
 
     cdc-audit           the command, each time in a new process and JVM
     floor               both topics read and parsed, nothing else; this and the next two in one Spark on local[2], with
-                        the collector that README advises for large audits, after twenty warm-up rounds
+                        the collector that docs/performance.md advises for large audits, after twenty warm-up rounds
     audit               from their beginning, the report included
     on from it          from the state of that audit, after 1 % more updates; after six such warm-up rounds
     SELECT              every row of both tables read from both servers in the order of the key, and compared

@@ -1,4 +1,4 @@
-"""Parses a record, the JSON of one statement or rows event of the leader (DESIGN.md, "The record")."""
+"""Parses a record, the JSON of one statement or rows event of the leader (docs/record-format.md)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The URIs that name a leader's databases and tables (DESIGN.md, "The record")."""
+"""The URIs that name a leader's databases and tables (docs/record-format.md)."""
 
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote

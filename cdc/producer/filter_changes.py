@@ -15,7 +15,10 @@ from cdc.producer.binlog.leader import Objects
 __all__ = ["require_accepted"]
 
 _LISTED = 10
-_COPY = "copy them to the followers while nothing writes to them (README, Filters), and start with --accept-filters"
+_COPY = (
+    "copy them to the followers while nothing writes to them (docs/filters-and-renames.md), and start with "
+    "--accept-filters"
+)
 
 
 def require_accepted(

@@ -51,7 +51,7 @@ def _new_column(chance: Random, vectors: bool) -> RandomColumn:
     name = chance.choice(["c", "C", "ж", "a b", "order"]) + str(chance.randrange(100))
     while True:
         column = random_column(chance, name, vectors=vectors)
-        if not column.type.startswith("FLOAT("):  # README: what ALTER puts in there may be more than its digits say
+        if not column.type.startswith("FLOAT("):  # docs: what ALTER puts in there may be more than its digits say
             return column
 
 

@@ -30,7 +30,7 @@ _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
 
-# bn_file, transaction and the rest: DESIGN.md, "The record".
+# bn_file, transaction and the rest: docs/record-format.md.
 _RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
     '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'

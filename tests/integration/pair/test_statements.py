@@ -183,7 +183,7 @@ def test_what_a_follower_cannot_repeat_stops_until_the_table_is_left_out(
 def test_a_statement_that_names_what_the_filters_leave_out(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql, statement: str, outcome: str
 ) -> None:
-    """README, "Filters": what becomes of each, with the database ``unseen`` left out, which the follower has not."""
+    """docs/filters-and-renames.md: what becomes of each, with the database ``unseen`` left out."""
     leader = mysql_server()
     name = f"border_{own_name(tmp_path)}"
     path = write_profile(
