@@ -446,10 +446,12 @@ def test_what_no_binlog_can_have_stops_the_stream() -> None:
     left_out.table_map(table="left_out")
     left_out.rows(1)
     assert decoded(left_out.events) == []
-    nameless = Log()
-    nameless.begin()
-    with pytest.raises(Damaged, match="a transaction has no GTID event"):
-        decoded(nameless.events)
+    for text in ("BEGIN", "START TRANSACTION", "DROP TABLE t"):
+        nameless = Log()
+        event = nameless.query(text)
+        with pytest.raises(Damaged, match="a transaction has no GTID event") as caught:
+            decoded(nameless.events)
+        assert caught.value.where == f"{FILE}:{event.offset}"
     twice = Log()
     twice.gtid()
     twice.begin()
