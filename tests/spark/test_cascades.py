@@ -8,9 +8,8 @@ from pyspark.sql import SparkSession
 from cdc.sandbox.server.kafka import Kafka
 from tests.checks.told import told
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
-from tests.harness.pair import Pair
 from tests.harness.programs import own_name
-from tests.spark.test_state import kept
+from tests.spark.test_state import Pair, kept
 
 pytestmark = pytest.mark.spark
 
