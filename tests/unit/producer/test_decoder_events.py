@@ -836,3 +836,38 @@ def test_the_start_of_a_transaction_at_the_end_of_a_chunk_waits() -> None:
     assert start_of_incomplete(large, bytes([33, 2, 19])) == 0
     large[0] = RawEvent(33, bytes(333_334), FILE, 4, 5)
     assert start_of_incomplete(large, bytes([33, 2, 19])) == 3
+
+
+def test_a_transaction_of_a_known_table_takes_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log().transaction(1)
+    log.simple()
+    leader = Leader()
+    leader.decode(log.events)
+    monkeypatch.setattr(SimpleTransaction, "events", lambda self: pytest.fail("it is decoded event by event"))
+    assert plain(leader.decode(log.events))[1] == added(1)
+
+
+def test_after_a_prepared_transaction_nothing_is_under_way() -> None:
+    log = xa(1)
+    log.prepare()
+    beat = heartbeat(log)
+    assert decoded(log.events, [])[-2:] == [Moved(Position(FILE, beat.end)), Idle(False)]
+
+
+def test_texts_are_read_in_the_character_set_of_their_column() -> None:
+    log = Log()
+    log.gtid()
+    log.begin()
+    metadata = b"\2\1\x08" + b"\4\2\1a"
+    body = struct.pack("<IHH", 7, 0, 1) + b"\2db\0\1t\0" + b"\1\x0f\2\x64\0\1" + metadata
+    log.add(et.TABLE_MAP, body)
+    log.add(et.WRITE_ROWS, struct.pack("<IHHH", 7, 0, 1, 2) + b"\1\1" + b"\0\2\xe9!")
+    log.xid()
+    leader = Leader()
+    leader.decoder = Decoder(
+        wants_table=lambda database, table: True,
+        collations={8: ("latin1", "latin1_swedish_ci"), 45: ("utf8mb4", "utf8mb4_general_ci")},
+        xa=XaTransactions({}, read_again=lambda place: ()),
+        log=lambda event, **fields: None,
+    )
+    assert plain(leader.decode(log.events))[1] == ("t", "Add", ('{"cols":[{"String":"é!"}]}',), 0)
