@@ -97,8 +97,9 @@ class MergedTopics(Generic[AnyPartition, Item]):
         topic, number, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
         is_end, value = message.error() is not None, message.value() or b""
         if topic == self._names.commits:
-            # Only the newest entry counts, and parsing all of them would cost more than the records.
-            self._entry = self._entry if is_end else (value, offset)
+            # Only the newest entry counts, and parsing all of them would cost more than the records. A message without
+            # content is no entry.
+            self._entry = (value, offset) if value and not is_end else self._entry
             return
         partition = self._partitions[topic, number]
         if is_end:

@@ -84,6 +84,7 @@ def test_a_partition_is_new_until_it_is_read() -> None:
     for sequence in (1, 2):
         entry = Entry(sequence, Position("binlog.000001", 4), "", "", counts={"t/0": 1, "t/1": 1})
         topics.add(Message(topic=NAMES.commits, partition=0, offset=sequence, value=entry.to_json()))
+    topics.add(Message(topic=NAMES.commits, partition=0, offset=3, value=b""))  # no entry
     newest = topics.pop_entry()
     assert newest is not None
     assert newest.next_sequence == 2
