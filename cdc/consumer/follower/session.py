@@ -218,7 +218,13 @@ class Session:
         more, started = True, time.monotonic()
         while self._replies is not None and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
             more = meanwhile()
-            self._check_wait(time.monotonic() - started)
+            try:
+                self._check_wait(time.monotonic() - started)
+            except Interrupted:
+                # As pymysql does where it waits: the reply that is outstanding must not become another statement's,
+                # and closing a connection later must not wait until a server that is gone takes a last message.
+                self._replies.abort()
+                raise
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """``send`` and ``receive``."""

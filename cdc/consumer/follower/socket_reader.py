@@ -42,6 +42,10 @@ class SocketReader:
         """Whether there is something to read, after at most ``seconds``; also where the connection has ended."""
         return bool(self._buffer) or self._readable(seconds)
 
+    def abort(self) -> None:
+        """Close the socket at once, so that nothing is sent or received on it any more."""
+        self._socket.close()
+
     def close(self) -> None:
         """Nothing: the connection closes its socket itself."""
 

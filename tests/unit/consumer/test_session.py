@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cdc.config.profile import Database
-from cdc.consumer.errors import Stopped
+from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.follower import session as module
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.socket_reader import SocketReader
@@ -77,3 +77,17 @@ def test_a_stop_ends_the_wait(ends: tuple[socket.socket, socket.socket], monkeyp
         follower.send([b"ALTER"])
         with pytest.raises(Stopped):
             follower.receive(meanwhile)
+
+
+def test_a_wait_that_is_given_up_ends_the_connection(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reply that it was waiting for must not be taken for that of the next statement."""
+    monkeypatch.setattr(module, "_LONG_SECONDS", 0.05)
+    monkeypatch.setattr(module, "_responds", lambda _: False)
+    here, there = ends
+    follower = session(here)
+    follower.send([b"COMMIT"])
+    with pytest.raises(Interrupted, match="nor to a new connection"):
+        follower.receive(lambda: False)
+    assert there.recv(1) == b""
