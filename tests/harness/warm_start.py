@@ -1,9 +1,12 @@
 """Runs of our programs without the third of a second that their imports take: forks of a process that has them.
 
 A run is a process of its own with the program's ``main``, arguments, environment, output and exit status; only the
-start of the interpreter is shared. The process that forks is ``python -m tests.harness.warm_start`` with a socket as
+start of the interpreter is shared. A process that forks is ``python -m tests.harness.warm_start`` with a socket as
 its standard input. A request is one message there: JSON, and the descriptors of a socket for the answers, of standard
 output and of standard error. The answers are the run's process id, then its exit status, negative for a signal.
+
+Forks of one process have the same hashes of texts, and so the same order of sets. So there are two such processes, and
+a program that is started again comes from the other one: what must not depend on that order is tested as it was.
 """
 
 import atexit
@@ -16,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -36,6 +40,7 @@ PROGRAMS: dict[str, Callable[[], int]] = {
     "killed_consumer": killed_consumer.main,
 }
 _BYTES = 1 << 17
+_runs: Counter[str] = Counter()
 
 
 def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
@@ -44,7 +49,7 @@ def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.Compl
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs, tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         descriptors = [theirs.fileno(), output.fileno(), errors.fileno()]
-        socket.send_fds(_forker(), [json.dumps(request).encode()], descriptors)
+        socket.send_fds(_next_forker(program), [json.dumps(request).encode()], descriptors)
         theirs.close()
         pid = int(ours.recv(_BYTES))
         ours.settimeout(seconds)
@@ -60,9 +65,15 @@ def run_warm(program: str, *arguments: str, seconds: float) -> "subprocess.Compl
         return subprocess.CompletedProcess([program, *arguments], status, output.read(), errors.read())
 
 
+def _next_forker(program: str) -> socket.socket:
+    """A process that forks, another one than for the last run of ``program``."""
+    _runs[program] += 1
+    return _forker(_runs[program] % 2)
+
+
 @cache
-def _forker() -> socket.socket:
-    """Start the process that forks; it ends when this process has."""
+def _forker(_number: int) -> socket.socket:
+    """Start a process that forks; it ends when this process has."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command, root = [sys.executable, "-m", "tests.harness.warm_start"], Path(__file__).parents[2]
     with theirs:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.programs import BIN, LIMIT_SECONDS
-from tests.harness.warm_start import run_warm
+from tests.harness.warm_start import _next_forker, run_warm
 
 
 @pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer", "cdc-tail"])
@@ -20,6 +20,12 @@ def test_the_same_as_the_installed_program(
     installed = subprocess.run([BIN / program, *arguments], capture_output=True, text=True, check=False)
     fork = run_warm(program, *arguments, seconds=LIMIT_SECONDS)
     assert (fork.returncode, fork.stdout, fork.stderr) == (installed.returncode, installed.stdout, installed.stderr)
+
+
+def test_a_program_that_is_started_again_has_other_hashes() -> None:
+    first, second, third = (_next_forker("cdc-producer") for _ in range(3))
+    assert first is third
+    assert first is not second
 
 
 def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
