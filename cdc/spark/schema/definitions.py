@@ -4,7 +4,7 @@ The audit does not interpret SQL: an object's definition is the list of statemen
 (``schema.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER
 that another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
-A statement that the follower ran for the leader has a GTID made of the leader's sequence (``model.position.ddl_gtid``),
+A statement that the follower ran for the leader has a GTID made of the leader's sequence (``model.gtid.ddl_gtid``),
 by which it is matched; all other statements are the follower's own. A statement that an operator skipped and then ran
 by hand, with the same text on the same objects, counts as run.
 """

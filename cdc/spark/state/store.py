@@ -6,7 +6,7 @@ What later audits need of the records that are covered (``state.coverage``) is s
     1/rows          a layer (``state.layers``) of both sides' rows, one line for each row's identity
     1/open          the hashes of the rows that a report lists one by one; the newest generation replaces earlier ones
     1/transit       how long transactions took (``lag.transit``); the newest generation replaces earlier ones
-    1/transactions  the transactions (``streams.watermark``) that this generation was the first to cover
+    1/transactions  the transactions (``streams.transactions``) that this generation was the first to cover
     1/records       of its records: the statements, the rows of the consumer's notes, and those whose position in Kafka
                     a report shows
     state.json      which generations of each part are valid and how large their files are, which topics, renames and

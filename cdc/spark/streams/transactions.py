@@ -1,7 +1,7 @@
 """Transactions: from the records of both topics, one row a transaction, with its state and what made it.
 
 The consumer commits its checkpoint row with the rows it applies, and runs a leader's DDL under a GTID made of the
-leader's name and the record's sequence (``cdc.model.position``). So each follower transaction shows its ``kind``,
+leader's name and the record's sequence (``cdc.model.gtid``). So each follower transaction shows its ``kind``,
 whatever its rows or its statement are:
 
     applied       has a checkpoint row that the consumer moved forward, or a DDL GTID: with it the follower is equal to
