@@ -19,8 +19,8 @@ PROGRAMS = {
 }
 SHARED = "Every program"
 BASE = "CdcError"
-# Sentences of the audit that are no errors but the reasons of exit status 2.
-REASONS = ROOT / "cdc/spark/streams/preconditions.py"
+# Sentences of the audit that are no errors but the reasons of exit status 2: what these yield, or return as a sentence.
+REASONS = {ROOT / "cdc/spark/streams/preconditions.py", ROOT / "cdc/spark/schema/scope.py"}
 
 
 @dataclass(frozen=True, order=True)
@@ -130,7 +130,11 @@ def _in(path: Path, tree: ast.Module) -> Iterator[Message]:
         if isinstance(node, ast.Call) and name in _statuses() and node.args:
             status, said, place = _statuses()[name], node.args[0], f"{relative}:{node.lineno}"
             hint = next((ast.unparse(each.value) for each in node.keywords if each.arg == "hint"), "")
-        elif path == REASONS and isinstance(node, ast.Yield) and node.value:
+        elif path in REASONS and (
+            (isinstance(node, ast.Yield) and node.value)
+            or (isinstance(node, ast.Return) and isinstance(node.value, ast.JoinedStr))
+        ):
+            assert node.value is not None
             status, said, place, hint = 2, node.value, f"{relative}:{node.lineno}", ""
         else:
             continue
