@@ -218,9 +218,13 @@ def test_counts_go_on_from_those_of_the_committed_part() -> None:
 @pytest.mark.parametrize("change", [rows("a"), statement(Effect("DropTable", "flvDb", "pet"))])
 def test_no_other_transaction_comes_before_the_rest_of_a_partly_committed_one(change: Rows | Statement) -> None:
     route = router(partial=Partial("other:1", 2, 2, 0))
-    with pytest.raises(PromiseError, match=f"transaction other:1 .*, but .* {GTID}") as caught:
+    with pytest.raises(PromiseError) as caught:
         sent(route, change)
-    assert caught.value.hint
+    assert str(caught.value) == (
+        f"transaction other:1 is partially committed, but the leader continues with {GTID}; hint: the leader lost "
+        "binlogs, or has its transactions in another order: point the profile at a server that continues with it, or "
+        "give the producer a new topic and the follower a fresh copy"
+    )
 
 
 def test_each_tables_rows_go_to_its_topic() -> None:
