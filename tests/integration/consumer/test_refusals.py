@@ -72,7 +72,7 @@ def test_a_topic_that_is_not_there(tmp_path: Path, follower: MySql, kafka: Kafka
     line = refusal(write_profile(tmp_path, follower, kafka, name="no_such_topic"))
     assert line == (
         "cdc-consumer: there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or "
-        "mend kafka.topic in the profile"
+        "fix kafka.topic in the profile"
     )
 
 
