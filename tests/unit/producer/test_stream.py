@@ -1,0 +1,88 @@
+"""Which changes go into one Kafka transaction, and in which order."""
+
+import struct
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from cdc.config.filters import Filters
+from cdc.config.profile import Producer as Limits
+from cdc.config.topic_names import Topics
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.xa import XaTransactions
+from cdc.producer.progress import Progress
+from cdc.producer.sink.event_messages import EventMessages
+from cdc.producer.sink.kafka_transactions import NEVER
+from cdc.producer.sink.router import Message, Router
+from cdc.producer.stream import Stream
+
+START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
+
+
+class Sink:
+    """Notes what is written and committed."""
+
+    has_one_topic, is_full, begun_at = True, False, NEVER
+
+    def __init__(self) -> None:
+        self.records = self.bytes = 0
+        self.done: list[str] = []
+
+    def write(self, messages: Iterable[Message]) -> None:
+        assert not [*messages]
+
+    def write_event(self, _message: Message, position: Position) -> None:
+        self.records += 1
+        self.done.append(f"event {position}")
+
+    def commit(self, entry: Entry) -> None:
+        self.records = 0
+        self.done.append(f"commit {entry.position}")
+
+    def check(self) -> None:
+        self.done.append("check")
+
+
+def event(kind: int, offset: int, body: bytes = b"") -> RawEvent:
+    end = offset + 23 + len(body)
+    data = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, end - offset, end, 0) + body
+    return RawEvent(kind, data, "binlog.000001", offset, end)
+
+
+def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
+    """What a sink notes of ``chunks`` that are replicated with the smallest Kafka transactions."""
+    xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
+    sink: Any = Sink()
+    stream = Stream(
+        Decoder(wants_table=lambda *_: True, collations={}, xa=xa, log=pytest.fail, other_events=True),
+        Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
+        sink,
+        Progress(START),
+        Mock(),
+        Limits(commit_records=1),
+        EventMessages(resource="r", topic="e", shown=None),
+    )
+    stream.replicate(chunks, target=None, stop=threading.Event())
+    done: list[str] = sink.done
+    return done
+
+
+def test_other_events_of_a_chunk_commit_with_its_first_change() -> None:
+    rotation = event(et.ROTATE, 200, struct.pack("<Q", 4) + b"binlog.000002")
+    assert replicated([event(et.ROWS_QUERY, 100), rotation, event(et.STOP, 300)])[:-1] == [
+        "event binlog.000001:100", "event binlog.000001:200", "event binlog.000001:300", "commit binlog.000002:4",
+    ]  # fmt: skip
+
+
+def test_other_events_commit_when_the_leader_has_no_more() -> None:
+    assert replicated([event(et.ROWS_QUERY, 100)], [event(et.STOP, 200)], []) == [
+        "event binlog.000001:100", "event binlog.000001:200", "commit binlog.000001:4", "check",
+        "commit binlog.000001:4",
+    ]  # fmt: skip
