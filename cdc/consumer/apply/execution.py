@@ -88,7 +88,12 @@ class Execution:
         self._serial.commit()
 
     def recover(self, checkpoint: Checkpoint) -> None:
-        """Find out which commits were successful; see ``Executor.recover``."""
+        """Find out which commits were successful; see ``Executor.recover``.
+
+        The next batch is serial, so a run never begins before something has committed on a new connection: until then
+        the checkpoint of another server is read over the first connection (``Committed``), which a run occupies.
+        """
+        self._operations = None
         executor: Executor = self._parallel if self._parallel.running else self._serial
         executor.recover(checkpoint)
 

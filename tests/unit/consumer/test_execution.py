@@ -95,3 +95,14 @@ def test_the_executor_that_was_running_recovers(monkeypatch: pytest.MonkeyPatch)
     stages.parallel.running = True
     stages.execution.recover(cast("Any", None))
     assert stages.log == ["serial recovers", "parallel recovers"]
+
+
+def test_after_a_lost_connection_a_batch_commits_before_a_run_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another server has answered, its checkpoint is read again over the first connection until then."""
+    stages = Stages(monkeypatch)
+    stages.put(1, {"t": "Add"})
+    stages.put(2, {"t": "Add"})
+    stages.execution.recover(cast("Any", None))
+    stages.log.clear()
+    assert stages.put(2, {"t": "Add"}) == ["parallel commits", "serial 2"]
+    assert stages.put(3, {"t": "Add"}) == ["serial commits", "parallel 3"]
