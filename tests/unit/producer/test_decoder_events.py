@@ -614,7 +614,9 @@ def test_a_load_of_a_file_is_refused_as_a_statement() -> None:
     text = ddl.query("CREATE TABLE t (i INT)", mode=NO_ZEROS_AND_TRUNCATED)
     ddl.events.pop()
     ddl.add(et.EXECUTE_LOAD_QUERY, text.data[19:32] + b"\xff" * 13 + text.data[32:])
-    assert decoded(ddl.events)[0] == begin(mode=None)
+    found = decoded(ddl.events)
+    assert found[0] == begin(mode=None)
+    assert [type(each).__name__ for each in found] == ["Begin", "Statement", "Commit"]
 
 
 def xa(*values: int, end: bool = True) -> Log:
