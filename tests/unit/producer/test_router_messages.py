@@ -202,6 +202,11 @@ def test_a_transaction_that_is_partly_committed_goes_on_with_its_counts() -> Non
 def test_a_partly_committed_transaction_without_a_count_of_rows_has_none() -> None:
     route = router(partial=Partial(GTID, 1, None, 0), next_sequence=6)
     assert [json.loads(each.value)["sequence"] for each in sent(route, rows("a"), rows("b"))] == [6, 7]
+    route = router(partial=Partial(GTID, 1, None, 0), next_sequence=6)
+    route.begin(BEGIN)
+    list(route.rows(rows("a")))
+    list(route.rows(rows("b")))
+    assert route.partial == Partial(GTID, 2, 1, row_sum("a"))
 
 
 def test_counts_go_on_from_those_of_the_committed_part() -> None:
