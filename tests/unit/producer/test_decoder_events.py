@@ -648,6 +648,15 @@ def test_an_xa_transaction_comes_with_its_commit(one_by_one: bool) -> None:
     assert leader.read == []
 
 
+def test_an_xa_transaction_keeps_its_table_maps_for_a_commit_in_another_file() -> None:
+    log = xa(1)
+    log.prepare()
+    log.add(et.FORMAT_DESCRIPTION)
+    log.gtid(6)
+    last = log.query(f"XA COMMIT {XID}")
+    assert plain(decoded(log.events))[1:] == [begin(6, PLACE.sql_mode), added(1), commit(last, XID)]
+
+
 def test_an_xa_transaction_may_commit_in_one_phase() -> None:
     log = xa(1)
     last = log.prepare(one_phase=1)
