@@ -1,18 +1,11 @@
 """The commands in the documents, run in one sandbox as a reader would run them, page after page.
 
-Each block ```sh is run, unless a comment before it says why not: `<!-- not run: needs Docker -->`. Others say how:
-
-    <!-- run: exit status 2, … -->       each command must end with that status, not with 0
-    <!-- run: until it prints TEXT -->   then it goes on in the background until the page's end
-    <!-- run: beside COMMAND -->         COMMAND runs in the background until the block's end
-
-A program that never ends by itself (`cdc-producer PROFILE`) runs until the page's end without such a comment.
+How each block is run is in ``tests.checks.document_commands``.
 """
 
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -30,84 +23,14 @@ import pytest
 from cdc.sandbox.profiles import ProfileFiles
 from cdc.sandbox.programs import spark_jars
 from cdc.sandbox.server.ports import free_port
+from tests.checks.document_commands import ALL, MAKE, ROOT, Block
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent
 LIMIT_SECONDS = 180
-# First what starts the sandbox; its last block, which stops it, comes after all other pages.
-PAGES = [ROOT / "docs/try-it.md", ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PROGRAMS = ("cdc-producer", "cdc-consumer", "cdc-audit", "cdc-tail", "cdc-sandbox")
 ENDLESS = re.compile(r"cdc-(producer|consumer) \w+\.toml")
-MAKE = re.compile(r"make (\w[\w-]*)( && \. \.venv/bin/activate)?")
 METRICS_PORTS = ("9464", "9465")  # in the documents: of a producer or consumer, and of the audit
-
-
-@dataclass(frozen=True)
-class Block:
-    """The commands of one block, and what the comment before it says, such as ``run: exit status 2``."""
-
-    page: Path
-    line: int
-    comment: str
-    commands: list[str]
-
-    def __str__(self) -> str:
-        return f"{self.page.relative_to(ROOT)}:{self.line}"
-
-    @property
-    def runs(self) -> bool:
-        return not self.comment.startswith("not run: ")
-
-    @property
-    def status(self) -> int:
-        wanted = re.match(r"run: exit status (\d)", self.comment)
-        return int(wanted[1]) if wanted else 0
-
-
-def blocks(page: Path) -> list[Block]:
-    lines = page.read_text(encoding="utf-8").splitlines()
-    found = []
-    for number, line in enumerate(lines):
-        if line in ("```sh", "```console", "```bash"):
-            body = "\n".join(lines[number + 1 : lines.index("```", number)]).replace("\\\n", " ")
-            comment = re.fullmatch("<!-- (.+) -->", lines[number - 1])
-            commands = [" ".join(shlex.split(each, comments=True)) and each.strip() for each in body.splitlines()]
-            commands = [re.sub(r"\s+#\s.*", "", each) for each in commands if each]
-            found.append(Block(page, number + 1, comment[1] if comment else "", commands))
-    return found
-
-
-ALL = [block for page in dict.fromkeys(PAGES) for block in blocks(page)]
-
-
-@pytest.mark.parametrize("block", ALL, ids=str)
-def test_a_block_that_is_not_run_says_why(block: Block) -> None:
-    known = ("run: exit status ", "run: until it prints ", "run: beside ", "not run: ")
-    assert not block.comment or block.comment.startswith(known)
-    assert block.runs or len(block.comment.split()) > 3, "no reason"
-
-
-def test_every_make_target_is_there() -> None:
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    named = [made[1] for block in ALL for command in block.commands if (made := MAKE.match(command))]
-    assert {"demo", "test"} <= set(named)
-    assert set(named) <= set(targets)
-
-
-@pytest.mark.parametrize("program", PROGRAMS)
-def test_every_option_is_known(program: str) -> None:
-    """In prose too, and in the blocks that are not run."""
-    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
-    lines = re.findall(rf"\b{program} ([^\n`|#]+)", text)
-    named = {option for line in lines for option in re.findall(r"(?<!\S)--\w[\w-]*", line)}
-    commands = ("up", "down", "status", "demo") if program == "cdc-sandbox" else ()
-    shown = "".join(
-        subprocess.run([BIN / program, *command, "--help"], capture_output=True, text=True, check=True).stdout
-        for command in ([], *([each] for each in commands))
-    )
-    assert named - set(re.findall(r"--\w[\w-]*", shown)) == set()
 
 
 @dataclass

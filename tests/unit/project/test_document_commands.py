@@ -1,0 +1,41 @@
+"""The commands in the documents without servers: targets and options exist, and what is not run says why."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.checks.document_commands import ALL, MAKE, PAGES, ROOT, Block
+
+BIN = Path(sys.executable).parent
+PROGRAMS = ("cdc-producer", "cdc-consumer", "cdc-audit", "cdc-tail", "cdc-sandbox")
+
+
+@pytest.mark.parametrize("block", ALL, ids=str)
+def test_a_block_that_is_not_run_says_why(block: Block) -> None:
+    known = ("run: exit status ", "run: until it prints ", "run: beside ", "not run: ")
+    assert not block.comment or block.comment.startswith(known)
+    assert block.runs or len(block.comment.split()) > 3, "no reason"
+
+
+def test_every_make_target_is_there() -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    named = [made[1] for block in ALL for command in block.commands if (made := MAKE.match(command))]
+    assert {"demo", "test"} <= set(named)
+    assert set(named) <= set(targets)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_option_is_known(program: str) -> None:
+    """In prose too, and in the blocks that are not run."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    lines = re.findall(rf"\b{program} ([^\n`|#]+)", text)
+    named = {option for line in lines for option in re.findall(r"(?<!\S)--\w[\w-]*", line)}
+    commands = ("up", "down", "status", "demo") if program == "cdc-sandbox" else ()
+    shown = "".join(
+        subprocess.run([BIN / program, *command, "--help"], capture_output=True, text=True, check=True).stdout
+        for command in ([], *([each] for each in commands))
+    )
+    assert named - set(re.findall(r"--\w[\w-]*", shown)) == set()
