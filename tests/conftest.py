@@ -67,6 +67,15 @@ class _Witness:
             terminalreporter.write_line("CDC_REQUIRE_INTEGRATION=1, but no test ran on real servers", red=True)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A worker that does not know its groups would start a Spark session of its own, as each of the others."""
+    if hasattr(config, "workerinput") and config.getoption("dist") == "loadgroup":
+        lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if lost:
+            raise pytest.UsageError(f"pytest-xdist ignores the group of {lost[0]} and {len(lost) - 1} others")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # With several processes (pytest-xdist) the first one hears of all tests, and the others only of their own.
     if not hasattr(config, "workerinput"):

@@ -144,6 +144,8 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
     decode = table.update if kind == et.UPDATE_ROWS else table.insert
     try:
         rows = decode(data, at)
+        if not rows:
+            raise ValueError("the event has none, and no server writes such an event")
     except (ValueError, LookupError, OverflowError, StructError) as error:
         raise PromiseError(
             f"a row of {table.database}.{table.name} cannot be read: {error}",

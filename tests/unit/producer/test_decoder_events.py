@@ -423,6 +423,13 @@ def test_rows_of_a_table_that_cannot_be_read_are_left_out_with_its_table_map() -
     assert found[1].effects == (Effect("SkipTable", "db", "t"),)
 
 
+def test_a_rows_event_without_rows_is_refused() -> None:
+    found = decoded(Log().transaction().events)
+    assert [type(each).__name__ for each in found] == ["Begin", "Refused", "Commit"]
+    assert isinstance(found[1], Refused)
+    assert found[1].error.what.startswith("a row of db.t cannot be read: the event has none")
+
+
 def test_broken_bytes_are_refused_at_their_position() -> None:
     log = Log()
     log.gtid()
