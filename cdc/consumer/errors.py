@@ -3,7 +3,7 @@
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
 └── Stopped     the consumer was told to stop while it waited
-Refused         the same statement fails again until somebody changes something
+Refused         the same statement fails again until an operator changes a row, a setting or a grant
 └── Denied      because of the account, its password or its grants
 Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
 """

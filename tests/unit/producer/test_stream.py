@@ -4,24 +4,26 @@ import struct
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Producer as Limits
 from cdc.config.topic_names import Topics
+from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
+from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_transactions import NEVER
 from cdc.producer.sink.router import Message, Router
 from cdc.producer.stream import Stream
+from cdc.service.retry import Retry
 
 START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
 
@@ -60,16 +62,19 @@ def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
     """What a sink notes of ``chunks`` that are replicated with the smallest Kafka transactions."""
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     sink: Any = Sink()
+    stop = threading.Event()
+    retry = Retry(seconds=1, log=lambda *_, **__: None, stop=stop)
+    metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
     stream = Stream(
         Decoder(wants_table=lambda *_: True, collations={}, xa=xa, log=pytest.fail, other_events=True),
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
         sink,
         Progress(START),
-        Mock(),
+        metrics,
         Limits(commit_records=1),
         EventMessages(resource="r", topic="e", shown=None),
     )
-    stream.replicate(chunks, target=None, stop=threading.Event())
+    stream.replicate(chunks, target=None, stop=stop)
     done: list[str] = sink.done
     return done
 
