@@ -26,7 +26,7 @@ unit: $(READY)
 integration: $(READY)
 	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 4 --dist loadgroup --durations 15 tests/integration tests/spark
 
-# How many of what the random tests try; CONTRIBUTING.md says what each is. They take hours, and print their seeds.
+# How many of what the random tests try; CONTRIBUTING.md says what each is. They take far longer, and print their seeds.
 LONG := CDC_KILLS=300 CDC_POINT_KILLS=200 CDC_DDL_ROUNDS=7 CDC_RANDOM_TABLES=1000 CDC_RANDOM_KEYS=5000 \
 	CDC_RANDOM_DEEDS=6000 CDC_FOLD_SEEDS=20 CDC_FOLDED_DEEDS=3000 CDC_DAMAGED_RECORDS=20000 CDC_DAMAGE=100000 \
 	CDC_LARGE_ROWS=10000000 CDC_DIGESTED_STREAMS=50 CDC_STATE_STREAMS=50 CDC_TABLES=10000 CDC_AWAY_SECONDS=200
