@@ -44,14 +44,14 @@ def started(folder: Path, *, server_id: int) -> Iterator[MySql]:
 
 @pytest.fixture(scope="session")
 def leader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A leader that all tests of a worker share: each uses databases of its own name."""
+    """A leader that all tests of a worker share; the databases that a test makes end with it."""
     with started(tmp_path_factory.mktemp("leader"), server_id=1) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
-    """A follower that all tests of a worker share: each uses databases and a resource of its own name."""
+    """A follower that all tests of a worker share; the databases that a test makes end with it, ``cdc`` too."""
     with started(tmp_path_factory.mktemp("follower"), server_id=2) as server:
         yield server
 
@@ -62,6 +62,27 @@ def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
     worker = getattr(pytestconfig, "workerinput", None)
     port = worker["keeper"] if worker else pytestconfig.stash[_KEEPER]
     return shared_broker(port, tmp_path_factory.mktemp("kafka"))
+
+
+@pytest.fixture(autouse=True)
+def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Drops from the shared servers what the test made: which tests ran there before is nothing to the next one."""
+    shared = [request.getfixturevalue(name) for name in ("leader", "follower") if name in request.fixturenames]
+    servers = [server for server in shared if isinstance(server, MySql)]
+    before = [_databases(server) for server in servers]
+    yield
+    for server, kept in zip(servers, before, strict=True):
+        for database in _databases(server) - kept:
+            with server.root() as connection, connection.cursor() as cursor:
+                # A session that a test left open fails it here, and does not hold the others up.
+                cursor.execute("SET lock_wait_timeout = 30")
+                cursor.execute("DROP DATABASE `{}`".format(database.replace("`", "``")))
+
+
+def _databases(server: MySql) -> set[str]:
+    with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW DATABASES")
+        return {name for (name,) in cursor.fetchall()}
 
 
 @pytest.fixture

@@ -127,7 +127,7 @@ def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
 
 
 def test_the_position_moves_on_while_the_filter_lets_nothing_through(profile: Path, leader: MySql) -> None:
-    execute(leader, "CREATE DATABASE IF NOT EXISTS elsewhere", "CREATE TABLE IF NOT EXISTS elsewhere.a (i INT)")
+    execute(leader, "CREATE DATABASE elsewhere", "CREATE TABLE elsewhere.a (i INT)")
     execute(leader, "INSERT INTO elsewhere.a VALUES (1)", "FLUSH BINARY LOGS", "INSERT INTO elsewhere.a VALUES (2)")
     run_well("cdc-producer", profile, "--until-current")
     with leader.root() as connection, connection.cursor() as cursor:
