@@ -71,8 +71,8 @@ def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
     servers = [server for server in shared if isinstance(server, MySql)]
     before = [_databases(server) for server in servers]
     yield
-    for server, kept in zip(servers, before, strict=True):
-        for database in _databases(server) - kept:
+    for server, earlier in zip(servers, before, strict=True):
+        for database in _databases(server) - earlier:
             with server.root() as connection, connection.cursor() as cursor:
                 # A session that a test left open fails it here, and does not hold the others up.
                 cursor.execute("SET lock_wait_timeout = 30")

@@ -18,6 +18,7 @@ from cdc.sandbox.fetch.cache import cached
 from cdc.sandbox.fetch.mysql_programs import MySqlPrograms, mysql_programs
 from cdc.sandbox.server.ports import free_port
 from cdc.sandbox.server.process import Process
+from cdc.service.mysql_connection import connected
 from cdc.service.private_files import write_text
 
 __all__ = ["PASSWORD", "USER", "MySql"]
@@ -128,11 +129,12 @@ class MySql:
     def connect(self, **options: Any) -> "Connection[Any]":
         """A connection as the user ``fluvio`` over TCP, with autocommit; ``options`` are pymysql's."""
         settings: dict[str, Any] = {"user": USER, "password": PASSWORD, "autocommit": True} | options
-        return pymysql.connect(host="127.0.0.1", port=self.port, **settings)
+        connection: Connection[Any] = connected(host="127.0.0.1", port=self.port, **settings)
+        return connection
 
     def root(self, **options: Any) -> "Connection[Any]":
         """A connection as ``root`` over the socket, with autocommit; ``options`` are pymysql's."""
-        settings: dict[str, Any] = {"user": "root", "autocommit": True} | options
+        settings: dict[str, Any] = {"user": "root", "autocommit": True, "ssl_disabled": True} | options
         return pymysql.connect(unix_socket=str(self.socket), **settings)
 
     def write_client(self, script: Path) -> None:

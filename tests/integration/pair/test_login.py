@@ -10,6 +10,7 @@ import toml
 from cdc.consumer.literals.values import quoted
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.service.mysql_connection import connected
 from tests.harness.programs import refused, run, run_well, write_profile
 from tests.harness.relay import Relay
 from tests.harness.server_fixtures import MySqlFactory
@@ -44,6 +45,19 @@ def test_a_server_without_tls_is_refused_where_tls_is_asked_for(
         for arguments in ([path], [path, "--status"]):
             assert "the server doesn't support it" in refused("cdc-consumer", *arguments)
     assert execute(server, "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'fluvio'") == [(0,)]
+    assert not cipher(server)
+
+
+def test_tls_is_used_where_the_server_has_it(leader: MySql) -> None:
+    assert cipher(leader)
+
+
+def cipher(server: MySql) -> str:
+    """What encrypts a connection whose settings say nothing of TLS; empty for none."""
+    with connected(unix_socket=str(server.socket), user="root") as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW STATUS LIKE 'Ssl_cipher'")
+        found: str = cursor.fetchone()[1]
+        return found
 
 
 def test_one_between_us_and_the_server_that_says_it_has_no_tls(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:

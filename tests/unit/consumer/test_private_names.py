@@ -14,6 +14,7 @@ from pymysqlreplication import BinLogStreamReader
 ROOT = Path(__file__).parents[3]
 PYMYSQL = {
     "_sock": "the socket, on which the wait for a reply is ours, and which shows whether TLS is used",
+    "_ssl_required": "whether a server without TLS is refused; switched off after a TLS context was given",
     "_rfile": "the file that replies are read from, replaced by SocketReader",
     "_execute_command": "query() without the wait for the reply",
 }
