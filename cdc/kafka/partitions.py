@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from cdc.errors import Disconnected
+from cdc.kafka.admin_clients import admin_client
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
@@ -96,18 +97,16 @@ def _offsets(
     if not partitions:
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    admin = AdminClient(dict(properties), logger=LIBRDKAFKA)
-    # One client in fifteen waits 3 s with its first request if that is list_offsets (librdkafka 2).
-    admin.list_topics(timeout=_ANSWER_SECONDS)
     give_up = time.monotonic() + _ANSWER_SECONDS
     while True:
         wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
-        answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
         try:
-            return {
-                (partition.topic, partition.partition): int(answer.result().offset)
-                for partition, answer in answers.items()
-            }
+            with admin_client(properties) as admin:
+                answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+                return {
+                    (partition.topic, partition.partition): int(answer.result().offset)
+                    for partition, answer in answers.items()
+                }
         except KafkaException as error:
             # A partition that was just created, or whose broker just came back, has no leader for a moment.
             if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > give_up:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
+from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
@@ -114,9 +114,9 @@ class KafkaReader:
         found: dict[str, Topic] = {}
         # Called first, because it fails at once where no broker answers.
         self._consumer.list_topics(timeout=_ASK_SECONDS)
-        admin = AdminClient(self._connection, logger=logging.getLogger("cdc.consumer.kafka"))
         # The time limit is for the request: one for the result alone would raise an exception that is not Kafka's.
-        asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
+        with admin_client(self._connection) as admin:
+            asked = admin.describe_topics(TopicCollection(list(names)), request_timeout=_ASK_SECONDS) if names else {}
         for name, answer in asked.items():
             try:
                 described = answer.result()

@@ -108,6 +108,8 @@ class KafkaTransactions:
             "error_cb": reports.on_error,
         }
         producer = Producer(settings | properties, logger=LIBRDKAFKA)
+        # Until it is connected librdkafka looks for the transaction coordinator only every 500 ms.
+        producer.list_topics(timeout=_ANSWER_SECONDS)
         producer.init_transactions(_ANSWER_SECONDS)
         timeout_ms = str(properties.get("transaction.timeout.ms", _TIMEOUT_MS))
         limit = int(timeout_ms if timeout_ms.isdecimal() else _TIMEOUT_MS) / 1000 * _USABLE_PART_OF_TIMEOUT

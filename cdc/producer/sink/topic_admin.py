@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, TopicMetadata  # type: ignore[attr-defined]
+from confluent_kafka.admin import TopicMetadata  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
+from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
 from cdc.kafka.partitions import end_offsets, newest
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
-from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["TopicAdmin", "unended"]
 
@@ -165,7 +165,8 @@ class TopicAdmin:
     def _require_kept(self, names: set[str], known: Mapping[str, TopicMetadata]) -> None:
         """Check, once per existing topic, that its settings keep what is written. Raises UserError."""
         unchecked = (names & known.keys()) - self._checked
-        found = described(AdminClient(self.properties, logger=LIBRDKAFKA), unchecked)
+        with admin_client(self.properties) as admin:
+            found = described(admin, unchecked)
         for name, settings in sorted(found.items()):
             is_log = name == self.names.commits
             require_kept(name, settings, is_log=is_log, servers=self.properties["bootstrap.servers"])
@@ -192,13 +193,13 @@ class TopicAdmin:
 
     def _known(self) -> Mapping[str, TopicMetadata]:
         # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
-        admin = AdminClient(self.properties, logger=LIBRDKAFKA)
-        known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+        with admin_client(self.properties) as admin:
+            known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
         return known
 
     def _create(self, partitions: Mapping[str, int]) -> None:
         """Create the topics, with so many partitions each, and wait until they have leaders."""
-        admin, names = AdminClient(self.properties, logger=LIBRDKAFKA), sorted(partitions)
+        names = sorted(partitions)
         for first in range(0, len(names), _TOPICS_PER_CALL):
             some = names[first : first + _TOPICS_PER_CALL]
             topics = [
@@ -211,7 +212,12 @@ class TopicAdmin:
                 for name in some
             ]
             # A timeout of the request: one of the future alone would raise an error that is not Kafka's.
-            for name, answer in admin.create_topics(topics, request_timeout=_ANSWER_SECONDS).items():
+            try:
+                with admin_client(self.properties) as admin:
+                    answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS)
+            except KafkaException as error:
+                raise write_error(error, some[0]) from None
+            for name, answer in answers.items():
                 try:
                     answer.result()
                 except KafkaException as error:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import Disconnected, UserError
+from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
@@ -70,7 +70,8 @@ def span(kafka: Kafka) -> Span:
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
-        topics = AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics
+        with admin_client(properties) as admin:
+            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         if names.main not in topics:
             raise UserError(
                 f"no such topic: {names.main}",
@@ -87,8 +88,7 @@ def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
     names = sorted({topic for topic, _ in span.partitions})
     if not names:
         return {}
-    with _broker_errors_as_user_errors(kafka):
-        admin = AdminClient(_properties(kafka))
+    with _broker_errors_as_user_errors(kafka), admin_client(_properties(kafka)) as admin:
         answers = admin.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_SECONDS)
         return {name: str(answer.result().topic_id) for name, answer in answers.items()}
 
@@ -100,7 +100,9 @@ def newest_entry_us(kafka: Kafka, *, resource: str) -> int | None:
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
-        if names.commits in AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics:
+        with admin_client(properties) as admin:
+            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        if names.commits in topics:
             for message in backwards(properties, (names.commits, 0)):
                 if message.key() == resource.encode() and message.value():
                     return int(message.timestamp()[1]) * 1_000

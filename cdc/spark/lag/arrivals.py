@@ -9,11 +9,11 @@ its transaction), so a larger step from one entry to the next shows that entries
 import time
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka
+from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import question_error
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.commit_entry import VERSION
@@ -69,7 +69,9 @@ def _span_of_log(kafka: Kafka, begin: int) -> Span:
     partition = (kafka.topics().commits, 0)
     properties = {**kafka.properties(), "log_level": 0}
     try:
-        if partition[0] not in AdminClient(properties).list_topics(timeout=_TIMEOUT_SECONDS).topics:
+        with admin_client(properties) as admin:
+            topics = admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        if partition[0] not in topics:
             return Span({})
         # Kafka ends a transaction in one topic after the other: it may still be open here when its records can be read.
         written, give_up = (

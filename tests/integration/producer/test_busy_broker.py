@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from cdc.config.topic_names import Topics
 from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
+from cdc.kafka.admin_clients import admin_client
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
@@ -153,3 +154,15 @@ def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: py
                 reader.topic("late")
         finally:
             os.kill(kafka.process.pid, signal.SIGCONT)
+
+
+def test_an_admin_client_is_lent_again_unless_it_failed(kafka: Kafka) -> None:
+    properties = {"bootstrap.servers": kafka.bootstrap_servers, "client.id": "lent"}
+    with admin_client(properties) as first, admin_client(properties) as second:
+        assert first is not second
+    with admin_client(properties) as again:
+        assert again is first
+    with pytest.raises(KafkaException), admin_client(properties) as failing:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+    with admin_client(properties) as other:
+        assert other is not failing
