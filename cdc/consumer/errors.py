@@ -2,7 +2,8 @@
 
 Interrupted     the same statement may succeed later: the consumer waits and tries again
 ├── Locked      another consumer holds the follower's lock
-└── Stopped     the consumer was told to stop while it waited
+├── Stopped     the consumer was told to stop while it waited
+└── WaitedOut   a statement has waited for a lock for as long as it may
 Refused         the same statement fails again until an operator changes a row, a setting or a grant
 └── Denied      because of the account, its password or its grants
 Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
@@ -15,6 +16,7 @@ __all__ = [
     "DUPLICATE_KEY",
     "HINTS",
     "LOCK_CONFLICT",
+    "LOCK_WAIT",
     "NO_SUCH_THREAD",
     "TRANSIENT",
     "UNKNOWN_DATABASE",
@@ -25,6 +27,7 @@ __all__ = [
     "Refused",
     "Stopped",
     "Unapplicable",
+    "WaitedOut",
     "position_of",
     "server_error",
     "unreadable",
@@ -50,7 +53,8 @@ TRANSIENT = frozenset({
 UNREACHABLE = frozenset({0, 2002, 2003, 2006, 2013, 2055})
 _DENIED = frozenset({1044, 1045, 1698, 1142, 1143, 1227, 1370, 3118, 3159, 1862})
 DUPLICATE_KEY = frozenset({1062, 1586, 1859})
-LOCK_CONFLICT = frozenset({1205, 1213})
+LOCK_WAIT = 1205
+LOCK_CONFLICT = frozenset({LOCK_WAIT, 1213})
 UNKNOWN_DATABASE = 1049
 NO_SUCH_THREAD = 1094
 
@@ -92,6 +96,10 @@ class Locked(Interrupted):
 
 class Stopped(Interrupted):
     """The consumer was told to stop while it waited for the server."""
+
+
+class WaitedOut(Interrupted):
+    """A statement has waited for a lock for ``consumer.retry_seconds``: it is not tried again, but by another start."""
 
 
 class Refused(Exception):

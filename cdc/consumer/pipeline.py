@@ -88,7 +88,14 @@ def _replicate(
     passes = replicated(profile)
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
     resource = profile.mysql_resource_name
-    ledger = DdlLedger(startup.session, resource=resource, passes=passes, renaming=renaming, skips=skips)
+    ledger = DdlLedger(
+        startup.session,
+        resource=resource,
+        passes=passes,
+        renaming=renaming,
+        skips=skips,
+        lock_seconds=profile.consumer.retry_seconds,
+    )
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes))
     while True:
         try:

@@ -62,11 +62,11 @@ class Retry:
         self._failed = 0
         self._wait = _FIRST_WAIT
 
-    def wait(self, error: Disconnected) -> None:
+    def wait(self, error: Disconnected, *, last: bool = False) -> None:
         """Wait before the next attempt after ``error``. Raises ServerGone when the seconds are used up.
 
         Also before the first success, since servers may start later than this program; then the error's hint doubts
-        the address too.
+        the address too. ``last``: this attempt has used up the seconds by itself.
         """
         now = time.monotonic()
         if self._connected_at is not None and now - self._connected_at > _HELD:
@@ -74,7 +74,7 @@ class Retry:
         self._connected_at = None
         self._failing_since = self._failing_since or now
         self._failed += 1
-        if now - self._failing_since > self._seconds and self._failed > _ATTEMPTS:
+        if last or (now - self._failing_since > self._seconds and self._failed > _ATTEMPTS):
             hint = error.hint if self._answered else "; ".join(filter(None, (error.hint, _NEVER)))
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=hint)
         self.waits += 1

@@ -10,7 +10,7 @@ from cdc.consumer.apply.committed import Committed, lost
 from cdc.consumer.apply.execution import Execution
 from cdc.consumer.apply.parallel import RunFailed
 from cdc.consumer.apply.preparation import Preparation
-from cdc.consumer.errors import Interrupted, Refused
+from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
@@ -105,7 +105,8 @@ class Applier:
                 self._session.close()
                 self._preparation.forget_tables()
                 if not self._stop.is_set():
-                    self._retry.wait(lost(error, after=self.checkpoint.sequence))
+                    gone = lost(error, after=self.checkpoint.sequence)
+                    self._retry.wait(gone, last=isinstance(error, WaitedOut))
                 if self._stop.is_set():
                     return False
             except Refused as error:

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from cdc.config.filters import filtered_name
-from cdc.consumer.errors import UNKNOWN_DATABASE, Refused, Unapplicable, position_of
+from cdc.consumer.errors import UNKNOWN_DATABASE, Interrupted, Refused, Unapplicable, position_of
+from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
@@ -43,8 +44,9 @@ class DdlLedger:
 
     ``session`` is the one that applies rows; each statement runs on a new connection, so that no session variable of
     one affects another. ``passes(uri)`` says which tables are replicated, by the leader's names; ``renaming`` changes
-    statements to the follower's names. ``skips`` says which records may be skipped. ``applied`` counts the statements
-    that were executed, ``left_out`` those that the filters left out or that act on the leader only.
+    statements to the follower's names. ``skips`` says which records may be skipped. ``lock_seconds`` is how long a
+    statement waits for each lock. ``applied`` counts the statements that were executed, ``left_out`` those that the
+    filters left out or that act on the leader only.
     """
 
     def __init__(
@@ -55,12 +57,14 @@ class DdlLedger:
         passes: Callable[[Uri], bool],
         renaming: Renaming,
         skips: Skips,
+        lock_seconds: int,
     ) -> None:
         self._session = session
         self._resource = resource
         self._passes = passes
         self._renaming = renaming
         self.skips = skips
+        self._lock_seconds = lock_seconds
         self.applied = 0
         self.left_out = 0
 
@@ -170,18 +174,21 @@ class DdlLedger:
     def _execute(self, record: Record, gtid: str) -> None:
         session = self._session.another()
         session.connect()
+        lock_wait = LockWait(session, seconds=self._lock_seconds, asking=self._session)
         try:
             context = dict(record.context or {})
             _enter_database(session, context.get("database", ""))
             # The next statement runs under this GTID. The introducer makes it readable with any character set.
             named = f"SET gtid_next=_utf8mb4 {quoted(gtid)}".encode()
-            session.run([b"SET autocommit=1", *assignments(session, context), named])
+            session.run([b"SET autocommit=1", lock_wait.settings, *assignments(session, context), named])
             session.run([_encoded(record.query, context.get("charset", "utf8mb4"))])
             if not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
                 session.run([b"COMMIT"])
         except Refused as error:
             raise _refusal(record, error) from None
+        except Interrupted as error:
+            raise lock_wait.given_up(error) from None
         finally:
             # Closing frees the GTID of a statement that did not run.
             session.close()

@@ -1,6 +1,7 @@
 """Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out."""
 
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -33,6 +34,8 @@ _SETUP = (
 # whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
 _STOP_SECONDS, _LONG_SECONDS, _PROBE_SECONDS = 2.0, 10.0, 3.0
+# A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never comes.
+_KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 _PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
 
 
@@ -43,6 +46,7 @@ class Session:
     no connection applies without holding it. ``number`` is not 0 for an additional connection, which has a lock of its
     own. Once ``stop`` is set, statements that take long are given up. A session with a ``parent`` runs single
     statements: the server refuses a text with several, and the parent's connection is kept alive while it waits.
+    ``meanwhile`` is called several times a second while a statement runs, with the seconds that it has taken so far.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Session:
         self._lock = lock
         self._number = number
         self._stop = stop
+        self.meanwhile: Callable[[float], None] = lambda _: None
         self._probed_at = 0.0  # in seconds of the wait that is going on
         self._connection: Any = None
         self._replies: SocketReader | None = None
@@ -101,6 +106,11 @@ class Session:
         return self._connection is not None
 
     @property
+    def thread_id(self) -> int:
+        """The server's id of the connection."""
+        return int(self._connection.thread_id())
+
+    @property
     def busy(self) -> bool:
         """Whether a packet was sent whose counts have not been received."""
         return self._sent > 0
@@ -121,6 +131,8 @@ class Session:
             )
         except (pymysql.MySQLError, OSError) as error:
             raise _translated(error) from None
+        for option, value in _KEEPALIVE.items():
+            self._connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)
         self._connection._rfile = self._replies = SocketReader(self._connection._sock, self._check_wait)
         try:
             self._set_up()
@@ -178,6 +190,7 @@ class Session:
         """
         if self._parent is not None:
             self._parent.try_keep()
+        self.meanwhile(waited)
         if waited > _STOP_SECONDS and self._stop is not None and self._stop.is_set():
             raise Stopped("stopped while a statement was running")
         self._probed_at = min(self._probed_at, waited)

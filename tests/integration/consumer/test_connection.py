@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -122,6 +123,14 @@ def test_the_server_ends_a_connection_that_died_without_a_word(stage: Stage, mon
         other.connect()
         with pytest.raises(Interrupted):
             silent.keep()
+
+
+def test_a_firewall_is_told_of_a_connection_that_waits_for_hours(stage: Stage) -> None:
+    with Session(load(stage.profile).database) as made:
+        made.connect()
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        found = [made._connection._sock.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+        assert (made._connection._sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), found) == (1, [60, 15, 4])
 
 
 def test_a_connection_with_nothing_to_do_is_kept(stage: Stage) -> None:

@@ -18,8 +18,8 @@ from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.altered.impatient_consumer import SILENT_SECONDS, impatient
 from tests.harness.outside import scrape
-from tests.harness.programs import running, write_profile
-from tests.harness.server_fixtures import KafkaFactory
+from tests.harness.programs import RETRY_SECONDS, refused, running, write_profile
+from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import Body, LeaderTopic, Stage, number, text
 from tests.harness.wait import until
 
@@ -176,3 +176,34 @@ def test_a_follower_that_is_offline_or_gives_no_more_connections(tmp_path: Path,
             root("SET GLOBAL offline_mode = OFF")
         until(lambda: stage.checkpoint() == 3, what="the row")
     assert stage.execute("SELECT i, j FROM t") == [(1, 2)]
+
+
+def test_a_statement_that_waits_for_a_reader(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """For consumer.retry_seconds, without starting over; the log tells once for whom."""
+    follower = mysql_server("--performance-schema=ON")
+    stage = Stage.make(tmp_path, follower, kafka, name="reader")
+    path, log = stage.create_table("t", "(i INT)"), tmp_path / "log"
+    stage.apply()
+    stage.topic.send([stage.topic.query("ALTER TABLE t ADD j INT", ("AlterTable", path), database=stage.name)])
+    patience = (
+        "SELECT VARIABLE_VALUE FROM performance_schema.variables_by_thread JOIN performance_schema.threads "
+        "USING (THREAD_ID) WHERE VARIABLE_NAME = 'lock_wait_timeout' AND PROCESSLIST_INFO LIKE 'ALTER TABLE t ADD%'"
+    )
+    with follower.root(database=stage.name, autocommit=False) as reader, reader.cursor() as cursor:
+        cursor.execute("SELECT * FROM t")
+        held_by = f"connection {reader.thread_id()} of root@localhost holds reader.t"
+        short = write_profile(
+            tmp_path, follower, kafka, name="short", resource="reader", topic="reader", consumer={"retry_seconds": 3}
+        )
+        line = refused("cdc-consumer", short, status=4)
+        assert "gave up after 3 s" in line
+        assert f"(MySQL error 1205), after 3 s: {held_by}; at the batch after sequence 1; hint: another" in line
+        with log.open("w") as stderr, running("cdc-consumer", stage.profile, stderr=stderr):
+            until(lambda: "statement waits" in log.read_text(), what="the log line")
+            with follower.root() as other, other.cursor() as asks:
+                asks.execute(patience)
+                assert asks.fetchall() == ((str(RETRY_SECONDS),),)
+            reader.rollback()
+            until(lambda: stage.checkpoint() == 2, what="the statement")
+    assert log.read_text().count("statement waits") == 1
+    assert f'state="Waiting for table metadata lock" held_by="{held_by}" seconds={RETRY_SECONDS}' in log.read_text()

@@ -58,6 +58,12 @@ def test_attempts_that_fail_late_are_not_repeated_for_ever(waiting: Retry, clock
     assert failures(waiting, clock, each=each) == 4
 
 
+def test_an_attempt_that_took_all_of_the_seconds_is_the_last(waiting: Retry) -> None:
+    with pytest.raises(ServerGone, match=r"^gave up after 60 s: gone"):
+        waiting.wait(Disconnected("gone"), last=True)
+    assert (waiting.waits, waiting.trouble) == (0, "")
+
+
 def test_a_connection_that_stood_for_a_while_ends_the_count(waiting: Retry, clock: Clock) -> None:
     assert failures(waiting, clock, each=31, connects=True) == 100
     assert failures(waiting, clock, each=1, connects=True) < 70
