@@ -26,6 +26,7 @@ from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.scope import replicated
 from cdc.consumer.source.assembler import UntilError, assemble
 from cdc.consumer.source.batches import batches
+from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
@@ -92,7 +93,7 @@ def _replicate(
         startup.session,
         resource=resource,
         passes=passes,
-        renaming=renaming,
+        statements=FollowerStatements(renaming),
         skips=skips,
         lock_seconds=profile.consumer.retry_seconds,
     )

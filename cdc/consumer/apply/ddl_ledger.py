@@ -21,7 +21,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
 from cdc.consumer.plan.packets import Statement
-from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.statement_check import check_claims
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
@@ -43,9 +43,9 @@ class DdlLedger:
     """Executes Query records of the leader ``resource``; the caller commits the notes that are returned.
 
     ``session`` is the one that applies rows; each statement runs on a new connection, so that no session variable of
-    one affects another. ``passes(uri)`` says which tables are replicated, by the leader's names; ``renaming`` changes
-    statements to the follower's names. ``skips`` says which records may be skipped. ``lock_seconds`` is how long a
-    statement waits for each lock. ``applied`` counts the statements that were executed, ``left_out`` those that the
+    one affects another. ``passes(uri)`` says which tables are replicated, by the leader's names; ``statements``
+    changes what the follower needs otherwise. ``skips`` says which records may be skipped. ``lock_seconds`` is how long
+    a statement waits for each lock. ``applied`` counts the statements that were executed, ``left_out`` those that the
     filters left out or that act on the leader only.
     """
 
@@ -55,14 +55,14 @@ class DdlLedger:
         *,
         resource: str,
         passes: Callable[[Uri], bool],
-        renaming: Renaming,
+        statements: FollowerStatements,
         skips: Skips,
         lock_seconds: int,
     ) -> None:
         self._session = session
         self._resource = resource
         self._passes = passes
-        self._renaming = renaming
+        self._statements = statements
         self.skips = skips
         self._lock_seconds = lock_seconds
         self.applied = 0
@@ -80,7 +80,7 @@ class DdlLedger:
             if reason in (None, ledger_table.ACTS_ON_LEADER):
                 check_claims(record, version=self._session.version)
             if reason is None:
-                return self._execute_once(self._renaming.statement(record))
+                return self._execute_once(self._statements.of(record))
         except Unapplicable as error:
             if not self.skips.allow(record):
                 raise

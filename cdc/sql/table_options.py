@@ -1,0 +1,126 @@
+"""Finds the options of CREATE TABLE and ALTER TABLE in a statement's text, those of its partitions included. Pure.
+
+Words such as ENGINE and TABLESPACE are not reserved, so they may be names of columns, keys and tables, too. An option
+is found only where MySQL's grammar allows one: after a table's columns, at the start of a clause of ALTER TABLE, after
+another option, and in a partition's definition ("CREATE TABLE Statement", "ALTER TABLE Statement" in the manual).
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import Span, Token, spans
+
+__all__ = ["Option", "replaced", "table_options"]
+
+_OPTIONS = [
+    *(("DEFAULT", *words) for words in (("CHARACTER", "SET"), ("CHARSET",), ("COLLATE",))),
+    ("CHARACTER", "SET"), ("DATA", "DIRECTORY"), ("INDEX", "DIRECTORY"), ("STORAGE", "ENGINE"),
+    *((word,) for word in (
+        "AUTOEXTEND_SIZE", "AUTO_INCREMENT", "AVG_ROW_LENGTH", "CHARSET", "CHECKSUM", "COLLATE", "COMMENT",
+        "COMPRESSION", "CONNECTION", "DELAY_KEY_WRITE", "ENCRYPTION", "ENGINE", "ENGINE_ATTRIBUTE", "INSERT_METHOD",
+        "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "NODEGROUP", "PACK_KEYS", "PASSWORD", "ROW_FORMAT",
+        "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC", "STATS_PERSISTENT", "STATS_SAMPLE_PAGES",
+        "STORAGE", "TABLESPACE", "TABLE_CHECKSUM", "UNION",
+    )),
+]  # fmt: skip
+# In a list of columns or partitions these may follow a name, which then is no option.
+_AFTER_NAMES = {"ASC", "BY", "DESC", "INTO"}
+_OPEN, _CLOSE, _COMMA = (Token("mark", text) for text in "(),")
+
+
+class Option(NamedTuple):
+    """The last word of an option's name, and its value: the first token of it, as it stands in the text."""
+
+    name: str
+    value: Span
+
+
+def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool) -> list[Option]:
+    """The options of a table and its partitions, in their order; none in any other statement."""
+    found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes))
+    reader = SqlReader([span.token for span in found], "")
+    try:
+        options = _of_create(reader) if reader.take("CREATE", "TABLE") else _of_alter(reader)
+    except ValueError:
+        return []  # a name is missing: no server has executed this
+    if not options and not reader.at:
+        return []
+    return [Option(name, found[at]) for at, name in sorted({*options, *_of_partitions(reader)})]
+
+
+def replaced(text: str, values: list[tuple[Span, str]]) -> str:
+    """The text with other ``values``, given in their order, in place of these tokens."""
+    parts, end = [], 0
+    for span, value in values:
+        parts += [text[end : span.start], value]
+        end = span.end
+    return "".join([*parts, text[end:]])
+
+
+def _of_create(reader: SqlReader) -> list[tuple[int, str]]:
+    reader.take("IF", "NOT", "EXISTS")
+    reader.name()
+    _skip_brackets(reader)
+    return list(_options(reader, commas=True))
+
+
+def _of_alter(reader: SqlReader) -> list[tuple[int, str]]:
+    if not reader.take("ALTER", "TABLE"):
+        return []
+    reader.name()
+    options: list[tuple[int, str]] = []
+    while reader.at < len(reader.items) and not reader.comes("ORDER"):
+        options += _options(reader, commas=False)
+        while reader.at < len(reader.items) and not reader.mark(","):
+            if not _skip_brackets(reader):
+                reader.at += 1
+    return options
+
+
+def _of_partitions(reader: SqlReader) -> list[tuple[int, str]]:
+    """The options of all partitions and subpartitions; PARTITION is a reserved word."""
+    options: list[tuple[int, str]] = []
+    for at, (before, item) in enumerate(pairwise(reader.items), 1):
+        if before in (_OPEN, _COMMA) and item.word() in ("PARTITION", "SUBPARTITION"):
+            reader.at = at + 2  # behind its name
+            listed = reader.take("VALUES", "IN") or reader.take("VALUES", "LESS", "THAN")
+            if listed and not _skip_brackets(reader):
+                reader.take("MAXVALUE")
+            options += _options(reader, commas=False)
+    return options
+
+
+def _options(reader: SqlReader, *, commas: bool) -> Iterator[tuple[int, str]]:
+    """The options that come next, each with the index of its value; ``commas`` may separate them."""
+    while reader.at < len(reader.items):
+        start = reader.at
+        if reader.take("START", "TRANSACTION"):
+            continue
+        if commas and reader.mark(","):
+            continue
+        words = next((words for words in _OPTIONS if reader.take(*words)), None)
+        if words is None:
+            return
+        reader.mark("=")
+        value = reader.at
+        if value >= len(reader.items) or reader.peek() in _AFTER_NAMES:
+            reader.at = start
+            return
+        if not _skip_brackets(reader):
+            if reader.items[value].kind == "mark":
+                reader.at = start
+                return
+            reader.at += 1
+        yield value, words[-1]
+
+
+def _skip_brackets(reader: SqlReader) -> bool:
+    """Skip what is in brackets, if a bracket comes next; whether one did."""
+    depth = int(reader.mark("("))
+    found = depth > 0
+    while depth and reader.at < len(reader.items):
+        depth += (reader.items[reader.at] == _OPEN) - (reader.items[reader.at] == _CLOSE)
+        reader.at += 1
+    return found
