@@ -167,6 +167,7 @@ class Consumer:
     connections: int = field(default=2, metadata={"range": (1, 8)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     schema: str = CHECKPOINT_DATABASE
+    engine: str = field(default="keep", metadata={"choices": ("keep", "InnoDB")})
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid ``schema``."""

@@ -93,7 +93,7 @@ def _replicate(
         startup.session,
         resource=resource,
         passes=passes,
-        statements=FollowerStatements(renaming),
+        statements=FollowerStatements(renaming, engine=profile.consumer.engine),
         skips=skips,
         lock_seconds=profile.consumer.retry_seconds,
     )

@@ -36,6 +36,11 @@ from cdc.sql.redaction import excerpt
 __all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_HINTS = {
+    # Where consumer.engine has made an InnoDB table of one of MyISAM.
+    1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
+    "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)"
+}
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
@@ -222,5 +227,5 @@ def _refusal(record: Record, error: Refused) -> Unapplicable:
     return Unapplicable(
         f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
         record=record,
-        hint="make the follower take it and start again",
+        hint=_HINTS.get(error.code, "make the follower take it and start again"),
     )

@@ -88,7 +88,8 @@ class SchemaCache:
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
                     where=str(table),
-                    hint=f"on the follower: ALTER TABLE {table_name(table)} ENGINE = InnoDB",
+                    hint=f"on the follower: ALTER TABLE {table_name(table)} ENGINE = InnoDB; for tables to come "
+                    'set consumer.engine = "InnoDB"',
                 )
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], bool]:

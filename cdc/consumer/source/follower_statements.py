@@ -1,44 +1,88 @@
 """Makes of a leader's statement the one that this follower executes.
 
-What is changed are the names of databases (``[renames]``) and the tablespaces of tables. These are made by statements
-on the server, which are not replicated; where a table's rows are stored makes no difference to them.
+What is changed are the names of databases (``[renames]``), the engines of tables (``consumer.engine``), and their
+tablespaces. These are made by statements on the server, which are not replicated; where a table's rows are stored makes
+no difference to them.
 """
 
 import logging
 from dataclasses import replace
 
+from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_check import quoting
 from cdc.model.record import Record
 from cdc.service.logs import event
 from cdc.sql.redaction import excerpt
-from cdc.sql.table_options import replaced, table_options
+from cdc.sql.table_options import Option, replaced, table_options
+from cdc.sql.tokens import tokens
 
 __all__ = ["FollowerStatements"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _OWN = "innodb_file_per_table"  # what TABLESPACE calls a file of the table's own, on every server
 _EVERYWHERE = {_OWN, "innodb_system"}
+_INNODB = "InnoDB"
+_CHANGED = {"MYISAM", "MEMORY", "HEAP", "ARCHIVE", "CSV"}
+_ELSEWHERE = {
+    "MERGE": "its rows are those of other tables",
+    "MRG_MYISAM": "its rows are those of other tables",
+    "FEDERATED": "its rows are on another server",
+    "BLACKHOLE": "the leader keeps none of its rows",
+}
 
 
 class FollowerStatements:
-    """``renaming`` changes statements to the follower's names of databases."""
+    """``renaming`` changes names of databases; with ``engine`` "InnoDB" tables without transactions become such."""
 
-    def __init__(self, renaming: Renaming) -> None:
+    def __init__(self, renaming: Renaming, *, engine: str) -> None:
         self._renaming = renaming
+        self._innodb = engine == _INNODB
 
     def of(self, record: Record) -> Record:
-        """A replicated Query record as the follower executes it. Raises as ``Renaming.statement``."""
+        """A replicated Query record as the follower executes it.
+
+        Raises Unapplicable for a table that would be another one as InnoDB, and as ``Renaming.statement``.
+        """
         renamed = self._renaming.statement(record)
-        values = [
-            (option.value, _OWN)
-            for option in table_options(renamed.query, **quoting(renamed.context))
-            if option.name == "TABLESPACE" and option.value.token.text.lower() not in _EVERYWHERE
-        ]
-        if not values:
+        options = table_options(renamed.query, **quoting(renamed.context))
+        changed = [(option, value) for option in options if (value := self._value(option, record))]
+        if self._innodb:
+            _check_foreign_keys(renamed, options, {value for _, value in changed})
+        if not changed:
             return renamed
+        changes = sorted({f"{option.name} {option.value.token.text} to {value}" for option, value in changed})
         event(
-            _LOG, "table gets a tablespace of its own", sequence=record.sequence, statement=excerpt(record.query),
-            instead_of=", ".join(sorted({span.token.text for span, _ in values})),
+            _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
+            changes=", ".join(changes),
         )  # fmt: skip
-        return replace(renamed, query=replaced(renamed.query, values))
+        return replace(renamed, query=replaced(renamed.query, [(option.value, value) for option, value in changed]))
+
+    def _value(self, option: Option, record: Record) -> str | None:
+        """What the follower gets as the option's value; None where it gets the leader's."""
+        value = option.value.token.text
+        if option.name == "TABLESPACE" and value.lower() not in _EVERYWHERE:
+            return _OWN
+        if option.name != "ENGINE" or not self._innodb:
+            return None
+        if value.upper() in _ELSEWHERE:
+            raise Unapplicable(
+                f"a table of the engine {value} can't become one of InnoDB, {_ELSEWHERE[value.upper()]}: "
+                f"{excerpt(record.query)}",
+                record=record,
+                hint="leave the table out with filters.exclude_tables",
+            )
+        return _INNODB if value.upper() in _CHANGED else None
+
+
+def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
+    """Raises Unapplicable where InnoDB would enforce foreign keys that the leader's engine ignores, or may ignore."""
+    words = [token.word() for token in tokens(record.query, **quoting(record.context))]
+    named = any(option.name == "ENGINE" for option in options)
+    if "REFERENCES" not in words or (_INNODB not in values and (named or words[:2] != ["ALTER", "TABLE"])):
+        return
+    raise Unapplicable(
+        f"the follower's table would enforce a foreign key that the leader's may ignore: {excerpt(record.query)}",
+        record=record,
+        hint="run the statement on the follower by hand, without the foreign keys unless the leader's table is InnoDB",
+    )

@@ -5,20 +5,21 @@ from typing import Any
 import pytest
 
 from cdc.config.renames import Renames
+from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.renaming import Renaming
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 
 
-def executed(text: str, *, renames: dict[str, str] | None = None, **context: Any) -> str:
+def executed(text: str, *, renames: dict[str, str] | None = None, engine: str = "keep", **context: Any) -> str:
     """What the follower executes of a statement on the leader's table d.t."""
     record = Record(
         Uri("r", "d"), 7, Position("binlog.000001", 4), "id", 0, True, 0, "Query", text,
         context={"database": "d", **context}, affects=({"action": "CreateTable", "uri": "flv://r/d/t"},),
     )  # fmt: skip
     renaming = Renaming(Renames(renames or {}), replicated=lambda _: True)
-    return FollowerStatements(renaming).of(record).query
+    return FollowerStatements(renaming, engine=engine).of(record).query
 
 
 @pytest.mark.parametrize("space", ["innodb_file_per_table", "`Innodb_System`"])
@@ -33,3 +34,52 @@ def test_another_tablespace_becomes_a_file_of_the_table() -> None:
         executed('CREATE TABLE d.t (i INT) TABLESPACE "a"', sql_mode="ANSI_QUOTES", renames={"d": "e"})
         == f"CREATE TABLE `e`.t (i INT) TABLESPACE {own}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "as_innodb"),
+    [
+        ("CREATE TABLE t (i INT) ENGINE=MyISAM", "CREATE TABLE t (i INT) ENGINE=InnoDB"),
+        ("CREATE TABLE t (i INT) ENGINE 'memory' COMMENT='x'", "CREATE TABLE t (i INT) ENGINE InnoDB COMMENT='x'"),
+        ("ALTER TABLE t ADD i INT, ENGINE = `Heap`", "ALTER TABLE t ADD i INT, ENGINE = InnoDB"),
+        ("ALTER TABLE t ENGINE=ARCHIVE", "ALTER TABLE t ENGINE=InnoDB"),
+        ("CREATE TABLE t (i INT NOT NULL) ENGINE=csv", "CREATE TABLE t (i INT NOT NULL) ENGINE=InnoDB"),
+    ],
+)
+def test_tables_without_transactions_become_innodb(text: str, as_innodb: str) -> None:
+    assert executed(text, engine="InnoDB") == as_innodb
+    assert executed(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (i INT) ENGINE=InnoDB",
+        "CREATE TABLE t (i INT) ENGINE=NDB SECONDARY_ENGINE=MyISAM",
+        "CREATE TABLE t (engine INT) COMMENT='ENGINE=MyISAM'",
+        "CREATE TABLE t (i INT REFERENCES p (i)) ENGINE=InnoDB",
+        "CREATE TABLE t (i INT, FOREIGN KEY (i) REFERENCES p (i))",
+        "ALTER TABLE t ENGINE=InnoDB, ADD FOREIGN KEY (i) REFERENCES p (i)",
+        "ALTER TABLE t COMMENT 'REFERENCES'",
+    ],
+)
+def test_what_is_innodb_on_the_leader_is_kept(text: str) -> None:
+    assert executed(text, engine="InnoDB") == text
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("CREATE TABLE t (i INT) ENGINE=MERGE UNION=(a, b) INSERT_METHOD=LAST", "MERGE .* are those of other tables"),
+        ("CREATE TABLE t (i INT) ENGINE=mrg_MyISAM", "mrg_MyISAM .* are those of other tables"),
+        ("ALTER TABLE t ENGINE='FEDERATED'", "FEDERATED .* on another server"),
+        ("CREATE TABLE t (i INT) ENGINE=BLACKHOLE", "BLACKHOLE .* the leader keeps none"),
+        ("CREATE TABLE t (i INT REFERENCES p (i)) ENGINE=MyISAM", "enforce a foreign key"),
+        ("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (i) REFERENCES p (i)", "enforce a foreign key"),
+        ("ALTER TABLE t ENGINE=MyISAM, ADD i INT REFERENCES p (i)", "enforce a foreign key"),
+    ],
+)
+def test_what_would_be_another_table_as_innodb_is_refused(text: str, why: str) -> None:
+    with pytest.raises(Unapplicable, match=why):
+        executed(text, engine="InnoDB")
+    assert executed(text) == text
