@@ -1,7 +1,7 @@
 """Decides which databases and tables a profile replicates, from its include or exclude lists of globs."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
 
@@ -12,7 +12,8 @@ __all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "filtered_name"
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
-_KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables")
+_KEYS = ("include_dbs", "exclude_dbs", "include_tables", "exclude_tables", "shadow_tables")
+_PLACE = "{table}"
 
 
 def filtered_name(action: str, name: str | None) -> str | None:
@@ -33,13 +34,15 @@ class Filters:
     """Globs over database names and over ``db.table`` (module table_globs), case-sensitive.
 
     At most one of include and exclude is given per kind; with none, everything passes. The server's own databases never
-    pass, since each server keeps its own.
+    pass, since each server keeps its own. ``shadow_tables`` are the names, with ``{table}`` for a table's, under which
+    tools build and keep other versions of a table: these pass where it passes.
     """
 
     include_dbs: tuple[str, ...] = ()
     exclude_dbs: tuple[str, ...] = ()
     include_tables: tuple[str, ...] = ()
     exclude_tables: tuple[str, ...] = ()
+    shadow_tables: tuple[str, ...] = ()
     _compiled: dict[str, re.Pattern[str] | None] = field(init=False, repr=False, compare=False, default_factory=dict)
     _tables: dict[str, TableGlobs | None] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -50,6 +53,13 @@ class Filters:
                     f"both include_{kind} and exclude_{kind} are set",
                     where="profile key filters",
                     hint="keep one of the two",
+                )
+        for pattern in self.shadow_tables:
+            if pattern.count(_PLACE) != 1 or pattern == _PLACE or set("*?[.`") & set(pattern):
+                raise UserError(
+                    f"{pattern!r} is no pattern of a shadow table's name",
+                    where="profile key filters.shadow_tables",
+                    hint='write {table} once, for the table\'s name, and the rest as it is: "_{table}_gho"',
                 )
         for key in ("include_dbs", "exclude_dbs"):
             self._compiled[key] = _pattern(getattr(self, key))
@@ -67,6 +77,8 @@ class Filters:
 
     def narrows(self, before: "Filters") -> bool:
         """Whether the lists alone show that nothing passes that did not pass ``before``."""
+        if set(before.shadow_tables) != set(self.shadow_tables):
+            return False
         for kind in ("dbs", "tables"):
             was, is_ = set(getattr(before, f"include_{kind}")), set(getattr(self, f"include_{kind}"))
             if was and not (is_ and is_ <= was):
@@ -96,6 +108,15 @@ class Filters:
         if not self.wants_database(database):
             return False
         include, exclude = self._tables["include_tables"], self._tables["exclude_tables"]
+        names = (table, *self._shadowed(table))
         if include is not None:
-            return include.match(database, table)
-        return exclude is None or not exclude.match(database, table)
+            return any(include.match(database, name) for name in names)
+        return exclude is None or not any(exclude.match(database, name) for name in names)
+
+    def _shadowed(self, table: str) -> Iterator[str]:
+        """The tables of which this one is a shadow, by its name."""
+        for pattern in self.shadow_tables:
+            before, _, after = pattern.partition(_PLACE)
+            name = table.removeprefix(before).removesuffix(after)
+            if name and f"{before}{name}{after}" == table:
+                yield name

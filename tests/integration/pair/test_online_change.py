@@ -19,42 +19,65 @@ ROWS = 300
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, name VARCHAR(20))"
 
 # pt-online-schema-change: triggers keep the new table up while it is filled.
+PT_SHADOWS = ["_{table}_new", "_{table}_old"]
 PT_BEGIN = """\
-CREATE TABLE _t_new LIKE t;
-ALTER TABLE _t_new ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY name VARCHAR(40);
-CREATE TRIGGER pt_osc_del AFTER DELETE ON t FOR EACH ROW DELETE IGNORE FROM _t_new WHERE _t_new.id <=> OLD.id;
-CREATE TRIGGER pt_osc_upd AFTER UPDATE ON t FOR EACH ROW
-    REPLACE INTO _t_new (id, n, name) VALUES (NEW.id, NEW.n, NEW.name);
-CREATE TRIGGER pt_osc_ins AFTER INSERT ON t FOR EACH ROW
-    REPLACE INTO _t_new (id, n, name) VALUES (NEW.id, NEW.n, NEW.name)"""
+CREATE TABLE `DB`.`_t_new` (
+  `id` int NOT NULL AUTO_INCREMENT,
+  `n` int NOT NULL,
+  `name` varchar(20) DEFAULT NULL,
+  PRIMARY KEY (`id`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci;
+ALTER TABLE `DB`.`_t_new` ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY name VARCHAR(40);
+CREATE TRIGGER `pt_osc_d_t_del` AFTER DELETE ON `DB`.`t` FOR EACH ROW \
+BEGIN DECLARE CONTINUE HANDLER FOR 1146 begin end; \
+DELETE IGNORE FROM `DB`.`_t_new` WHERE `DB`.`_t_new`.`id` <=> OLD.`id`; END;
+CREATE TRIGGER `pt_osc_d_t_upd` AFTER UPDATE ON `DB`.`t` FOR EACH ROW \
+BEGIN DECLARE CONTINUE HANDLER FOR 1146 begin end; \
+DELETE IGNORE FROM `DB`.`_t_new` WHERE !(OLD.`id` <=> NEW.`id`) AND `DB`.`_t_new`.`id` <=> OLD.`id`; \
+REPLACE INTO `DB`.`_t_new` (`id`, `n`, `name`) VALUES (NEW.`id`, NEW.`n`, NEW.`name`); END;
+CREATE TRIGGER `pt_osc_d_t_ins` AFTER INSERT ON `DB`.`t` FOR EACH ROW \
+BEGIN DECLARE CONTINUE HANDLER FOR 1146 begin end; \
+REPLACE INTO `DB`.`_t_new` (`id`, `n`, `name`) VALUES (NEW.`id`, NEW.`n`, NEW.`name`); END"""
 PT_COPY = """\
-INSERT LOW_PRIORITY IGNORE INTO _t_new (id, n, name)
-    SELECT id, n, name FROM t WHERE id BETWEEN {} AND {} LOCK IN SHARE MODE"""
+INSERT LOW_PRIORITY IGNORE INTO `DB`.`_t_new` (`id`, `n`, `name`) SELECT `id`, `n`, `name` FROM `DB`.`t`
+    FORCE INDEX(`PRIMARY`) WHERE ((`id` >= {})) AND ((`id` <= {})) LOCK IN SHARE MODE
+    /*pt-online-schema-change 4711 copy nibble*/"""
 PT_END = """\
-RENAME TABLE t TO _t_old, _t_new TO t;
-DROP TABLE IF EXISTS _t_old;
-DROP TRIGGER IF EXISTS pt_osc_del;
-DROP TRIGGER IF EXISTS pt_osc_upd;
-DROP TRIGGER IF EXISTS pt_osc_ins"""
+ANALYZE TABLE `DB`.`_t_new` /* pt-online-schema-change */;
+RENAME TABLE `DB`.`t` TO `DB`.`_t_old`, `DB`.`_t_new` TO `DB`.`t`;
+DROP TABLE IF EXISTS `_t_old`;
+DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_del`;
+DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_upd`;
+DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_ins`"""
 
-# gh-ost: a changelog table, and the leader's own binlog applied to the ghost; here the copy is its only writer.
+# gh-ost: a changelog table, and the leader's own binlog applied to the ghost; here the copy is its only writer. The
+# changelog table is never renamed, so followers need not have it.
+GH_SHADOWS = ["_{table}_gho", "_{table}_del"]
 GH_BEGIN = """\
-CREATE TABLE _t_ghc (id BIGINT AUTO_INCREMENT PRIMARY KEY, hint VARCHAR(64) NOT NULL UNIQUE, value VARCHAR(255));
-CREATE TABLE _t_gho LIKE t;
-ALTER TABLE _t_gho ADD COLUMN added INT NOT NULL DEFAULT 7, DROP COLUMN name, ADD INDEX (n);
-INSERT INTO _t_ghc (id, hint, value) VALUES (2, 'state', 'GhostTableMigrated')
-    ON DUPLICATE KEY UPDATE value = VALUES(value)"""
+create /* gh-ost */ table `DB`.`_t_ghc` (
+  id bigint unsigned auto_increment,
+  last_update timestamp not null DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  hint varchar(64) charset ascii not null,
+  value varchar(4096) charset ascii not null,
+  primary key(id),
+  unique key hint_uidx(hint)
+) auto_increment=256;
+create /* gh-ost */ table `DB`.`_t_gho` like `DB`.`t`;
+alter /* gh-ost */ table `DB`.`_t_gho` ADD COLUMN added INT NOT NULL DEFAULT 7, DROP COLUMN name, ADD INDEX (n);
+insert /* gh-ost */ into `DB`.`_t_ghc` (id, hint, value) values (NULLIF(2, 0), 'state', 'GhostTableMigrated')
+    on duplicate key update last_update=NOW(), value=VALUES(value)"""
 GH_COPY = """\
-INSERT IGNORE INTO _t_gho (id, n)
-    (SELECT id, n FROM t FORCE INDEX (PRIMARY) WHERE id BETWEEN {} AND {} LOCK IN SHARE MODE)"""
+insert /* gh-ost `DB`.`t` */ ignore into `DB`.`_t_gho` (`id`, `n`)
+    (select `id`, `n` from `DB`.`t` force index (`PRIMARY`) where id between {} and {} lock in share mode)"""
 GH_END = """\
-CREATE TABLE _t_del (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB COMMENT='ghost-cut-over-sentry';
-INSERT INTO _t_ghc (id, hint, value) VALUES (2, 'state', 'AllEventsUpToLockProcessed')
-    ON DUPLICATE KEY UPDATE value = VALUES(value);
-DROP TABLE _t_del;
-RENAME TABLE t TO _t_del, _t_gho TO t;
-DROP TABLE _t_ghc;
-DROP TABLE _t_del"""
+create /* gh-ost */ table `DB`.`_t_del` (id int auto_increment primary key) engine=InnoDB
+    comment='ghost-cut-over-sentry';
+insert /* gh-ost */ into `DB`.`_t_ghc` (id, hint, value) values (NULLIF(2, 0), 'state', 'AllEventsUpToLockProcessed')
+    on duplicate key update last_update=NOW(), value=VALUES(value);
+drop /* gh-ost */ table if exists `DB`.`_t_del`;
+rename /* gh-ost */ table `DB`.`t` to `DB`.`_t_del`, `DB`.`_t_gho` to `DB`.`t`;
+drop /* gh-ost */ table if exists `DB`.`_t_ghc`;
+drop /* gh-ost */ table if exists `DB`.`_t_del`"""
 
 
 @contextmanager
@@ -81,8 +104,11 @@ def writing(leader: MySql, database: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("name", "begin", "copy", "end", "writes"),
-    [("pt_osc", PT_BEGIN, PT_COPY, PT_END, True), ("gh_ost", GH_BEGIN, GH_COPY, GH_END, False)],
+    ("name", "shadows", "steps", "writes"),
+    [
+        ("pt_osc", PT_SHADOWS, (PT_BEGIN, PT_COPY, PT_END), True),
+        ("gh_ost", GH_SHADOWS, (GH_BEGIN, GH_COPY, GH_END), False),
+    ],
 )
 def test_a_rename_swap(
     tmp_path: Path,
@@ -90,13 +116,12 @@ def test_a_rename_swap(
     follower: MySql,
     kafka: Kafka,
     name: str,
-    begin: str,
-    copy: str,
-    end: str,
+    shadows: list[str],
+    steps: tuple[str, str, str],
     writes: bool,
 ) -> None:
     keys = {"resource": name, "topic": name}
-    filters = {"include_dbs": [name]}
+    filters = {"include_tables": [f"{name}.t"], "shadow_tables": shadows}
     producer = write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"}, **keys)
     consumer = write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
     run_well("cdc-producer", producer, "--until-current")
@@ -107,7 +132,7 @@ def test_a_rename_swap(
         with running("cdc-producer", producer), running("cdc-consumer", consumer):
             until(lambda: columns(follower, name) == ["id", "n", "name"], what="the table is there")
             with writing(leader, name) if writes else nullcontext():
-                change(cursor, begin, copy, end)
+                change(cursor, *(step.replace("`DB`", f"`{name}`") for step in steps))
             until(lambda: "added" in columns(follower, name), what="the new table is in its place")
     run_well("cdc-producer", producer, "--until-current")
     log = run_well("cdc-consumer", consumer, "--until-current")

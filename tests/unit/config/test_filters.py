@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.topic_names import PER_TABLE, Topics
+from cdc.errors import UserError
 
 GLOBS = st.lists(st.sampled_from(["a", "b", "a*", "*"]), max_size=2).map(tuple)
 TABLES = st.lists(st.sampled_from(["a.x", "a.*", "*.x", "b.y"]), max_size=2).map(tuple)
@@ -17,8 +18,13 @@ def filters(kind: str, lists: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[
     return st.sampled_from([f"include_{kind}", f"exclude_{kind}"]).flatmap(lambda key: lists.map(lambda it: {key: it}))
 
 
-FILTERS = st.tuples(filters("dbs", GLOBS), filters("tables", TABLES)).map(lambda pair: Filters(**pair[0] | pair[1]))
-NAMES = [(database, table) for database in ("a", "b", "ab", "c") for table in ("x", "y")]
+SHADOWS = st.lists(st.sampled_from(["_{table}_gho", "{table}_old"]), max_size=2).map(
+    lambda it: {"shadow_tables": tuple(it)}
+)
+FILTERS = st.tuples(filters("dbs", GLOBS), filters("tables", TABLES), SHADOWS).map(
+    lambda parts: Filters(**parts[0] | parts[1] | parts[2])
+)
+NAMES = [(database, table) for database in ("a", "b", "ab", "c") for table in ("x", "y", "_x_gho", "y_old")]
 
 
 @given(FILTERS, FILTERS)
@@ -70,3 +76,31 @@ def test_objects_that_no_filter_names_pass_with_their_database(action: str, *, p
     filters = Filters(exclude_tables=("d.t",))
     assert filters.wants("d", filtered_name(action, "t")) is passes
     assert filters.wants("d", filtered_name(action, None))
+
+
+SHADOW = ("_{table}_gho", "_{table}_del", "__{table}_new")
+
+
+@pytest.mark.parametrize(
+    ("table", "of"),
+    [
+        ("_t_gho", "t"), ("_t_del", "t"), ("__t_new", "t"), ("t", "t"), ("_s_gho", "s"), ("__t_gho_del", "_t_gho"),
+        ("_t_new", "_t_new"), ("t_gho", "t_gho"), ("__gho", "__gho"), ("_gho", "_gho"), ("_T_gho", "T"),
+    ],
+)  # fmt: skip
+def test_a_shadow_table_passes_where_its_table_passes(table: str, of: str) -> None:
+    included = Filters(include_tables=("d.t",), shadow_tables=SHADOW)
+    excluded = Filters(exclude_tables=("d.t",), shadow_tables=SHADOW)
+    assert included.wants_table("d", table) is (of == "t")
+    assert excluded.wants_table("d", table) is (of != "t")
+    assert not included.wants_table("e", table)
+    assert Filters(shadow_tables=SHADOW).wants_table("d", table)
+    assert Filters(include_tables=("d.t",)).wants_table("d", table) is (table == "t")
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "{table}", "gho", "_{table}_{table}", "_{table}_*", "d.{table}_old", "_{name}_gho"]
+)
+def test_a_pattern_of_shadow_tables_has_the_place_of_a_name(pattern: str) -> None:
+    with pytest.raises(UserError, match="is no pattern of a shadow table's name"):
+        Filters(include_tables=("d.t",), shadow_tables=(pattern,))
