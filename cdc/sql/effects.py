@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from cdc.sql.numbering import in_order_of_key, numbers_rows
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Token
 
@@ -24,6 +25,7 @@ __all__ = [
     "has_query",
     "made_like",
     "needing_more",
+    "numbered_otherwise",
     "of_the_session",
     "way_out",
 ]
@@ -34,7 +36,8 @@ class Effect(NamedTuple):
     Skip and the kind stands for what a left-out event may have changed.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
-    the statement would differ from the leader; mostly empty.
+    the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the
+    primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1.
     """
 
     action: str
@@ -43,6 +46,7 @@ class Effect(NamedTuple):
     to: tuple[str, str] | None = None
     unfaithful: str = ""
     like: tuple[str, str] | None = None
+    numbered: bool = False
 
 
 LEADER_ONLY = ("Trigger", "Event")
@@ -67,12 +71,12 @@ _UNSAFE = {
 _END = Token("mark", "")
 _OPEN = Token("mark", "(")
 _CALL = [Token("mark", "("), Token("mark", ")")]
-_KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 
 
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
     """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError where a name is missing."""
     others: list[Effect] = []
+    numbered = in_order_of_key(list(replace(reader).clauses()))
     doubts = [_OWN_VALUES] if _asks_the_session(reader.items) else []
     doubts += [ELSEWHERE] if connects(reader) else []
     for clause in reader.clauses():
@@ -86,12 +90,12 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
         elif clause.take("ADD"):
-            doubts += [_OWN_NUMBERS] if _numbers_rows(clause) else []
+            doubts += [_OWN_NUMBERS] if not numbered and numbers_rows(clause) else []
             doubts += [_OWN_VALUES] if _has_unsafe_default(clause.items) else []
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
-    yield Effect("AlterTable", *table, unfaithful=next(iter(doubts), ""))
+    yield Effect("AlterTable", *table, unfaithful=next(iter(doubts), ""), numbered=numbered)
     yield from others
 
 
@@ -144,6 +148,14 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     )
 
 
+def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
+    """``effects`` of a statement for which the engine, or the steps of the numbers, are others than is needed."""
+    return tuple(
+        effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered else effect
+        for effect in effects
+    )
+
+
 def way_out(doubt: str) -> str:
     """What to do where a statement with this ``unfaithful`` stops the stream."""
     if doubt in (ITS_ROWS, TEMPORARY, _HIDDEN):
@@ -180,16 +192,3 @@ def _has_unsafe_default(items: list[Token]) -> bool:
 
 def _asks_the_session(items: list[Token]) -> bool:
     return any(item.word() in _OF_THE_SESSION and items[at + 1 : at + 3] == _CALL for at, item in enumerate(items))
-
-
-def _numbers_rows(clause: SqlReader) -> bool:
-    """Whether ADD [COLUMN] adds an AUTO_INCREMENT column; neither word of its two forms is reserved in MySQL."""
-    if not clause.take("COLUMN") and clause.peek() in _KEYS:
-        return False
-    words = clause.items[clause.at :]
-    return any(
-        item.word() in ("AUTO_INCREMENT", "SERIAL")
-        and previous.word() != "AFTER"
-        and (previous.kind != "mark" or previous.text == ")")
-        for previous, item in pairwise(words)
-    )

@@ -334,6 +334,8 @@ ALTER TABLE t47 ADD auto_increment INT, ADD KEY k (auto_increment), ADD UNIQUE K
 -- -> AlterTable s.t47
 ALTER TABLE t47 MODIFY serial BIGINT AUTO_INCREMENT;
 -- -> AlterTable s.t47
+ALTER TABLE t47 MODIFY serial BIGINT, DROP PRIMARY KEY, ADD nr INT AUTO_INCREMENT PRIMARY KEY;
+-- -> AlterTable s.t47
 ALTER TABLE t47 ADD e INT DEFAULT (CONNECTION_ID());
 -- -> AlterTable s.t47, not faithfully
 ALTER TABLE t47 ADD f DATETIME DEFAULT (NOW()), ADD KEY connection_id (f);

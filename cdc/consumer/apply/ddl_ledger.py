@@ -22,7 +22,7 @@ from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.statement_check import check_claims
+from cdc.consumer.source.statement_check import check_claims, numbered_table
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
@@ -123,6 +123,7 @@ class DdlLedger:
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)
         if not self._executed(gtid):
+            self._check_order(record)
             self._execute(record, gtid)
         return Statement(ledger_table.finish(self._session.schema, record).encode(), 1)
 
@@ -175,6 +176,25 @@ class DdlLedger:
 
     def _executed(self, gtid: str) -> bool:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
+
+    def _check_order(self, record: Record) -> None:
+        """Raises Unapplicable where the statement would number the rows of the follower's table in another order."""
+        table = numbered_table(record)
+        if table is None:
+            return
+        database, name = map(quoted, table)
+        found = self._session.rows(
+            "SELECT 1 FROM information_schema.TABLES JOIN information_schema.PARTITIONS "
+            f"USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {name} "
+            "AND (ENGINE <> 'InnoDB' OR PARTITION_NAME IS NOT NULL)"
+        )
+        if found:
+            raise Unapplicable(
+                "the follower would number the rows in another order than the leader, which did so in that of the "
+                f"primary key: {excerpt(record.query)}",
+                record=record,
+                hint="make the follower's table one of InnoDB without partitions, with the leader's primary key",
+            )
 
     def _execute(self, record: Record, gtid: str) -> None:
         session = self._session.another()

@@ -17,7 +17,7 @@ from cdc.sql.ddl import classify
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import spans, tokens
 
-__all__ = ["check_claims", "quoting"]
+__all__ = ["check_claims", "numbered_table", "quoting"]
 
 # The character sets in which text that is not ASCII can be sent; in others its bytes might mean other words.
 _SENT = frozenset({"utf8mb4", "utf8mb3", "utf8", "latin1", "binary"})
@@ -53,6 +53,13 @@ def check_claims(record: Record, *, version: int) -> None:
         problem = f"its context or what it affects cannot be read ({type(error).__name__}: {error})"
     if problem:
         raise Unapplicable(f"a statement is not run: {problem}: {excerpt(record.query)}", record=record, hint=_HINT)
+
+
+def numbered_table(record: Record) -> tuple[str, str] | None:
+    """The database and name of the table whose rows the statement numbers in the order of their key, if it does."""
+    database = (record.context or {}).get("database", "")
+    _, effects = classify(record.query, database=database, **quoting(record.context))
+    return next(((effect.database, effect.name or "") for effect in effects if effect.numbered), None)
 
 
 def _problem(record: Record, version: int) -> str:

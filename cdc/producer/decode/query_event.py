@@ -11,6 +11,7 @@ from cdc.producer.decode.unsupported import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
+from cdc.sql.effects import numbered_otherwise
 from cdc.sql.redaction import excerpt
 from cdc.sql.text import only_comments_lost, readable, statement_text
 
@@ -49,6 +50,9 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
     session_bound = bool(ev.header(event.data).event_flags & _THREAD_SPECIFIC)
     kind, effects = classify(known, database=query.database, session_bound=session_bound, **quoting)
+    # The first is logged where the table is one of InnoDB before and after, the second where it is not 1.
+    if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
+        effects = numbered_otherwise(effects)
     if unreadable and only_comments_lost(known, **quoting):
         unreadable = ""
     text = readable(known)

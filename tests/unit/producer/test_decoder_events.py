@@ -62,8 +62,9 @@ class Log:
     def gtid(self, number: int = 1, *, kind: int = et.GTID) -> RawEvent:
         return self.add(kind, b"\1" + SOURCE + struct.pack("<q17xQ", number, COMMIT_US))
 
-    def query(self, text: str, *, database: str = "db", mode: int = 0, error: int = 0) -> RawEvent:
-        variables = struct.pack("<BIBQ", 0, 0, 1, mode)
+    def query(self, text: str, *, database: str = "db", mode: int = 0, error: int = 0, more: bytes = b"") -> RawEvent:
+        """``more`` are further status variables."""
+        variables = struct.pack("<BIBQ", 0, 0, 1, mode) + more
         name = database.encode()
         head = struct.pack("<IIBHH", 1, 0, len(name), error, len(variables))
         return self.add(et.QUERY, head + variables + name + b"\0" + text.encode("utf-8", "surrogateescape"))
@@ -603,6 +604,18 @@ def test_a_statement_with_values_of_its_own_is_not_repeated(kind: int) -> None:
     ]
     assert doubts[0]
     assert doubts[1:] == [""]
+
+
+INNODB, STEPS = struct.pack("<BQ", 17, 5), struct.pack("<BHH", 3, 2, 1)
+
+
+@pytest.mark.parametrize(("logged", "certain"), [(INNODB, True), (b"", False), (STEPS + INNODB, False)])
+def test_rows_are_numbered_in_a_certain_order_by_innodb_in_steps_of_one(logged: bytes, *, certain: bool) -> None:
+    log = Log()
+    log.gtid()
+    log.query("ALTER TABLE t DROP PRIMARY KEY, ADD n INT AUTO_INCREMENT PRIMARY KEY", more=logged)
+    ((effect,),) = [each.effects for each in decoded(log.events) if isinstance(each, Statement)]
+    assert (not effect.unfaithful) is certain
 
 
 def test_a_load_of_a_file_is_refused_as_a_statement() -> None:

@@ -1,0 +1,72 @@
+"""Tells whether ALTER TABLE numbers the rows that are there, and whether the order in which it does is certain. Pure.
+
+InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers give the
+same numbers where both tables have that key and the new rows are stored as they are read, without sorting: where the
+numbers are the new primary key. (Copying and rebuilding in place begin alike only where the numbers start and grow by
+1.) DROP PRIMARY KEY shows that there was one, and a primary key of nothing but the new
+column that the table has no partitions, whose columns would have to be in it.
+"""
+
+from itertools import pairwise
+
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import Token
+
+__all__ = ["in_order_of_key", "numbers_rows"]
+
+_KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
+_OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
+# Clauses that were measured beside the numbering, and what changes the order, or the engine, wherever it stands.
+_BESIDE = {"ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "ALGORITHM", "LOCK", "COMMENT"}
+_OTHER_ORDER = {"ENGINE", "ORDER", "PARTITION", "PARTITIONING"}
+
+
+def numbers_rows(clause: SqlReader) -> bool:
+    """Whether a clause, read up to ADD, adds an AUTO_INCREMENT column; neither word of its two forms is reserved."""
+    if not clause.take("COLUMN") and clause.peek() in _KEYS:
+        return False
+    words = clause.items[clause.at :]
+    return any(
+        item.word() in ("AUTO_INCREMENT", "SERIAL")
+        and previous.word() != "AFTER"
+        and (previous.kind != "mark" or previous.text == ")")
+        for previous, item in pairwise(words)
+    )
+
+
+def in_order_of_key(clauses: list[SqlReader]) -> bool:
+    """Whether ALTER TABLE with these clauses adds numbers that become the primary key, in the order of the former."""
+    words = [item.word() for clause in clauses for item in clause.items[clause.at :]]
+    drops = [clause for clause in clauses if clause.comes("DROP", "PRIMARY", "KEY")]
+    numbers = [name for clause in clauses if (name := _numbers(clause))]
+    return (
+        len(drops) == 1
+        and len(numbers) == 1
+        and {clause.peek() for clause in clauses} <= _BESIDE
+        and _OTHER_ORDER.isdisjoint(words)
+        and words.count("AUTO_INCREMENT") == 1  # as an option it says where to begin
+        and _primary_key(clauses) == numbers
+    )
+
+
+def _numbers(clause: SqlReader) -> str:
+    """The column of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``, in capitals; else empty, also in brackets."""
+    ahead = SqlReader(clause.items, clause.database, clause.at)
+    if not ahead.take("ADD") or not numbers_rows(SqlReader(ahead.items, ahead.database, ahead.at)):
+        return ""
+    ahead.take("COLUMN")
+    is_name = ahead.at < len(ahead.items) and ahead.items[ahead.at].kind in ("word", "quoted")
+    return ahead.items[ahead.at].text.upper() if is_name else ""
+
+
+def _primary_key(clauses: list[SqlReader]) -> list[str]:
+    """The columns of the primary key that the clauses add, in capitals: of a column's definition, or of a key's."""
+    found: list[str] = []
+    for clause in clauses:
+        items = clause.items[clause.at :]
+        words = [item.word() for item in items]
+        if words[:3] == ["ADD", "PRIMARY", "KEY"]:
+            found += [item.text.upper() for item in items[3:] if item not in (_OPEN, _CLOSE)]
+        elif words[:1] == ["ADD"] and ("PRIMARY", "KEY") in pairwise(words):
+            found.append(_numbers(clause))
+    return found
