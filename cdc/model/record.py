@@ -1,5 +1,6 @@
 """Parses a record, the JSON of one statement or rows event of the leader (docs/record-format.md)."""
 
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -41,6 +42,7 @@ _row: Callable[[tuple[list[Value] | None, list[Value] | None]], Row] = partial(t
 class Record:
     """A parsed record. ``key`` is None for a table without a key; ``flags`` are MySQL's flags of the rows event.
 
+    ``exact`` has a statement's bytes, in the character set of its context, where ``query`` does not give them.
     ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left
     out, ``query`` says which one and why, and ``affects`` what it may have changed.
     """
@@ -61,6 +63,7 @@ class Record:
     context: dict[str, Any] | None = None
     affects: tuple[dict[str, Any], ...] = ()
     sql_mode: str | None = None
+    exact: bytes | None = None
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -80,7 +83,7 @@ class Record:
 
     @classmethod
     def _from_json(cls, body: dict[str, Any]) -> Self:
-        ((operation, content),) = body["operation"].items()
+        (operation, content), *more = body["operation"].items()
         if operation not in OPERATIONS:
             raise ValueError(f"unknown operation {operation!r}")
         position, transaction = body["bn_file"], body["transaction"]
@@ -102,6 +105,7 @@ class Record:
             body.get("context"),
             tuple(body.get("affects", ())),
             body.get("sql_mode"),
+            _exact(operation, dict(more)) if more else None,
         )
 
 
@@ -109,6 +113,12 @@ def _query(operation: str, content: Any) -> str:
     if operation == SKIPPED:
         return f"{content['event']} at {content['place']}: {content['reason']}"
     return content if operation == "Query" else ""
+
+
+def _exact(operation: str, more: dict[str, str]) -> bytes:
+    if operation != "Query" or more.keys() != {"Bytes"}:
+        raise ValueError(f"unknown content of the operation: {', '.join(more)}")
+    return b64decode(more["Bytes"], validate=True)
 
 
 def is_event(text: bytes) -> bool:

@@ -1,5 +1,6 @@
 """Shortens an account statement to a text without secrets: what it does, and to which accounts."""
 
+from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import tokens
 
@@ -14,9 +15,10 @@ _FORMS = {
 }  # fmt: skip
 
 
-def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> str:
+def accounts(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS) -> str:
     """Text such as ``CREATE USER a@b, c``; empty for other statements."""
-    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    items = list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
+    reader = SqlReader(items, "")
     words = next((words for words in _FORMS if reader.take(*words)), None)
     if words is None:
         return ""

@@ -6,6 +6,7 @@ of MySQL 9.7. What is not in that grammar is ``unknown``, never guessed.
 
 from collections.abc import Iterator
 
+from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.effects import (
     ELSEWHERE,
     ITS_ROWS,
@@ -40,14 +41,21 @@ _ADJECTIVES = {
 
 
 def classify(
-    text: str, *, database: str, ansi_quotes: bool, backslash_escapes: bool = True, session_bound: bool = False
+    text: str,
+    *,
+    database: str,
+    ansi_quotes: bool,
+    backslash_escapes: bool = True,
+    blanks: Blanks = NO_BLANKS,
+    session_bound: bool = False,
 ) -> tuple[str, tuple[Effect, ...]]:
     """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on the table it hides.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
     ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as depending on its session.
     """
-    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
+    found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
+    reader = SqlReader(list(found), database)
     head = reader.peek()
     if head in _TRANSACTION or reader.comes("START", "TRANSACTION"):
         return _transaction(reader), ()

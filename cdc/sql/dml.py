@@ -11,6 +11,7 @@ database that is likely, so the router stops where any of that may pass (cdc.pro
 
 from collections.abc import Sequence
 
+from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.effects import ANY_DATABASE, Effect
 from cdc.sql.parser import SqlReader
 from cdc.sql.text import is_lost
@@ -44,7 +45,13 @@ _KNOWN = frozenset(
 
 
 def changed_by(
-    text: str, *, database: str, databases: Sequence[str], ansi_quotes: bool, backslash_escapes: bool
+    text: str,
+    *,
+    database: str,
+    databases: Sequence[str],
+    ansi_quotes: bool,
+    backslash_escapes: bool,
+    blanks: Blanks = NO_BLANKS,
 ) -> tuple[Effect, ...]:
     """The tables or whole databases that the statement may have changed (``SkipTable``, ``SkipDatabase``).
 
@@ -53,7 +60,8 @@ def changed_by(
     if not databases or "" in databases:
         return (ANY_DATABASE,)
     whole = tuple(Effect("SkipDatabase", name) for name in databases)
-    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), database)
+    found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
+    reader = SqlReader(list(found), database)
     try:
         table = _one_table(reader)
     except ValueError:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Span, Token, spans
 
-__all__ = ["Option", "replaced", "table_options"]
+__all__ = ["Option", "table_options"]
 
 _OPTIONS = [
     *(("DEFAULT", *words) for words in (("CHARACTER", "SET"), ("CHARSET",), ("COLLATE",))),
@@ -37,9 +38,9 @@ class Option(NamedTuple):
     value: Span
 
 
-def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool) -> list[Option]:
+def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks = NO_BLANKS) -> list[Option]:
     """The options of a table and its partitions, in their order; none in any other statement."""
-    found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes))
+    found = list(spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks))
     reader = SqlReader([span.token for span in found], "")
     try:
         options = _of_create(reader) if reader.take("CREATE", "TABLE") else _of_alter(reader)
@@ -48,15 +49,6 @@ def table_options(text: str, *, ansi_quotes: bool, backslash_escapes: bool) -> l
     if not options and not reader.at:
         return []
     return [Option(name, found[at]) for at, name in sorted({*options, *_of_partitions(reader)})]
-
-
-def replaced(text: str, values: list[tuple[Span, str]]) -> str:
-    """The text with other ``values``, given in their order, in place of these tokens."""
-    parts, end = [], 0
-    for span, value in values:
-        parts += [text[end : span.start], value]
-        end = span.end
-    return "".join([*parts, text[end:]])
 
 
 def _of_create(reader: SqlReader) -> list[tuple[int, str]]:

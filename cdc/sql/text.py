@@ -1,58 +1,101 @@
-"""Decodes the text of a logged statement; where that is impossible, enough of it to find the objects it names.
+"""The text of a logged statement, of which some bytes may be lost, and how a record carries it.
 
-MySQL accepts bytes that are invalid in the session's character set, in comments and strings. Marks and keywords are
-ASCII in every character set, so the affected objects can be read all the same. A byte that cannot be decoded becomes a
-lone surrogate (U+DC00 plus the byte), which valid text never has.
+MySQL accepts bytes that are invalid in the session's character set, in comments and strings. A follower gets the same
+bytes, so they matter only in names. Where it is not known how the server reads a statement, all that is not ASCII is
+lost: marks and keywords are ASCII in every character set, so the objects that it may affect can be found all the same.
 """
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from cdc.model.charset import text_decoder
-from cdc.sql.tokens import spans
+from cdc.model.client_text import UTF8, Blanks, blanks, client_decode, sent, units
+from cdc.sql.effects import Effect
+from cdc.sql.server_made import in_one_charset
 
-__all__ = ["is_lost", "only_comments_lost", "readable", "statement_text"]
+__all__ = ["StatementText", "is_lost", "readable", "statement_text"]
 
 _LOST = re.compile("[\udc00-\udcff]")
+_BEYOND = re.compile("[\U00010000-\U0010ffff]")
 _WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
-# Where the second byte of a character may look like ASCII, a backslash or a backtick among it (MySQL source,
-# strings/ctype-*.cc, ismbchar of each).
-_CHARACTERS = {
-    "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
-    "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
-    "gb18030": rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[\x30-\x39][\x81-\xfe][\x30-\x39])",
-    "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
-    "sjis": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
-}
+_LIKE_ASCII = "swe7"
 
 
-def statement_text(data: bytes, charset: str) -> tuple[str, str]:
-    """The text, and why some of its bytes are lost; empty where all could be decoded."""
-    if data.isascii() and charset not in _WIDE:
-        return data.decode("ascii"), ""
-    charset = "utf8mb4" if charset == "binary" else charset
-    decode = text_decoder(charset)
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """A statement in one character set. ``known`` is its text with lone surrogates for what is lost.
+
+    ``problem`` says why it is not known how the server reads it; else it is empty.
+    """
+
+    known: str
+    data: bytes
+    charset: str
+    problem: str = ""
+
+    @property
+    def blanks(self) -> Blanks:
+        return blanks(self.charset)
+
+    @property
+    def exact(self) -> bytes | None:
+        """The bytes to send, where the record's text and character set do not give them."""
+        return None if _sent(readable(self.known), self.charset) == self.data else self.data
+
+    @property
+    def misreads_marks(self) -> bool:
+        """Whether even ASCII may mean something else, so that no name in it is sure."""
+        return bool(self.problem) and self.charset == _LIKE_ASCII
+
+    def unreadable(self, effects: Iterable[Effect]) -> str:
+        """Why the statement can't be sent to followers, ``effects`` being those of ``known``; empty if it can."""
+        if self.problem:
+            return f"a statement's text in {self.charset} cannot be read: {self.problem}"
+        names = [name for each in effects for name in (each.database, each.name or "", *(each.to or ()))]
+        if any(is_lost(name) or (self.charset not in UTF8 and _BEYOND.search(name)) for name in names):
+            return f"a statement's text in {self.charset} cannot be read: a name in it has bytes that are no letters"
+        return ""
+
+
+def statement_text(
+    data: bytes, charset: str, *, session_bound: bool, ansi_quotes: bool, backslash_escapes: bool
+) -> StatementText:
+    """Read a statement that was logged from a session with this character set.
+
+    ``session_bound``: the leader marked it as depending on its session.
+    """
+    if data.isascii() and charset != _LIKE_ASCII and charset not in _WIDE:
+        return StatementText(data.decode("ascii"), data, charset)
     try:
-        if decode is None:
-            raise ValueError(f"no exact codec for {charset}")
-        return decode(data), ""
+        whole, spoken = in_one_charset(
+            data, charset,
+            session_bound=session_bound, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes,
+        )  # fmt: skip
+        return StatementText(client_decode(whole, spoken), whole, spoken)
     except ValueError as error:
-        problem = f"a statement's text in {charset} cannot be read: {error}"
-    if charset.startswith("utf8"):
-        return data.decode("utf-8", "surrogateescape"), problem
-    if charset in _CHARACTERS:
-        data = re.sub(_CHARACTERS[charset], lambda character: b"\xff" * len(character[0]), data)
-    return data.decode("ascii", "surrogateescape"), problem
+        return StatementText(_ascii_only(data, charset), data, charset, str(error))
+
+
+def _ascii_only(data: bytes, charset: str) -> str:
+    """The text with all lost that is not ASCII."""
+    try:
+        cut = units(data, charset)
+    except ValueError:
+        cut = [bytes([byte]) for byte in data]
+    return "".join(unit.decode("ascii") if unit.isascii() else chr(0xDC00 + unit[0]) for unit in cut)
+
+
+def _sent(text: str, charset: str) -> bytes | None:
+    """``sent``, None where the character set does not have the text."""
+    try:
+        return sent(text, charset)
+    except ValueError:
+        return None
 
 
 def is_lost(name: str) -> bool:
     """Whether bytes of ``name`` are lost, so that it may be any name."""
     return _LOST.search(name) is not None
-
-
-def only_comments_lost(text: str, *, ansi_quotes: bool, backslash_escapes: bool) -> bool:
-    """Whether bytes are lost in comments only, which have no effect (unlike optimizer hints)."""
-    found = spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)
-    return "/*+" not in text and not any(is_lost(text[span.start : span.end]) for span in found)
 
 
 def readable(text: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from cdc.model.client_text import NO_BLANKS, Blanks
+
 __all__ = ["Span", "Token", "spans", "tokens"]
 
 
@@ -20,7 +22,8 @@ class Token(NamedTuple):
 
     def word(self) -> str:
         """The keyword this may be, in capitals; empty for anything but an unquoted word."""
-        return self.text.upper() if self.kind == "word" else ""
+        # Only ASCII: capitals of some other letters are ASCII, and no keyword to the server.
+        return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
 
 class Span(NamedTuple):
@@ -32,32 +35,39 @@ class Span(NamedTuple):
 
 
 @cache
-def _pattern(*, ansi_quotes: bool, backslash_escapes: bool) -> re.Pattern[str]:
+def _pattern(*, ansi_quotes: bool, backslash_escapes: bool, blanks: Blanks) -> re.Pattern[str]:
     # A backslash escapes in strings only, and not at all under NO_BACKSLASH_ESCAPES.
     single = r"(?:[^'\\]|''|\\.)*" if backslash_escapes else "(?:[^']|'')*"
     double = r'(?:[^"\\]|""|\\.)*' if backslash_escapes and not ansi_quotes else '(?:[^"]|"")*'
+    spaces, dashes = map(re.escape, blanks)
+    no_space = rf"(?![{spaces}])" if spaces else ""
     return re.compile(
-        rf"""(?P<space>\s+|--(?=[\s\x00-\x1f\x7f]|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/|/\*!(?:\d{{6}}(?=\s)|\d{{5}})?|\*/)
+        rf"""(?P<space>[\s{spaces}]+|--(?=[\s\x00-\x1f\x7f{spaces}{dashes}]|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/|/\*!(?:\d{{6}}(?=\s)|\d{{5}})?|\*/)
         |`(?P<backtick>(?:[^`]|``)*)`
         |"(?P<double>{double})"
         |'(?P<single>{single})'
         |@(?P<host>[0-9A-Za-z_.$]*)
-        |(?P<word>[0-9A-Za-z_$\u0080-\uffff]+)
+        |(?P<word>(?:{no_space}[0-9A-Za-z_$\u0080-\U0010ffff])+)
         |(?P<mark>.)""",
-        # ASCII: to the server no other character is a space, and words may contain any.
+        # ASCII: to the server no other character is a space, but for ``blanks``, and words may contain any.
         re.VERBOSE | re.DOTALL | re.ASCII,
     )
 
 
-def tokens(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Token]:
+def tokens(
+    text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
+) -> Iterator[Token]:
     """The statement's tokens; any other character, such as an open quote, is a mark."""
-    for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes):
+    for span in spans(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks):
         yield span.token
 
 
-def spans(text: str, *, ansi_quotes: bool, backslash_escapes: bool = True) -> Iterator[Span]:
-    """The statement's tokens with their positions in the text."""
-    for match in _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes).finditer(text):
+def spans(
+    text: str, *, ansi_quotes: bool, backslash_escapes: bool = True, blanks: Blanks = NO_BLANKS
+) -> Iterator[Span]:
+    """The statement's tokens with their positions in the text; ``blanks`` are those of its character set."""
+    pattern = _pattern(ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
+    for match in pattern.finditer(text):
         kind = match.lastgroup or "mark"
         if kind != "space":
             yield Span(_token(kind, match[kind], ansi_quotes=ansi_quotes), match.start(), match.end())

@@ -140,13 +140,15 @@ def tutorial() -> tuple[Stream, Stream]:
     """The tutorial's records on the leader, and as the consumer brings them to the follower: 0 to 8."""
     old = Table("flvDb/pet", ["name", "owner", "birth"])
     new = Table("flvDb/pet", ["name", "owner", "birth", "last_vaccine"])
+    altered = query("ALTER TABLE pet ADD COLUMN last_vaccine DATE", "flvDb", ("AlterTable", "flvDb/pet"))
+    altered["operation"]["Bytes"] = "QUxURVIg"  # as of a statement that is not in UTF-8
     history = [
         query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
         query("CREATE TABLE pet (…)", "flvDb", ("CreateTable", "flvDb/pet")),
         old.add(("Puffball", "Diane", "1999-03-30")),
         old.add(("Jack", "Peter", "1999-03-30")),
         old.update((("Jack", "Peter", "1999-03-30"), ("Jack", "Peter", "1989-08-31"))),
-        query("ALTER TABLE pet ADD COLUMN last_vaccine DATE", "flvDb", ("AlterTable", "flvDb/pet")),
+        altered,
         new.delete(("Puffball", "Diane", "1999-03-30", None)),
         new.add(("Spot", "Jane", "2010-11-02", None)),
         new.update((("Spot", "Jane", "2010-11-02", None), ("Spot", "Jane", "2010-11-02", "2020-06-10"))),

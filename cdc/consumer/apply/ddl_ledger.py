@@ -23,10 +23,10 @@ from cdc.consumer.literals.values import identifier, quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.statement_check import check_claims, numbered_table
+from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
-from cdc.model.charset import latin1_encode
 from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
@@ -206,7 +206,7 @@ class DdlLedger:
             # The next statement runs under this GTID. The introducer makes it readable with any character set.
             named = f"SET gtid_next=_utf8mb4 {quoted(gtid)}".encode()
             session.run([b"SET autocommit=1", lock_wait.settings, *assignments(session, context), named])
-            session.run([_encoded(record.query, context.get("charset", "utf8mb4"))])
+            session.run([to_send(record)])
             if not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
                 session.run([b"COMMIT"])
@@ -237,10 +237,6 @@ def _enter_database(session: Session, name: str) -> None:
         # or the server refuses it because no database is selected.
         if error.code != UNKNOWN_DATABASE:
             raise
-
-
-def _encoded(statement: str, charset: str) -> bytes:
-    return latin1_encode(statement) if charset == "latin1" else statement.encode()
 
 
 def _refusal(record: Record, error: Refused) -> Unapplicable:

@@ -6,15 +6,14 @@ no difference to them.
 """
 
 import logging
-from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.renaming import Renaming
-from cdc.consumer.source.statement_check import quoting
+from cdc.consumer.source.statement_text import parsed, quoting, spliced
 from cdc.model.record import Record
 from cdc.service.logs import event
 from cdc.sql.redaction import excerpt
-from cdc.sql.table_options import Option, replaced, table_options
+from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import tokens
 
 __all__ = ["FollowerStatements"]
@@ -45,7 +44,7 @@ class FollowerStatements:
         Raises Unapplicable for a table that would be another one as InnoDB, and as ``Renaming.statement``.
         """
         renamed = self._renaming.statement(record)
-        options = table_options(renamed.query, **quoting(renamed.context))
+        options = table_options(parsed(renamed), **quoting(renamed))
         changed = [(option, value) for option in options if (value := self._value(option, record))]
         if self._innodb:
             _check_foreign_keys(renamed, options, {value for _, value in changed})
@@ -56,7 +55,9 @@ class FollowerStatements:
             _LOG, "statement changed for the follower", sequence=record.sequence, statement=excerpt(record.query),
             changes=", ".join(changes),
         )  # fmt: skip
-        return replace(renamed, query=replaced(renamed.query, [(option.value, value) for option, value in changed]))
+        for option, value in reversed(changed):
+            renamed = spliced(renamed, option.value.start, option.value.end, value)
+        return renamed
 
     def _value(self, option: Option, record: Record) -> str | None:
         """What the follower gets as the option's value; None where it gets the leader's."""
@@ -77,7 +78,7 @@ class FollowerStatements:
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:
     """Raises Unapplicable where InnoDB would enforce foreign keys that the leader's engine ignores, or may ignore."""
-    words = [token.word() for token in tokens(record.query, **quoting(record.context))]
+    words = [token.word() for token in tokens(parsed(record), **quoting(record))]
     named = any(option.name == "ENGINE" for option in options)
     if "REFERENCES" not in words or (_INNODB not in values and (named or words[:2] != ["ALTER", "TABLE"])):
         return

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.values import identifier
-from cdc.consumer.source.statement_check import quoting
+from cdc.consumer.source.statement_text import charset_of, parsed, quoting, spliced
 from cdc.model.record import Record
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import Span, Token, spans
@@ -27,15 +27,29 @@ _COLUMNS = {"SELECT", "WITH", "AS", "ORDER"}
 _BODIES = ("View", "Procedure", "Function", "Library")
 
 
-def rewritten(record: Record, renames: Renames) -> str:
-    """The statement with the follower's names. Raises Unapplicable if it is ambiguous what is a database."""
+def rewritten(record: Record, renames: Renames) -> Record:
+    """The record with the follower's names in its statement.
+
+    Raises Unapplicable if it is ambiguous what is a database, or the statement's character set lacks a new name.
+    """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
-    parts, end = [], 0
-    for span in sorted(occurrences, key=lambda each: each.start):
-        parts += [record.query[end : span.start], identifier(renames.new(span.token.text))]
-        end = span.end
-    return "".join([*parts, record.query[end:]])
+    for span in sorted(occurrences, key=lambda each: each.start, reverse=True):
+        record = _replaced(record, span, identifier(renames.new(span.token.text)))
+    return record
+
+
+def _replaced(record: Record, span: Span, new: str) -> Record:
+    try:
+        # New names are ASCII (cdc.config.renames), which has the same bytes in each character set but swe7.
+        return spliced(record, span.start, span.end, new)
+    except ValueError:
+        raise Unapplicable(
+            f"a statement's character set, {charset_of(record)}, does not have the new name {new}: "
+            f"{excerpt(record.query)}",
+            record=record,
+            hint="run the statement on the follower by hand, with the new name",
+        ) from None
 
 
 def names_database(record: Record, name: str) -> bool:
@@ -44,7 +58,7 @@ def names_database(record: Record, name: str) -> bool:
 
 
 def _spans(record: Record) -> list[Span]:
-    return list(spans(record.query, **quoting(record.context)))
+    return list(spans(parsed(record), **quoting(record)))
 
 
 def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:

@@ -69,7 +69,7 @@ class Renaming:
         database = context.get("database", "")
         # No default database rather than the wrong one: the server then refuses names without a database.
         context["database"] = "" if database in self._renames.taken else self._renames.new(database)
-        return replace(record, query=rewritten(record, self._renames), context=context)
+        return replace(rewritten(record, self._renames), context=context)
 
     def _taken(self, record: Record, database: str) -> UserError:
         return UserError(

@@ -11,35 +11,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from cdc.consumer.errors import Unapplicable
-from cdc.model.charset import latin1_encode
+from cdc.consumer.source.statement_text import parsed, quoting
 from cdc.model.record import Record, Uri
 from cdc.sql.ddl import classify
 from cdc.sql.redaction import excerpt
-from cdc.sql.tokens import spans, tokens
+from cdc.sql.tokens import spans
 
-__all__ = ["check_claims", "numbered_table", "quoting"]
+__all__ = ["check_claims", "numbered_table"]
 
-# The character sets in which text that is not ASCII can be sent; in others its bytes might mean other words.
-_SENT = frozenset({"utf8mb4", "utf8mb3", "utf8", "latin1", "binary"})
-_SPACE = "\u00a0"
 _VERSIONED = re.compile(r"/\*!(\d{6}(?=\s)|\d{5})", re.ASCII)
 _HINT = (
     "another client writes to the topic, or producer and consumer are of different versions; if the leader did run it, "
     "run it on the follower by hand"
 )
-
-
-def quoting(context: dict[str, Any] | None) -> dict[str, bool]:
-    """The parser's options for the statement's sql_mode. Raises ValueError if the server may read it differently."""
-    modes = (context or {}).get("sql_mode", "")
-    if not isinstance(modes, str) or not modes.isascii():
-        raise ValueError(f"the sql_mode is {modes!r}")
-    # The server accepts the names in any case, and ANSI for four of them.
-    named = {mode.strip().upper() for mode in modes.split(",")}
-    return {
-        "ansi_quotes": not named.isdisjoint({"ANSI_QUOTES", "ANSI"}),
-        "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in named,
-    }
 
 
 def check_claims(record: Record, *, version: int) -> None:
@@ -58,23 +42,15 @@ def check_claims(record: Record, *, version: int) -> None:
 def numbered_table(record: Record) -> tuple[str, str] | None:
     """The database and name of the table whose rows the statement numbers in the order of their key, if it does."""
     database = (record.context or {}).get("database", "")
-    _, effects = classify(record.query, database=database, **quoting(record.context))
+    _, effects = classify(parsed(record), database=database, **quoting(record))
     return next(((effect.database, effect.name or "") for effect in effects if effect.numbered), None)
 
 
 def _problem(record: Record, version: int) -> str:
-    context = record.context or {}
-    charset = context.get("charset", "utf8mb4")
-    if not record.query.isascii() and charset not in _SENT:
-        return f"its text in {charset} may mean something else"
-    modes = quoting(context)
-    if charset == "latin1":
-        latin1_encode(record.query)  # raises ValueError for text that is not latin1
-        if any(token.kind == "word" and _SPACE in token.text for token in tokens(record.query, **modes)):
-            return "it has a no-break space, which ends a word only in latin1"
-    if any(int(number) > version for text in _between(record.query, modes) for number in _VERSIONED.findall(text)):
+    text, modes = parsed(record), quoting(record)
+    if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
-    kind, effects = classify(record.query, database=context.get("database", ""), **modes)
+    kind, effects = classify(text, database=(record.context or {}).get("database", ""), **modes)
     if kind != "ddl":
         return f"it is not of a kind that is replicated ({kind})"
     doubt = next((effect.unfaithful for effect in effects if effect.unfaithful), "")
@@ -95,7 +71,7 @@ def _problem(record: Record, version: int) -> str:
     return ""
 
 
-def _between(text: str, modes: dict[str, bool]) -> Iterator[str]:
+def _between(text: str, modes: dict[str, Any]) -> Iterator[str]:
     """The text between the tokens: comments, and the marks around comments that the server executes."""
     at = 0
     for span in spans(text, **modes):

@@ -7,15 +7,17 @@ skipped      the operator left the record out (``--skip``); ``note`` says what t
 """
 
 import json
+from base64 import b64encode
 
 from cdc.consumer.literals.values import quoted
 from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record
 
-__all__ = ["ACTS_ON_LEADER", "create", "finish", "has_context", "insert", "insert_not_run", "table", "upgrade"]
+__all__ = ["ACTS_ON_LEADER", "BYTES", "create", "finish", "has_context", "insert", "insert_not_run", "table", "upgrade"]
 
 # The note of statements that must run when the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
+BYTES = "bytes"  # the member of the context that has the exact bytes of a statement, in base64
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
 _LEDGER = f"""
@@ -62,9 +64,12 @@ def has_context(schema: str) -> str:
 def insert(schema: str, record: Record, *, state: str, note: str = "", statement: str | None = None) -> str:
     """The statement that inserts a row; ``statement`` replaces the record's text, for records without one."""
     resource = record.uri.resource
+    context = record.context
+    if record.exact is not None:
+        context = dict(context or {}) | {BYTES: b64encode(record.exact).decode("ascii")}
     texts = [
         resource, ddl_gtid(resource, record.sequence), state, record.query if statement is None else statement,
-        note[:_NOTE], json.dumps(record.context, ensure_ascii=False), json.dumps(record.affects, ensure_ascii=False),
+        note[:_NOTE], json.dumps(context, ensure_ascii=False), json.dumps(record.affects, ensure_ascii=False),
     ]  # fmt: skip
     return (
         f"INSERT INTO {table(schema)} "

@@ -1,21 +1,27 @@
 """Renders a follower's status as lines of text for an operator or as one JSON object for programs."""
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from cdc.consumer.literals.values import identifier, quoted, seconds
+from cdc.consumer.state.ledger_table import BYTES
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status, lag
+from cdc.model.client_text import UTF8, client_decode
 from cdc.model.printable import visible
 from cdc.sql.redaction import excerpt
+from cdc.sql.text import is_lost
 
 __all__ = ["as_json", "as_text"]
 
 _ACCOUNTS = (
     "accounts     are in no topic: copy them before a promotion (SHOW CREATE USER and SHOW GRANTS on the leader)"
 )
+_INTRODUCED = re.compile(r"""(?<![\w$])(_\w+|n)\s*['"]""", re.IGNORECASE)
 _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
 
 
@@ -50,7 +56,7 @@ def as_text(status: Status, *, follower: str, resource: str, following: int | No
     """
     lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, following=following)]
     if status.applied is not None:
-        statements = [f"{text};;" for entry in status.missing for text in _creation(entry)]
+        statements = [f"{text};;" for entry in status.missing if _is_text(entry) for text in _creation(entry)]
         if terminal:
             statements = [visible(text.replace("\r\n", "\n"), keep="\n\t") for text in statements]
         lines += ["DELIMITER ;;", *statements, "DELIMITER ;"] if statements else []
@@ -127,6 +133,20 @@ def _missing(entries: Sequence[Entry]) -> Iterator[str]:
     yield "  To promote this follower, stop the consumer and run these statements in this order with the mysql client,"
     yield "  with event_scheduler OFF: a one-time event that has run and was kept (ON COMPLETION PRESERVE) would run"
     yield "  again. Disable such events, then set event_scheduler ON."
+    others = [entry for entry in entries if not _is_text(entry)]
+    if others:
+        yield "  These have bytes that are no text, or no UTF-8. Create them by hand; the ledger has their bytes:"
+        yield from (f"  {_entry(entry)}" for entry in others)
+
+
+def _is_text(entry: Entry) -> bool:
+    """Whether the server reads the entry's text, in UTF-8, as it read the statement's bytes."""
+    charset = entry.context.get("charset", "utf8mb4")
+    exact = entry.context.get(BYTES)
+    if exact is not None and is_lost(client_decode(b64decode(exact), charset)):
+        return False
+    # Such a literal has the bytes that were typed.
+    return entry.statement.isascii() or charset in UTF8 or not _INTRODUCED.search(entry.statement)
 
 
 def _creation(entry: Entry) -> Iterator[str]:

@@ -99,7 +99,7 @@ class Statement:
     """One Query event that changes objects: its text, what it does and the session context it needs.
 
     ``unreadable`` says why the text can't be sent to followers; else it is empty. Names may have lost bytes then
-    (``cdc.sql.text``).
+    (``cdc.sql.text``). ``exact``: its bytes, in the character set of the context, where the text does not give them.
     """
 
     event: RawEvent
@@ -108,6 +108,7 @@ class Statement:
     effects: tuple[Effect, ...]
     context: dict[str, Any]
     unreadable: str = ""
+    exact: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,9 @@ class Decoder:
         elif kind == "dml" and self._xa.is_open:
             self._xa.keep(event)
         elif effects:
-            change = Statement(event, statement.database, text, effects, statement.context, statement.unreadable)
+            change = Statement(
+                event, statement.database, text, effects, statement.context, statement.unreadable, statement.exact
+            )
             yield from self._in_one(event, change)
         elif kind in ("account", "admin", "temporary"):
             self._log("statement not replicated", kind=kind, statement=statement.shown, position=event.position)

@@ -11,13 +11,15 @@ from cdc.producer.decode.unsupported import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
-from cdc.sql.effects import numbered_otherwise
+from cdc.sql.effects import ANY_DATABASE, numbered_otherwise
 from cdc.sql.redaction import excerpt
-from cdc.sql.text import only_comments_lost, readable, statement_text
+from cdc.sql.text import StatementText, readable, statement_text
 
 __all__ = ["LoggedStatement", "logged_statement"]
 
 _THREAD_SPECIFIC = 0x4  # a flag of the header: the statement used temporary tables or the number of its session
+
+_OF_UTF8MB4 = "utf8mb4_0900_ai_ci"  # which collation makes no difference: only that it has all characters
 
 Collations = Mapping[int, tuple[str, str]]
 
@@ -28,6 +30,7 @@ class LoggedStatement:
 
     ``unreadable`` says why the ``text`` can't be sent to followers; else it is empty. ``failed``: the error of a
     statement that the leader executed only in part. ``changed`` is what it may have changed, by its text and the log.
+    ``exact``: its bytes, where the text does not give them.
     """
 
     kind: str
@@ -39,23 +42,27 @@ class LoggedStatement:
     unreadable: str
     failed: PromiseError | None
     changed: tuple[Effect, ...]
+    exact: bytes | None = None
 
 
 def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement:
     """Read a Query event; ``collations`` maps the server's collation ids to (character set, collation)."""
     query = ev.query(event)
     charset, _ = collations.get(query.variables.get("charset", 0), ("utf8mb4", ""))
-    known, unreadable = statement_text(query.text, charset)
     modes = query.variables.get("sql_mode", "").split(",")
-    quoting = {"ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes}
     session_bound = bool(ev.header(event.data).event_flags & _THREAD_SPECIFIC)
-    kind, effects = classify(known, database=query.database, session_bound=session_bound, **quoting)
+    quoting: dict[str, Any] = {
+        "ansi_quotes": "ANSI_QUOTES" in modes, "backslash_escapes": "NO_BACKSLASH_ESCAPES" not in modes
+    }  # fmt: skip
+    read = statement_text(query.text, charset, session_bound=session_bound, **quoting)
+    quoting["blanks"] = read.blanks
+    kind, effects = classify(read.known, database=query.database, session_bound=session_bound, **quoting)
     # The first is logged where the table is one of InnoDB before and after, the second where it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)
-    if unreadable and only_comments_lost(known, **quoting):
-        unreadable = ""
-    text = readable(known)
+    if effects and read.misreads_marks:
+        effects = (ANY_DATABASE,)
+    text = readable(read.known)
     failed = None
     if query.variables.get("error_code") and kind not in ("begin", "commit", "rollback"):
         failed = PromiseError(
@@ -66,13 +73,15 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     changed = passed_over(effects)
     if kind == "dml":
         databases = query.variables.get("databases", ())
-        changed = changed_by(known, database=query.database, databases=databases, **quoting)
-    context = _context(query, event, collations) if effects else {}
+        changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
+    context = _context(query, event, collations, read) if effects else {}
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
-    return LoggedStatement(kind, text, query.database, effects, context, shown, unreadable, failed, changed)
+    return LoggedStatement(
+        kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
+    )
 
 
-def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[str, Any]:
+def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:
     """The values that the statement's meaning depends on, by the names of session variables."""
     context: dict[str, Any] = {"database": query.database}
     for name in (
@@ -86,6 +95,9 @@ def _context(query: ev.Query, event: RawEvent, collations: Collations) -> dict[s
     for name in ("collation", "server_collation", "database_collation", "default_collation_for_utf8mb4"):
         if name in query.variables:
             context[name] = collations[query.variables[name]][1]
+    if context.get("charset", read.charset) != read.charset:
+        # The server wrote the statement in another character set than the session's, with all literals in it.
+        context |= {"charset": read.charset, "collation": _OF_UTF8MB4}
     for name in ("explicit_defaults_for_timestamp", "sql_require_primary_key", "default_table_encryption"):
         if name in query.variables:
             context[name] = bool(query.variables[name])

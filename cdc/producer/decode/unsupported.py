@@ -8,6 +8,7 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.sql.effects import ANY_DATABASE, Effect
 from cdc.sql.redaction import excerpt
+from cdc.sql.text import is_lost
 
 __all__ = ["Damaged", "nameless", "not_closed", "passed_over", "refused_statement", "unknown_event", "unreadable"]
 
@@ -75,11 +76,13 @@ def refused_statement(kind: str, text: str, event: RawEvent) -> PromiseError:
 
 
 def passed_over(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    """``effects`` of a statement that is skipped, as the record of the skip has them."""
+    """``effects`` of a statement that is skipped, as the record of the skip has them: without names with lost bytes."""
     found: dict[Effect, None] = {}
     for effect in effects:
         action = _VERB.sub("Skip", effect.action).replace("Index", "Table")
-        found[Effect(action, effect.database, effect.name)] = None
-        if effect.to is not None:
-            found[Effect(action, *effect.to)] = None
+        for database, name in ((effect.database, effect.name), *([effect.to] if effect.to is not None else [])):
+            if is_lost(database):
+                return (ANY_DATABASE,)
+            known = name is None or not is_lost(name)
+            found[Effect(action, database, name) if known else Effect("SkipDatabase", database)] = None
     return tuple(found) or (ANY_DATABASE,)

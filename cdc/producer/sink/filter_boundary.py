@@ -81,6 +81,6 @@ def _unreadable(change: Statement) -> PromiseError:
     return PromiseError(
         f"{change.unreadable}: {excerpt(change.text)}",
         where=str(change.event.position),
-        hint="leave what it names out with the filters (of a routine, trigger or event its database); "
-        "a table can be created again under another name, from a session in utf8mb4",
+        hint="leave what it names out with the filters (its database, where a name is not known, or of a routine, "
+        "trigger or event), or skip it and do on the follower by hand what it did",
     )

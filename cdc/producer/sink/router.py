@@ -2,6 +2,7 @@
 
 import json
 import logging
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -186,9 +187,10 @@ class Router:
             self.filtered += 1
             return
         affects = [self._affect(effect) for effect in change.effects]
-        body = (
-            f'"operation":{{"Query":{_text(change.text)}}},"context":{_text(change.context)},"affects":{_text(affects)}'
-        )
+        operation = {"Query": change.text}
+        if change.exact is not None:
+            operation["Bytes"] = b64encode(change.exact).decode("ascii")
+        body = f'"operation":{_text(operation)},"context":{_text(change.context)},"affects":{_text(affects)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:

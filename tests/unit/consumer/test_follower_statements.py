@@ -12,14 +12,18 @@ from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 
 
-def executed(text: str, *, renames: dict[str, str] | None = None, engine: str = "keep", **context: Any) -> str:
-    """What the follower executes of a statement on the leader's table d.t."""
-    record = Record(
-        Uri("r", "d"), 7, Position("binlog.000001", 4), "id", 0, True, 0, "Query", text,
+def of_leader(text: str, exact: bytes | None = None, **context: Any) -> Record:
+    """A record of a statement on the leader's table d.t."""
+    return Record(
+        Uri("r", "d"), 7, Position("binlog.000001", 4), "id", 0, True, 0, "Query", text, exact=exact,
         context={"database": "d", **context}, affects=({"action": "CreateTable", "uri": "flv://r/d/t"},),
     )  # fmt: skip
+
+
+def executed(text: str, *, renames: dict[str, str] | None = None, engine: str = "keep", **context: Any) -> str:
+    """What the follower executes of a statement on the leader's table d.t."""
     renaming = Renaming(Renames(renames or {}), replicated=lambda _: True)
-    return FollowerStatements(renaming, engine=engine).of(record).query
+    return FollowerStatements(renaming, engine=engine).of(of_leader(text, **context)).query
 
 
 @pytest.mark.parametrize("space", ["innodb_file_per_table", "`Innodb_System`"])
@@ -34,6 +38,18 @@ def test_another_tablespace_becomes_a_file_of_the_table() -> None:
         executed('CREATE TABLE d.t (i INT) TABLESPACE "a"', sql_mode="ANSI_QUOTES", renames={"d": "e"})
         == f"CREATE TABLE `e`.t (i INT) TABLESPACE {own}"
     )
+
+
+def test_exact_bytes_are_changed_with_their_text() -> None:
+    # The second byte of the first letter is a backslash, and two bytes are one character.
+    text, options = "CREATE TABLE t (i INT COMMENT '表') ", "ENGINE={} TABLESPACE {} COMMENT 'ж'"
+    charset = {"charset": "cp932", "collation": "cp932_japanese_ci"}
+    exact = (text + options.format("MyISAM", "ts")).encode("cp932")
+    renaming = Renaming(Renames({}), replicated=lambda _: True)
+    record = of_leader(text + options.format("MyISAM", "ts"), exact, **charset)
+    changed = FollowerStatements(renaming, engine="InnoDB").of(record)
+    assert changed.query == text + options.format("InnoDB", "innodb_file_per_table")
+    assert changed.exact == changed.query.encode("cp932")
 
 
 @pytest.mark.parametrize(

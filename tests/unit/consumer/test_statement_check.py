@@ -13,13 +13,13 @@ VERSION = 90704
 IN = "flv://r/"
 
 
-def record(query: str, *affects: tuple[str, ...], uri: str = "d", **context: Any) -> Record:
+def record(query: str, *affects: tuple[str, ...], uri: str = "d", exact: bytes | None = None, **context: Any) -> Record:
     named = [
         {"action": action, "uri": IN + of, **({"to": IN + to[0]} if to else {})} for action, of, *to in affects
     ]  # fmt: skip
     return Record(
         Uri.parse(IN + uri), 7, Position("b.000001", 4), "t", 0, True, 0, "Query", query=query,
-        context={"database": "d"} | context, affects=tuple(named),
+        context={"database": "d"} | context, affects=tuple(named), exact=exact,
     )  # fmt: skip
 
 
@@ -35,6 +35,10 @@ def record(query: str, *affects: tuple[str, ...], uri: str = "d", **context: Any
         record("CREATE TABLE t (i INT) START TRANSACTION", ("CreateTable", "d/t")),
         record("CREATE TABLE a /*!50100 (i INT) */", ("CreateTable", "d/a"), charset="gbk"),
         record("CREATE TABLE a (i INT /*!90704 , j INT */)", ("CreateTable", "d/a")),
+        record("DROP TABLE 表", ("DropTable", "d/%E8%A1%A8"), exact=b"DROP TABLE \x95\x5c", charset="sjis"),
+        record("DROP TABLE a /* ? */", ("DropTable", "d/a"), exact=b"DROP TABLE a /* \xff */", charset="cp932"),
+        record("DROP TABLE a\u00a0, b", ("DropTable", "d/a"), ("DropTable", "d/b"), charset="latin1"),
+        record("DROP TABLE a", ("DropTable", "d/a"), charset="swe7"),
         record("CREATE TABLE a (i INT COMMENT 'as /*!99999 in */ a text')", ("CreateTable", "d/a")),
     ],
 )
@@ -82,6 +86,13 @@ T = ("CreateTable", "d/t")
         record("DROP TABLE mysql\u00a0.user", ("DropTable", "mysql%C2%A0/user"), uri="mysql%C2%A0", charset="latin1"),
         record("DROP TABLE mysql\u00a0.user", ("DropTable", "mysql/user"), uri="mysql"),
         record("DROP TABLE ä", ("DropTable", "d/%C3%A4"), charset="gbk"),
+        record("DROP TABLE ä", ("DropTable", "d/%C3%A4"), exact="DROP TABLE ö".encode(), charset="utf8mb4"),
+        record("DROP TABLE ä", ("DropTable", "d/%C3%A4"), exact=b"DROP TABLE \xe4", charset="klingon"),
+        record("DROP TABLE ?", ("DropTable", "d/%3F"), exact=b"DROP TABLE `\xff`", charset="sjis"),
+        record("DROP TABLE `?`", ("DropTable", "d/%3F"), exact=b"DROP TABLE `\xff`", charset="sjis"),
+        record("DROP TABLE a", ("DropTable", "d/a"), exact=b"DROP TABLE a, mysql.user", charset="sjis"),
+        record("DROP TABLE `a[`", ("DropTable", "d/a%5B"), charset="swe7"),
+        record("CREATE TABLE t (i INT)", T, exact=b"CREATE TABLE t (i INT, j INT)"),
         record("DROP TABLE Ω", ("DropTable", "d/%CE%A9"), charset="latin1"),
         record("/*!99999 CREATE TABLE t (i INT) -- */ DROP TABLE mysql.user", T),
         record("CREATE --\x01TABLE t (i INT) -- \nUSER u", T),

@@ -1,5 +1,6 @@
 """A follower's status as text."""
 
+import base64
 from datetime import UTC, datetime
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
@@ -89,3 +90,31 @@ def test_what_a_promotion_creates_has_the_leaders_session() -> None:
         f"{session}character_set_client = 'latin1', collation_connection = 'latin1_german1_ci';;",
         f"{session}collation_connection = 'latin1_german1_ci';;",
     ]
+
+
+def test_a_trigger_that_no_text_in_utf8_creates_is_only_named() -> None:
+    """Its bytes are no letters, or stand in a literal whose character set it names."""
+    head = "CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW SET @a = "
+
+    def entry(sequence: int, literal: str, **context: str) -> Entry:
+        return Entry(sequence, "not applied", head + literal, "note", AT, context)
+
+    def exact(literal: str) -> str:
+        return base64.b64encode((head + literal).encode("cp1251", "surrogateescape")).decode()
+
+    missing = (
+        entry(1, "'ж'", charset="cp1251", bytes=exact("'ж'")),
+        entry(2, "_cp1251'ж'", charset="cp1251", bytes=exact("_cp1251'ж'")),
+        entry(3, "'?'", charset="cp1251", bytes=exact("'\udc98'")),
+        entry(4, "_latin1 'é'", charset="latin1"),
+        entry(5, "'é'", charset="latin1"),
+        entry(6, "_utf8mb4'é'", charset="utf8mb4"),
+    )
+    found = shown(Status(None, APPLIED, missing=missing))
+    assert [line[-20:].rpartition("= ")[2] for line in found if line.startswith("CREATE")] == [
+        "'ж';;", "'é';;", "_utf8mb4'é';;",
+    ]  # fmt: skip
+    at = found.index(
+        "  These have bytes that are no text, or no UTF-8. Create them by hand; the ledger has their bytes:"
+    )
+    assert [line.split()[0] for line in found[at + 1 : at + 4]] == ["2", "3", "4"]

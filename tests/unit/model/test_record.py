@@ -13,6 +13,10 @@ from cdc.model.printable import UNSEEN
 from cdc.model.record import Record, Uri
 from cdc.tail.lines import line
 
+RECORD = (
+    b'{"uri":"flv://r/d","sequence":0,"bn_file":{"fileName":"b.000001","offset":4},'
+    b'"transaction":{"id":"t","index":0,"last":true,"ts_us":1},"columns":["a"],"operation":{%s}}'
+)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
 
 
@@ -31,7 +35,13 @@ def test_latin1_is_cp1252_with_c1_controls() -> None:
     assert latin1_decode(b"\x80\x81\xe9") == "€\x81é"
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"[]", b'"Null"', b'{"operation":{"Upsert":{}}}', b"\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{}", b"[]", b'"Null"', b'{"operation":{"Upsert":{}}}', b"\xff", b'{"operation":{}}',
+     RECORD % b'"Query":"DROP TABLE a","Bytes":"x"', RECORD % b'"Query":"DROP TABLE a","Bytes":"Q!Q=="',
+     RECORD % b'"Query":"DROP TABLE a","Bytes":"QQ==","More":1',
+     RECORD % b'"Add":{"rows":[]},"Bytes":"QQ=="'],
+)  # fmt: skip
 def test_what_is_not_a_record_stops_with_its_place(text: bytes) -> None:
     with pytest.raises(PromiseError, match=r"at topic t, offset 7"):
         Record.parse(text, where="topic t, offset 7")
@@ -61,3 +71,9 @@ def test_a_record_as_text_does_not_steer_a_terminal() -> None:
         shown = line(Record.parse(json.dumps(head | body).encode(), where=""))
         assert UNSEEN.search(shown) is None, shown
         assert "␛]0;title␇\\u009b2J␡" in shown
+
+
+def test_a_statement_has_bytes_where_its_text_does_not_give_them() -> None:
+    record = Record.parse(RECORD % b'"Query":"DROP TABLE \xd0\xb6","Bytes":"RFJPUCBUQUJMRSDm"', where="")
+    assert (record.query, record.exact) == ("DROP TABLE ж", b"DROP TABLE \xe6")
+    assert Record.parse(RECORD % b'"Query":"DROP TABLE a"', where="").exact is None

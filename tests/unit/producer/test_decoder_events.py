@@ -508,9 +508,14 @@ def test_a_statement_that_ends_with_begin_is_none_that_begins_a_transaction() ->
 
 
 def test_a_statement_that_cannot_be_read_says_so() -> None:
-    (_, statement, _), _ = statements(*["CREATE TABLE t (i INT COMMENT '\udcff')"])
+    (_, statement, _), _ = statements("CREATE TABLE `\udcff` (i INT)")
     assert isinstance(statement, Statement)
     assert statement.unreadable
+    (_, statement, _), _ = statements("CREATE TABLE t (i INT COMMENT '\udcff')")
+    assert isinstance(statement, Statement)
+    assert not statement.unreadable
+    assert statement.text == "CREATE TABLE t (i INT COMMENT '?')"
+    assert statement.exact == b"CREATE TABLE t (i INT COMMENT '\xff')"
 
 
 def test_a_statement_in_a_transaction_is_one_of_its_changes() -> None:

@@ -1,0 +1,196 @@
+"""Decodes statements as the server does: for each character set that a client can have, character by character.
+
+The server's parser takes bytes that begin a multi-byte character together, whatever ASCII the second of them looks
+like, and each other byte alone. A statement's text here has one character for each such unit. One to which MySQL gives
+no character is lost: it becomes a lone surrogate (U+DC00 plus its first byte), which valid text never has.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+from cdc.model.charset import latin1_decode, latin1_encode
+from cdc.model.charset_differences import DIFFERENCES
+
+__all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "units"]
+
+UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
+"""The character sets in which names are UTF-8; with ``binary`` the server takes them as they are."""
+
+
+class Blanks(NamedTuple):
+    """Characters outside of ASCII: ``spaces`` to the server's parser, and those that end a comment's two ``dashes``."""
+
+    spaces: str = ""
+    dashes: str = ""
+
+
+NO_BLANKS = Blanks()
+# Python's codecs; those of which MySQL's sets differ are completed by DIFFERENCES.
+_CODECS = {
+    "armscii8": "latin-1", "ascii": "ascii", "big5": "big5", "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256",
+    "cp1257": "cp1257", "cp850": "cp850", "cp852": "cp852", "cp866": "cp866", "cp932": "cp932", "dec8": "latin-1",
+    "eucjpms": "euc_jp", "euckr": "cp949", "gb18030": "gb18030", "gb2312": "gb2312", "gbk": "gbk",
+    "geostd8": "latin-1", "greek": "iso8859-7", "hebrew": "iso8859-8", "hp8": "hp-roman8", "keybcs2": "cp852",
+    "koi8r": "koi8-r", "koi8u": "koi8-u", "latin2": "iso8859-2", "latin5": "iso8859-9", "latin7": "iso8859-13",
+    "macce": "mac-latin2", "macroman": "mac-roman", "sjis": "shift_jis", "tis620": "tis-620", "ujis": "euc_jp",
+}  # fmt: skip
+_EUC = rb"[\xa1-\xfe][\xa1-\xfe]|\x8e[\xa1-\xdf]|\x8f[\xa1-\xfe][\xa1-\xfe]"
+_SHIFTED = rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]"
+# The characters of several bytes (MySQL source, strings/ctype-*.cc, ismbchar of each).
+_CHARACTERS = {
+    "big5": rb"[\xa1-\xf9][\x40-\x7e\xa1-\xfe]",
+    "cp932": _SHIFTED,
+    "eucjpms": _EUC,
+    "euckr": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
+    "gb18030": rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[\x30-\x39][\x81-\xfe][\x30-\x39])",
+    "gb2312": rb"[\xa1-\xf7][\xa1-\xfe]",
+    "gbk": rb"[\x81-\xfe][\x40-\x7e\x80-\xfe]",
+    "sjis": _SHIFTED,
+    "ujis": _EUC,
+}
+# Bytes that the parser takes for spaces, and control characters, after which two dashes begin a comment, as servers
+# were found to do.
+_SPACES = {
+    **dict.fromkeys(
+        ("armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7"), b"\xa0"
+    ),
+    **dict.fromkeys(("cp852", "cp866", "keybcs2"), b"\xff"),
+}
+_CONTROLS = {
+    "cp1250": b"\x80\x81\x83\x88\x90\x98",
+    "cp850": b"\xff",
+    "hebrew": b"\xfd\xfe",
+    "hp8": bytes(range(0x80, 0xA1)) + b"\xb1\xb2\xf2\xf3\xf4\xf5\xff",
+    "latin7": b"\x81\x83\x88\x8a\x8c\x90\x98\x9a\x9c\x9f\xa1\xa5",
+    "macroman": b"\x80\xcb\xe5",
+}
+# In swe7, letters have the codes of these marks, though the parser reads some of them as marks.
+_SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
+_USER_DEFINED = 0xF5  # the first row of the euc sets' private use area, of 94 characters each
+_PRIVATE = {2: 0xE000, 3: 0xE3AC}
+
+
+def client_decode(data: bytes, charset: str) -> str:
+    """The text of a statement. Raises ValueError where it is not known how the server reads it."""
+    if charset in UTF8:
+        return data.decode("utf-8", "surrogateescape")
+    if charset == "latin1":
+        return latin1_decode(data)
+    if charset == "swe7" and data.isascii():
+        if _SWE7.search(data):
+            raise ValueError("letters that look like marks")
+        return data.decode("ascii")
+    if charset not in _CODECS:
+        raise ValueError("no client has this character set" if charset != "swe7" else "bytes that are no characters")
+    return data.decode("ascii") if data.isascii() else "".join(map(_table(charset).__getitem__, units(data, charset)))
+
+
+def client_encode(text: str, charset: str) -> bytes:
+    """The bytes of ``text``, so that the server reads that text. Raises ValueError where there are none."""
+    if charset in UTF8:
+        return text.encode("utf-8", "surrogateescape")
+    if charset == "latin1":
+        return latin1_encode(text)
+    if text.isascii():
+        data = text.encode("ascii")
+    else:
+        data = b"".join(char.encode("ascii") if char.isascii() else _encoded(char, charset) for char in text)
+    if client_decode(data, charset) != text:
+        raise ValueError(f"letters that {charset} does not have")
+    return data
+
+
+def sent(text: str, charset: str) -> bytes:
+    """The bytes of a statement whose record has nothing but the text, in utf8mb4 or latin1."""
+    return latin1_encode(text) if charset == "latin1" else text.encode()
+
+
+def units(data: bytes, charset: str) -> list[bytes]:
+    """The bytes of each character of ``client_decode``."""
+    if charset in UTF8:
+        return [char.encode("utf-8", "surrogateescape") for char in client_decode(data, charset)]
+    return _units(charset)(data)
+
+
+@cache
+def blanks(charset: str) -> Blanks:
+    """What the parser takes for blank in a statement of this character set."""
+    spaces, controls = _SPACES.get(charset, b""), _CONTROLS.get(charset, b"")
+    return Blanks(client_decode(spaces, charset), client_decode(controls, charset)) if spaces or controls else NO_BLANKS
+
+
+@cache
+def _units(charset: str) -> Callable[[bytes], list[bytes]]:
+    several = _CHARACTERS.get(charset)
+    return re.compile((several + b"|." if several else b"."), re.DOTALL).findall
+
+
+class _Table(dict[bytes, str]):
+    """From a character's bytes to the character; filled as characters come up."""
+
+    def __init__(self, charset: str) -> None:
+        self._charset = charset
+        for first, text in DIFFERENCES.get(charset, {}).items():
+            at = int(first, 16)
+            for number, char in enumerate(text, start=at):
+                unit = number.to_bytes(len(first) // 2, "big")
+                self[unit] = _lost(unit) if char == "?" else char
+
+    def __missing__(self, unit: bytes) -> str:
+        char = _private(unit) if self._charset in ("ujis", "eucjpms") else ""
+        char = char or _decoded(unit, _CODECS[self._charset], microsoft=self._charset == "eucjpms")
+        # Some of several bytes are marks of ASCII, which the parser does not see in them.
+        self[unit] = char if len(char) == 1 and char.isascii() == unit.isascii() else _lost(unit)
+        return self[unit]
+
+
+_table = cache(_Table)
+
+
+def _lost(unit: bytes) -> str:
+    return chr(0xDC00 + unit[0])
+
+
+def _private(unit: bytes) -> str:
+    """The character for private use that these bytes of an euc set mean; empty for others."""
+    if len(unit) == 1 or unit[-2] < _USER_DEFINED:
+        return ""
+    return chr(_PRIVATE[len(unit)] + (unit[-2] - _USER_DEFINED) * 94 + unit[-1] - 0xA1)
+
+
+def _decoded(unit: bytes, codec: str, *, microsoft: bool) -> str:
+    """By Python's codec; for eucjpms, ``microsoft``'s set, by that of cp932, whose rows it has in the order of euc."""
+    if microsoft and len(unit) == 2 and unit[0] != 0x8E:
+        row, cell = unit[0] - 0xA1, unit[1] - 0xA1
+        lead = row // 2 + (0x81 if row < 62 else 0xC1)
+        unit, codec = bytes([lead, cell + 0x9F if row % 2 else cell + 0x40 + (cell >= 63)]), "cp932"
+    try:
+        return unit.decode(codec)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _encoded(char: str, charset: str) -> bytes:
+    unit = _reverse(charset).get(char)
+    if unit is None:
+        if charset != "gb18030":
+            raise ValueError(f"letters that {charset} does not have")
+        unit = char.encode("gb18030", "replace")  # the caller compares what comes out
+    return unit
+
+
+@cache
+def _reverse(charset: str) -> dict[str, bytes]:
+    """From characters to bytes; of gb18030 without most of those of four bytes, which are too many."""
+    high = range(0x80, 0x100)
+    found = [bytes([byte]) for byte in high]
+    found += [unit for unit in _table(charset) if len(unit) == 4]
+    if charset in _CHARACTERS:
+        found += [bytes(pair) for pair in product(high, range(0x40, 0x100))]
+    if _CHARACTERS.get(charset) == _EUC:
+        found += [b"\x8f" + bytes(pair) for pair in product(high, high)]
+    whole = [unit for unit in found if units(unit, charset) == [unit]] if charset in _CODECS else []
+    return {char: unit for unit in reversed(whole) if not "\udc00" <= (char := _table(charset)[unit]) <= "\udcff"}
