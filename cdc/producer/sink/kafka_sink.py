@@ -107,13 +107,15 @@ class KafkaSink:
 
         Raises PromiseError for one that is too large, UserError for a topic that something else writes to.
         """
-        transactions = self._transactions
+        transactions, partitioner = self._transactions, self._partitioner
         for message in messages:
             topic, key, value, time_ms, headers = message
             if transactions.begun_at == NEVER:
                 transactions.begin()
+            partition = partitioner.next_partition(topic)
             if not self._already_visible or not self._is_visible(message):
-                transactions.produce(topic, key, value, time_ms, headers, self._partitioner.next_partition(topic))
+                transactions.produce(topic, key, value, time_ms, headers, partition)
+            partitioner.count(topic, partition)
             self.records += 1
             self.bytes += len(value)
 
@@ -162,7 +164,6 @@ class KafkaSink:
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
             )
-        self._partitioner.next_partition(message.topic)
         return True
 
     def commit(self, entry: Entry) -> None:

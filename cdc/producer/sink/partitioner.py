@@ -34,14 +34,17 @@ class Partitioner:
         self.next_sequence = entry.next_sequence if entry else 0
 
     def next_partition(self, name: str) -> int:
-        """Count the next record into the topic, and return its partition."""
+        """The partition of the next record, if it is one of this topic."""
         topic = self._topics.get(name) or self.opened(name)
-        partition = topic.total % topic.partitions
+        return topic.total % topic.partitions
+
+    def count(self, name: str, partition: int) -> None:
+        """Count the next record, which is in this partition now. One that Kafka refused must not be counted."""
+        topic = self._topics[name]
         topic.total += 1
         topic.counts[partition] += 1
         topic.last[partition] = self.next_sequence
         self.next_sequence += 1
-        return partition
 
     def opened(self, name: str) -> _Topic:
         """The counts of the topic, which is opened where it is not yet."""

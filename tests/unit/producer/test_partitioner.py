@@ -23,14 +23,21 @@ def entry(spread: Partitioner) -> Entry:
     return Entry.parse(text, where="here")
 
 
+def taken(spread: Partitioner, topic: str) -> int:
+    """The partition of the next record, which is written there."""
+    partition = spread.next_partition(topic)
+    spread.count(topic, partition)
+    return partition
+
+
 @given(st.lists(st.sampled_from(sorted(PARTITIONS)), max_size=30), st.integers(0, 30))
 def test_a_restart_changes_nothing(topics: list[str], cut: int) -> None:
     whole = Partitioner(None, open_topics=partitions_of)
-    places = [(topic, whole.next_partition(topic)) for topic in topics]
+    places = [(topic, taken(whole, topic)) for topic in topics]
     first = Partitioner(START, open_topics=partitions_of)
-    found = [(topic, first.next_partition(topic)) for topic in topics[:cut]]
+    found = [(topic, taken(first, topic)) for topic in topics[:cut]]
     second = Partitioner(entry(first), open_topics=partitions_of)
-    found += [(topic, second.next_partition(topic)) for topic in topics[cut:]]
+    found += [(topic, taken(second, topic)) for topic in topics[cut:]]
     assert found == places
     # A partition that nothing ever went to may be known to the one and not yet to the other.
     assert {name: count for name, count in entry(second).counts.items() if count} == {
@@ -43,6 +50,14 @@ def test_a_restart_changes_nothing(topics: list[str], cut: int) -> None:
         assert whole.last().get(f"{topic}/{number}", -1) == max(mine, default=-1)
     read = Commits.parse(entry(whole).to_json(), where="here")
     assert (read.next_sequence, list(read.partitions)) == (len(topics), sorted(entry(whole).partitions))
+
+
+def test_a_record_that_is_refused_is_not_counted() -> None:
+    spread = Partitioner(None, open_topics=partitions_of)
+    taken(spread, "b")
+    before = entry(spread)
+    assert (spread.next_partition("b"), spread.next_partition("b")) == (1, 1)
+    assert entry(spread) == before
 
 
 def test_entries_of_one_topic_are_as_they_were() -> None:

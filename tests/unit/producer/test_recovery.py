@@ -33,7 +33,9 @@ def history(transactions: list[list[str]]) -> History:
         brought: dict[Partition, list[int]] = {}
         for topic in topics:
             sequence = spread.next_sequence
-            brought.setdefault((topic, spread.next_partition(topic)), []).append(sequence)
+            number = spread.next_partition(topic)
+            spread.count(topic, number)
+            brought.setdefault((topic, number), []).append(sequence)
         found.brought.append(brought)
         found.entries.append(entry(spread))
     return found
