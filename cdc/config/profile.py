@@ -13,7 +13,13 @@ from cdc.config.toml_tables import build, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
 
-__all__ = ["Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
+__all__ = ["MESSAGE_BYTES", "Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
+
+# The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
+# limit of 104857600 bytes (socket.request.max.bytes).
+MESSAGE_BYTES = 100_000_000
+# By default librdkafka takes an answer of more than 100 MB for a broken connection, and asks for it again for ever.
+_ANSWER_BYTES = 2_147_483_647
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,8 @@ class Kafka:
     def properties(self, **defaults: object) -> dict[str, Any]:
         """librdkafka's properties: ``defaults`` (``_`` for ``.``), overridden by the profile's."""
         named = {name.replace("_", "."): value for name, value in defaults.items()}
-        return named | {"bootstrap.servers": self.bootstrap_servers} | self.librdkafka
+        own = {"receive.message.max.bytes": _ANSWER_BYTES, "bootstrap.servers": self.bootstrap_servers}
+        return named | own | self.librdkafka
 
 
 @dataclass(frozen=True, slots=True)

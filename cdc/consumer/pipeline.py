@@ -163,6 +163,6 @@ def _reader(profile: Profile) -> KafkaReader:
     return KafkaReader(
         bootstrap_servers=profile.kafka.bootstrap_servers,
         group=f"cdc-consumer:{profile.mysql_resource_name}:{database.ip_or_host}:{database.port}",
-        properties=profile.kafka.librdkafka,
+        properties=profile.kafka.properties(),
         retry_seconds=profile.consumer.retry_seconds,
     )

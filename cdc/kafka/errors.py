@@ -34,6 +34,7 @@ _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
 # A failed TLS handshake (_SSL) is not among them: a broker that shuts down breaks handshakes off too.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
+_SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
 _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 # A broker ends a transaction that took too long in the same way as a new producer with the same id does.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
@@ -122,6 +123,12 @@ def write_error(error: KafkaException, topic: str) -> CdcError:
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in _DENIED or code in _CANNOT_CREATE:
         return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
+    if code in _SETTING_REFUSED:
+        return UserError(
+            f"the brokers refuse a setting of the topic: {text}",
+            where=where,
+            hint="where it is max.message.bytes, set message.max.bytes in [kafka.librdkafka] to what they allow",
+        )
     if code == KafkaError._INVALID_ARG:
         return settings_refused(error.args[0])
     if code in _FENCED:

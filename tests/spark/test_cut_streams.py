@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
+from tests.checks.compare import content
 from tests.harness.pair import Pair
 from tests.harness.programs import run, run_well
 from tests.harness.server_fixtures import MySqlFactory
@@ -37,6 +38,11 @@ def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, 
         "UPDATE a SET id = id + 1000 WHERE id % 2",
         "COMMIT",
         "DELETE FROM a WHERE id = 0",
+        # 3 MB that don't compress: by default brokers take messages of 1 MB.
+        "CREATE TABLE c (id INT PRIMARY KEY, t LONGTEXT)",
+        "SET cte_max_recursion_depth = 30000, group_concat_max_len = 10000000",
+        "INSERT INTO c WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 24000) "
+        "SELECT 1, GROUP_CONCAT(SHA2(i, 512)) FROM n",
         database="hard",
     )  # fmt: skip
     for profile in (pair.source, pair.capture):
@@ -53,4 +59,6 @@ def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, 
     assert {(table["table"], table["leader_rows"], table["follower_rows"]) for table in told["tables"]} == {
         ("a", 301, 301),
         ("b", 303, 303),
+        ("c", 1, 1),
     }
+    assert content(pair.follower, "hard")["c"] == content(pair.leader, "hard")["c"]

@@ -3,11 +3,13 @@
 import math
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.producer.sink.batch_size import BatchSize
@@ -23,19 +25,22 @@ _TIMEOUT_MS = 60_000  # librdkafka's own transaction.timeout.ms
 _USABLE_PART_OF_TIMEOUT = 0.8  # after that the brokers are about to end the transaction
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # room for the key and the headers of a record
+_LIMIT = "message.max.bytes"
 
 
 @dataclass(slots=True)
 class _Reports:
-    """What librdkafka reports in its callbacks, which run inside of our calls."""
+    """What librdkafka reports in its callbacks, which run inside of our calls. ``properties`` are the producer's."""
 
+    properties: Mapping[str, Any]
     refused: PromiseError | None = None
     lost: str = ""
 
     def on_delivery(self, error: KafkaError, message: Message) -> None:
         topic, value = message.topic() or "", message.value() or b""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            self.refused = _size_error(topic, message.key() or b"", value)
+            hint = _command(self.properties, topic, len(value))
+            self.refused = _size_error(topic, message.key() or b"", value, "the topic", hint)
         elif error.code() in RECORD_REFUSED:
             self.refused = PromiseError(
                 f"Kafka refuses a record: {error.str()}",
@@ -98,11 +103,12 @@ class KafkaTransactions:
         cls, properties: dict[str, Any], batch_size: BatchSize, *, topic: str, resource: str, stop: threading.Event
     ) -> Self:
         """Fence an older producer of the same topic and leader, and end its transaction. Raises KafkaException."""
-        reports = _Reports()
+        properties = {_LIMIT: MESSAGE_BYTES} | properties
+        reports = _Reports(properties)
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
-            "queue.buffering.max.kbytes": _queue_kb(properties.get("message.max.bytes", 0)),
+            "queue.buffering.max.kbytes": _queue_kb(properties[_LIMIT]),
             "delivery.report.only.error": True,
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
@@ -139,7 +145,7 @@ class KafkaTransactions:
                 return
             except BufferError:
                 if is_only:
-                    raise _size_error(topic, key, value) from None
+                    raise self._too_large(topic, key, value) from None
                 # The brokers are slower than the leader: wait for room.
                 deadline = deadline or self._deadline()
                 self._poll(0.1)
@@ -149,7 +155,7 @@ class KafkaTransactions:
                     raise Disconnected("the brokers take no records", where=f"topic {topic}") from None
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE:
-                    raise _size_error(topic, key, value) from None
+                    raise self._too_large(topic, key, value) from None
                 self._raise_refused()
                 raise write_error(error, topic) from None
 
@@ -196,6 +202,15 @@ class KafkaTransactions:
         if self._reports.refused:
             raise self._reports.refused
 
+    def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
+        """The error for a record that librdkafka does not take."""
+        hint = (
+            f"raise {_LIMIT} in [kafka.librdkafka] above that size, and queue.buffering.max.kbytes where it is set; "
+            f"raise socket.request.max.bytes of the brokers where it is less; "
+            f"{_command(self._reports.properties, topic, len(value))}"
+        )
+        return _size_error(topic, key, value, "librdkafka", hint)
+
     def _poll(self, seconds: float = 0.0) -> None:
         """Run the callbacks. Raises errors that are fatal to librdkafka's producer, such as being fenced."""
         try:
@@ -204,12 +219,20 @@ class KafkaTransactions:
             raise write_error(error, self._topic) from None
 
 
-def _size_error(topic: str, key: bytes, value: bytes) -> PromiseError:
+def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> PromiseError:
     return PromiseError(
-        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than Kafka accepts",
+        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than {who} accepts",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
-        hint="raise message.max.bytes in [kafka.librdkafka] and max.message.bytes of the topic above that size, and "
-        "queue.buffering.max.kbytes in [kafka.librdkafka] where that is set",
+        hint=hint,
+    )
+
+
+def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
+    """The command after which ``topic`` takes a record of ``size`` bytes, and all others of the producer."""
+    largest = max(size + _HEADERS_KB * 1024, int(properties[_LIMIT]))
+    return (
+        f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "
+        f"--entity-name {topic} --add-config max.message.bytes={largest}"
     )
 
 

@@ -8,6 +8,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import TopicMetadata  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
+from cdc.config.profile import MESSAGE_BYTES
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
@@ -237,17 +238,13 @@ class TopicAdmin:
                 time.sleep(_POLL_SECONDS)
 
     def _settings(self, name: str) -> dict[str, str]:
-        least = {"min.insync.replicas": str(self._min_insync_replicas)} if self._min_insync_replicas else {}
+        own = {"max.message.bytes": str(self.properties.get("message.max.bytes", MESSAGE_BYTES))}
+        if self._min_insync_replicas:
+            own["min.insync.replicas"] = str(self._min_insync_replicas)
         if name == self.names.commits:
             # Only closed segments are compacted, so small ones keep the commit log small.
-            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | least
-        settings = {
-            "retention.ms": str(self._retention_ms),
-            "cleanup.policy": "delete",
-            "retention.bytes": "-1",
-        } | least
-        largest = self.properties.get("message.max.bytes")
-        return settings | ({"max.message.bytes": str(largest)} if largest else {})
+            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | own
+        return {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"} | own
 
 
 def _is_led(topic: TopicMetadata | None) -> bool:

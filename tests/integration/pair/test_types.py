@@ -21,7 +21,6 @@ pytestmark = pytest.mark.integration
 SQL = Path(__file__).parents[2] / "data" / "all_types.sql"
 # The checkpoint can't commit together with rows of an engine without transactions: the consumer wants another engine.
 NOT_TRANSACTIONAL = ["cdc_types.t_myisam", "cdc_types.t_memory"]
-LARGE = {"message.max.bytes": 90_000_000}
 DURABLE_ENOUGH = ("--sync-binlog=0", "--innodb-flush-log-at-trx-commit=0")
 SETTINGS = [(compression, checksum) for compression in ("OFF", "ON") for checksum in ("CRC32", "NONE")]
 
@@ -52,7 +51,7 @@ def knows_vectors() -> None:
 
 
 def profile(folder: Path, leader: MySql, kafka: Kafka, *, name: str) -> Path:
-    return write_profile(folder, leader, kafka, name=name, resource=name, kafka={"librdkafka": LARGE})
+    return write_profile(folder, leader, kafka, name=name, resource=name)
 
 
 @across_settings

@@ -1,13 +1,14 @@
 """Topics that were there before cdc-producer: it refuses those that would lose what is written to them."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.programs import json_lines, records, refused, run_well, write_profile
 
 pytestmark = pytest.mark.integration
 
@@ -22,7 +23,7 @@ def configure(kafka: Kafka, command: str) -> None:
     """Do what the kafka-configs.sh command in a line says."""
     words = command.partition("kafka-configs.sh ")[2].split()
     topic = words[words.index("--entity-name") + 1]
-    key, _, value = words[words.index("--add-config") + 1].rstrip(";").partition("=")
+    key, _, value = words[words.index("--add-config") + 1].rstrip(";)").partition("=")
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = kafka.admin()
@@ -65,6 +66,24 @@ def test_topics_that_lose_what_is_written_there(tmp_path: Path, leader: MySql, k
     # A topic that is changed once it has records is found, too.
     configure(kafka, f"kafka-configs.sh --entity-name {table} --add-config cleanup.policy=compact")
     assert "the topic is compacted" in refused("cdc-producer", path, "--until-current")
+
+
+def test_a_topic_for_small_messages_is_named_with_the_command(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    create(kafka, "small", max_message_bytes="1048588")
+    keys = {"filters": {"include_dbs": ["small"]}, "producer": {"start": "now"}}
+    path = write_profile(tmp_path, leader, kafka, name="small", **keys)
+    run_well("cdc-producer", path, "--until-current")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE DATABASE small")
+        cursor.execute("CREATE TABLE small.a (i INT PRIMARY KEY, t LONGTEXT)")
+        # Text that does not compress: the brokers' limit is for what is sent.
+        cursor.execute("INSERT INTO small.a VALUES (1, %s)", (Random(1).randbytes(1_500_000).hex(),))
+    line = refused("cdc-producer", path, "--until-current", status=3)
+    assert "bytes, more than the topic accepts" in line
+    assert "small/a" in line
+    configure(kafka, line)
+    run_well("cdc-producer", path, "--until-current")
+    assert [len(text) > 3_000_000 for text in json_lines(path)] == [False, False, True]
 
 
 def test_min_insync_replicas_of_topics_that_are_created(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:

@@ -15,7 +15,16 @@ PASSING = [KafkaError.LEADER_NOT_AVAILABLE, KafkaError.UNKNOWN]
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(code, UserError) for code in (*DENIED, KafkaError._INVALID_ARG, KafkaError.INVALID_REPLICATION_FACTOR)]
+    [
+        (code, UserError)
+        for code in (
+            *DENIED,
+            KafkaError._INVALID_ARG,
+            KafkaError.INVALID_REPLICATION_FACTOR,
+            KafkaError.INVALID_CONFIG,
+            KafkaError.POLICY_VIOLATION,
+        )
+    ]
     + [(code, Fenced) for code in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)]
     + [(code, Disconnected) for code in (*PASSING, KafkaError._STATE, KafkaError._FATAL, KafkaError._TRANSPORT)],
 )
