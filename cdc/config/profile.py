@@ -155,6 +155,7 @@ class Producer:
     commit_bytes: int = field(default=16_000_000, metadata={"range": (1_000, 1_000_000_000)})
     commit_ms: int = field(default=500, metadata={"range": (1, 60_000)})
     record_bytes: int = field(default=900_000, metadata={"range": (1_000, 100_000_000)})
+    message_bytes: int = field(default=8_000_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
 
     def __post_init__(self) -> None:

@@ -1,8 +1,8 @@
 """Asks Kafka once: the first and last offsets of partitions, and their oldest and newest messages."""
 
 import time
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar, overload
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
@@ -16,7 +16,8 @@ __all__ = ["backwards", "begin_offsets", "end_offsets", "newest", "oldest"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
-_FIRST_WINDOW = 64
+_FIRST_WINDOW = 16
+Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
 
 
@@ -73,8 +74,23 @@ def oldest(properties: Mapping[str, Any], partition: Partition) -> Message | Non
         consumer.close()
 
 
-def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]:
-    """The partition's messages, newest first; without ``committed`` those of open and aborted transactions too.
+@overload
+def backwards(properties: Mapping[str, Any], partition: Partition, *, committed: bool = True) -> Iterator[Message]: ...
+@overload
+def backwards(
+    properties: Mapping[str, Any], partition: Partition, *, committed: bool = True, pick: Callable[[Message], Picked]
+) -> Iterator[Picked]: ...
+def backwards(
+    properties: Mapping[str, Any],
+    partition: Partition,
+    *,
+    committed: bool = True,
+    pick: Callable[[Message], Any] = lambda message: message,
+) -> Iterator[Any]:
+    """What ``pick`` takes of each of the partition's messages, newest first; by default the messages themselves.
+
+    Without ``committed`` those of open and aborted transactions too. Many are read at once, and only what is picked is
+    kept of them.
 
     Raises Disconnected or KafkaException where the brokers do not answer.
     """
@@ -85,7 +101,7 @@ def backwards(properties: Mapping[str, Any], partition: Partition, *, committed:
         window = _FIRST_WINDOW
         while end > begin:
             start = max(begin, end - window)
-            yield from reversed(list(_between(consumer, {partition: start}, {partition: end})))
+            yield from reversed([pick(each) for each in _between(consumer, {partition: start}, {partition: end})])
             end, window = start, window * 8
     finally:
         consumer.close()

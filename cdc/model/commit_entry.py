@@ -15,6 +15,7 @@ from cdc.model.position import Position
 __all__ = ["VERSION", "Commits", "Entry", "Partial", "PreparedXa"]
 
 VERSION = 1
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented"})  # where they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -48,8 +49,9 @@ class Entry:
     ``counts`` are the records per ``topic/partition``; ``instance`` names the producer process that wrote the entry.
     ``gtids_complete``: the set holds everything before, so that reading can resume by it alone. ``prepared`` are the
     XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
-    layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written. These
-    three are left out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
+    layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
+    ``fragmented``: a record was written as several messages, so that readers must put it together. These four are left
+    out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
     ``Filters.listed``; None in entries of older versions.
     """
 
@@ -64,12 +66,13 @@ class Entry:
     prepared: dict[str, PreparedXa] = field(default_factory=dict)
     last: dict[str, int] = field(default_factory=dict)
     shown: Position | None = None
+    fragmented: bool = False
     filters: dict[str, list[str]] | None = None
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
-        body = {key: value for key, value in body.items() if value or key not in ("prepared", "last", "shown")}
+        body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         if self.filters is None:
             del body["filters"]
         body["version"] = VERSION
@@ -116,10 +119,11 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """All sequences below ``next_sequence`` are committed, in these partitions."""
+    """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``."""
 
     next_sequence: int
     partitions: tuple[Partition, ...]
+    fragmented: bool = False
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -129,7 +133,8 @@ class Commits:
         """
         body = _body(text, where=where)
         try:
-            return cls(int(body["next_sequence"]), tuple(sorted(partition_of(name) for name in body["counts"])))
+            partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
+            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -56,7 +56,8 @@ def run(
     Raises UserError, PromiseError, ServerGone.
     """
     topics = stages.topic_admin(profile)
-    producer = _Producer(profile, options, topics, BatchSize(profile.producer.commit_bytes), retry, metrics, stop, log)
+    batch_size = BatchSize(profile.producer.commit_bytes, profile.producer.message_bytes)
+    producer = _Producer(profile, options, topics, batch_size, retry, metrics, stop, log)
     target: Position | None = None
     while not stop.is_set():
         try:

@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from cdc.config.topic_names import Topics
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.fragments import Fragments
 from cdc.kafka.merged_topics import MergedTopics
 from cdc.kafka.partitions import begin_offsets, end_offsets
 from cdc.model.partition import Partition
@@ -38,10 +39,14 @@ class TailedTopics:
         self._consumer = consumer
         self._properties = properties
         self._last = last
+        # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
+        self._offsets = 2 * (last or 0) + 100
         self._behind: dict[Partition, int] = {}
-        self._merged: MergedTopics[Partition, tuple[bytes, str]] = MergedTopics(
-            _PartitionReader(consumer), names, _parsed, next_sequence=0, most_bytes=most_bytes
-        )
+        self._fragments = Fragments()
+        self._reader = _PartitionReader(consumer, self._fragments)
+        self._names = names
+        self._most_bytes = most_bytes
+        self._merged = self._nothing_merged()
         self.at_end = False
         log = names.commits, 0
         # Before the newest entry is read, so that no later one is missed.
@@ -50,17 +55,25 @@ class TailedTopics:
         self._next_sequence = newest.next_sequence if newest else 0
         self._assign(newest.partitions if newest else (), last=last)
 
+    def _nothing_merged(self) -> MergedTopics[Partition, tuple[bytes, str]]:
+        return MergedTopics(self._reader, self._names, _parsed, next_sequence=0, most_bytes=self._most_bytes)
+
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
         """Value and offset of each record that can be shown after the next message; ``wait`` seconds for it."""
-        message = self._consumer.poll(wait)
+        polled = self._consumer.poll(wait)
+        message = None if polled is None else self._fragments.whole(polled)
         if message is not None:
             self._add(message)
         # Which are the last ones is known only when all are here.
         if self._last is None or self.at_end:
             yield from self._merged.ready()
         if not self._behind and not self.at_end:
+            shown = deque(self._merged.rest(), maxlen=self._last)
+            if self._last and len(shown) < self._last and self._begins_late:
+                self._read_more()
+                return
             self.at_end = True
-            yield from deque(self._merged.rest(), maxlen=self._last)
+            yield from shown
             # Where retention has left no record, none comes with the sequences below.
             self._merged.next_sequence = max(self._merged.next_sequence, self._next_sequence)
         if self._last is None or self.at_end:
@@ -69,6 +82,13 @@ class TailedTopics:
                 self._merged.pass_gap()
                 yield from self._merged.ready()
             self._merged.balance()
+
+    def _read_more(self) -> None:
+        """Read more offsets, from the start: a record may take many, and so do transactions that were aborted."""
+        partitions, self._offsets = list(self._merged.partitions), self._offsets * 8
+        self._reader.leave(partitions)
+        self._merged = self._nothing_merged()
+        self._assign(partitions, last=self._last)
 
     @property
     def waiting_bytes(self) -> int:
@@ -88,9 +108,9 @@ class TailedTopics:
 
     def _assign(self, new: Collection[Partition], *, last: int | None) -> None:
         begins, ends = begin_offsets(self._properties, new), end_offsets(self._properties, new)
-        # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
-        room = {partition: begins[partition] if last is None else ends[partition] - 2 * last - 100 for partition in new}
-        starts = {partition: max(begins[partition], start) for partition, start in room.items()}
+        offsets = {partition: ends[partition] if last is None else self._offsets for partition in new}
+        starts = {each: max(begins[each], ends[each] - offsets[each]) for each in new}
+        self._begins_late = any(starts[each] > begins[each] for each in new)
         self._merged.assign(starts)
         if not self.at_end:
             self._behind |= {partition: ends[partition] for partition in new if ends[partition] > starts[partition]}
@@ -99,10 +119,12 @@ class TailedTopics:
 class _PartitionReader:
     """Not pause and resume: librdkafka may lose messages between them (as in cdc.consumer.source.reader)."""
 
-    def __init__(self, consumer: Consumer) -> None:
+    def __init__(self, consumer: Consumer, fragments: Fragments) -> None:
         self._consumer = consumer
+        self._fragments = fragments
 
     def assign(self, begins: Mapping[Partition, int]) -> None:
+        self._fragments.forget(begins)
         self._consumer.incremental_assign([TopicPartition(*partition, offset) for partition, offset in begins.items()])
 
     def leave(self, partitions: Collection[Partition]) -> None:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from cdc.kafka.fragments import Fragments
+
 __all__ = ["TailedTopic"]
 
 _ANSWER_SECONDS = 10.0
@@ -16,16 +18,33 @@ class TailedTopic:
     def __init__(self, consumer: Consumer, name: str, *, last: int | None) -> None:
         self._consumer = consumer
         self._name = name
+        self._fragments = Fragments()
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
-        first, end = consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ANSWER_SECONDS)
+        self._first, self._end = consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ANSWER_SECONDS)
         # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
-        start = first if last is None else max(first, end - 2 * last - 100)
-        consumer.assign([TopicPartition(name, 0, start)])
+        self._offsets = self._end if last is None else 2 * last + 100
+        self._read()
+
+    def _read(self) -> None:
+        self._fragments.forget([(self._name, 0)])
+        self._start = max(self._first, self._end - self._offsets)
+        self._consumer.assign([TopicPartition(self._name, 0, self._start)])
+
+    def _has_enough(self) -> bool:
+        """Whether all are here that were asked for, or that there are; else more offsets are read, from the start."""
+        if self._last is None or self._start == self._first or len(self._last) == self._last.maxlen:
+            return True
+        # A record may take many offsets (fragments), and so do transactions that were aborted.
+        self._last.clear()
+        self._offsets *= 8
+        self._read()
+        return False
 
     def next(self, wait: float) -> Iterator[tuple[bytes, str]]:
         """Value and offset of each record that can be shown after the next message; ``wait`` seconds for it."""
-        message = self._consumer.poll(wait)
+        polled = self._consumer.poll(wait)
+        message = None if polled is None else self._fragments.whole(polled)
         if message is None:
             return
         error = message.error()
@@ -38,7 +57,7 @@ class TailedTopic:
                 self._last.append(found)
         elif error.code() != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
-        else:
+        elif self.at_end or self._has_enough():
             self.at_end = True
             if self._last:
                 yield from self._last

@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.topic_names import Topics
+from cdc.kafka.fragments import HEADER, cut
 from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Uri
 from tests.harness.readable import until_readable
@@ -178,6 +179,7 @@ def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
 def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> None:
     """Make topics of two partitions, one a table, that hold ``messages`` and events, and a commit log that says so.
 
+    Every other record is several messages.
     One more message is committed, but the commit log does not stand for it yet: a reader sees a part of a transaction.
     """
     *records, beyond = [*messages, '{"sequence": 1000000}']
@@ -189,11 +191,16 @@ def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> N
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": names.commits})
     producer.init_transactions(30)
     producer.begin_transaction()
-    for topic, partition, record in [*placed, (placed[-1][0], 0, beyond)]:
-        producer.produce(topic, record.encode(), partition=partition)
+    for sequence, (topic, partition, record) in enumerate([*placed, (placed[-1][0], 0, beyond)]):
+        for mark, fragment in (
+            cut(record.encode(), 150, sequence=sequence) if sequence % 2 else [(b"", record.encode())]
+        ):
+            headers = [(HEADER, mark)] if mark else []
+            producer.produce(topic, fragment, partition=partition, headers=headers)
         producer.produce(names.events, b'{"uri":"flv://any","bn_file":{},"event":{"Stop":{}}}', partition=0)
     counts = {f"{topic}/{number}": 1 for topic in topics for number in (0, 1)}
-    producer.produce(names.commits, json.dumps({"next_sequence": len(records), "counts": counts}).encode())
+    entry = {"next_sequence": len(records), "counts": counts, "fragmented": True}
+    producer.produce(names.commits, json.dumps(entry).encode())
     producer.commit_transaction(30)
     until_readable(admin, *topics, names.commits)
 
@@ -212,29 +219,40 @@ class CommitLog:
         admin.create_topics([NewTopic(self._topic, 1)])[self._topic].result(30)
         self._producer = Producer({"bootstrap.servers": brokers})
 
-    def write(self, next_sequence: int, *, age_seconds: float = 0.0) -> None:
+    def write(self, next_sequence: int, *, age_seconds: float = 0.0, fragmented: bool = False) -> None:
         """An entry of so long ago."""
-        body, at = json.dumps({"next_sequence": next_sequence, "counts": {}}), int((time.time() - age_seconds) * 1_000)
-        self._producer.produce(self._topic, body.encode(), key=self._resource.encode(), timestamp=at)
+        body, at = {"next_sequence": next_sequence, "counts": {}}, int((time.time() - age_seconds) * 1_000)
+        value = json.dumps(body | {"fragmented": fragmented}).encode()
+        self._producer.produce(self._topic, value, key=self._resource.encode(), timestamp=at)
         assert not self._producer.flush(30)
 
 
 class GrowingTopic:
-    """A topic of one partition that a test writes to bit by bit, in Kafka transactions as the producer does."""
+    """A topic of one partition that a test writes to bit by bit, in Kafka transactions as the producer does.
 
-    def __init__(self, brokers: str, topic: str) -> None:
+    With ``fragmented`` every fifth record is several messages, and a commit log says so.
+    """
+
+    def __init__(self, brokers: str, topic: str, *, fragmented: bool = False) -> None:
         admin = AdminClient({"bootstrap.servers": brokers})
         admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
         self._admin, self._topic, self._sent = admin, topic, 0
         self._producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
         self._producer.init_transactions(30)
+        self._fragmented = fragmented
+        if fragmented:
+            CommitLog(brokers, topic, resource="of no server").write(0, fragmented=True)
 
     def grow(self, messages: Sequence[str], upto: int) -> None:
         """Write those of ``messages`` that are not there yet, up to the one with the index ``upto``."""
         while self._sent < upto:
             self._producer.begin_transaction()
             for message in messages[self._sent : min(upto, self._sent + 7)]:
-                self._producer.produce(self._topic, message.encode())
+                value = message.encode()
+                size = 100 if self._fragmented and self._sent % 5 == 0 else len(value)
+                for mark, fragment in cut(value, size, sequence=self._sent):
+                    headers = [(HEADER, mark)] if size < len(value) else []
+                    self._producer.produce(self._topic, fragment, headers=headers)
                 self._sent += 1
             self._producer.commit_transaction(30)
         until_readable(self._admin, self._topic)

@@ -16,7 +16,8 @@ from tests.spark.conftest import RunAudit
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
-SMALL = {"commit_records": 4, "record_bytes": 1000}  # one large transaction becomes many of Kafka's
+# One large transaction becomes many of Kafka's, and a record several messages.
+SMALL = {"commit_records": 4, "record_bytes": 1000, "message_bytes": 1000}
 
 
 def test_hard_streams(mysql_server: MySqlFactory, kafka: Kafka, tmp_path: Path, run_audit: RunAudit) -> None:

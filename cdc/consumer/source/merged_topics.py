@@ -125,11 +125,11 @@ class MergedSource:
         """See ``RecordSource``."""
         if self._merged.waiting_bytes >= READ_AHEAD_BYTES:
             return False
-        if not self._here:
-            self._here.extend(self._reader.messages(0.0))
-        if not self._here:
-            return False
         try:
+            if not self._here:
+                self._here.extend(self._reader.messages(0.0))
+            if not self._here:
+                return False
             self._add(self._here[0])
         except CdcError:
             return False  # raised when it is its turn

@@ -16,9 +16,9 @@ from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
+from cdc.kafka.fragments import Fragments, first_whole_sequence
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
 from cdc.model.commit_entry import Commits
-from cdc.model.record import Record
 from cdc.service.logs import event
 
 __all__ = ["KafkaReader", "Topic"]
@@ -61,6 +61,7 @@ class KafkaReader:
         self._unseen: set[str] = set()
         self._last_error = ""
         self._answered = False
+        self._fragments = Fragments()
         # librdkafka's own log is for its developers; what matters is reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # These come last and override the profile's: correctness depends on them.
@@ -143,7 +144,7 @@ class KafkaReader:
             raise brokers_gone(str(error), self._servers) from None
 
     def first_sequence(self, topic: str, commits: str) -> int | None:
-        """The sequence of the oldest record in the only partition of ``topic``; of the next one, where it is empty.
+        """The sequence of the oldest whole record in the only partition of ``topic``; of the next, where it is empty.
 
         None where that is unknown because there is no commit log ``commits``. Raises Unreachable where the brokers
         can't be reached, PromiseError for a message that is not a record.
@@ -155,7 +156,7 @@ class KafkaReader:
         except Disconnected as error:
             raise brokers_gone(str(error), self._servers) from None
         if message is not None:
-            return Record.parse(message.value() or b"", where=f"{topic}/0/{message.offset()}").sequence
+            return first_whole_sequence(message)
         newest = self.commits(commits) if self.topic(commits) else None
         return newest.next_sequence if newest else None
 
@@ -177,6 +178,7 @@ class KafkaReader:
 
     def assign(self, offsets: Mapping[TopicIdPartition, int]) -> None:
         """Read these partitions in addition, each from its offset on."""
+        self._fragments.forget((partition.topic, partition.number) for partition in offsets)
         self._consumer.incremental_assign(
             [TopicPartition(partition.topic, partition.number, offset) for partition, offset in sorted(offsets.items())]
         )
@@ -192,13 +194,13 @@ class KafkaReader:
         )
 
     def messages(self, wait: float) -> list[Message]:
-        """The messages that have arrived, after at most ``wait`` seconds for the first one, however few there are."""
+        """The whole messages that have arrived, after at most ``wait`` seconds for one. Raises as ``Fragments`` do."""
         first = self._consumer.poll(wait)
         if first is None:
             return []
         if first.error() is None:
             self._answers()
-        return [first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)]
+        return self._fragments.all_whole([first, *self._consumer.consume(_MOST_MESSAGES, timeout=0)])
 
     def at_end(self, message: Message) -> bool:
         """Whether the message says that its partition was read to its end.

@@ -52,14 +52,14 @@ class Received:
         """Parse one more message; see ``RecordSource.read_ahead``."""
         if self._parsed_bytes >= READ_AHEAD_BYTES:
             return False
-        if not self._messages:
-            self._messages.extend(self._receive(0.0))
-        if not self._messages or self._messages[0].error() is not None:
-            return False
         try:
+            if not self._messages:
+                self._messages.extend(self._receive(0.0))
+            if not self._messages or self._messages[0].error() is not None:
+                return False
             located = self._parse(self._messages[0])
         except CdcError:
-            return False  # ``take`` raises it again after the records before it
+            return False  # ``fill`` or ``take`` raises it again after the records before it
         self._messages.popleft()
         self._parsed.append(located)
         self._parsed_bytes += located.size

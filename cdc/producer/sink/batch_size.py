@@ -10,12 +10,15 @@ _FIRST_PATIENCE, _MAX_PATIENCE = 10.0, 40.0
 class BatchSize:
     """Lives as long as the process. ``bytes`` is the current limit, ``limit`` that of the profile.
 
+    ``message_bytes`` is how many bytes may go into one message (profile key producer.message_bytes).
+
     ``patience`` is for how many seconds the brokers may take none of the bytes before they count as away: the smaller
     the batches had to become, the slower is the network, and a single message may take long.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, message_bytes: int = 8_000_000) -> None:
         self._limit = limit
+        self.message_bytes = message_bytes
         self.bytes = limit
         self.patience = _FIRST_PATIENCE
 

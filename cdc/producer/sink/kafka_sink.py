@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
+from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
@@ -49,6 +50,8 @@ class KafkaSink:
         self.rolled_back = recovered.rolled_back
         self._already_visible = recovered.visible_checksums
         self.shown = recovered.shown
+        # Of records that readers can see already it is not known.
+        self._fragmented = bool(recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented))
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
         # A topic may be known by its records alone: it was created in a transaction of which Kafka lost the end.
         ours = {topics.names.topic, *known, *recovered.ahead}
@@ -114,10 +117,27 @@ class KafkaSink:
                 transactions.begin()
             partition = partitioner.next_partition(topic)
             if not self._already_visible or not self._is_visible(message):
-                transactions.produce(topic, key, value, time_ms, headers, partition)
+                if len(value) > transactions.message_bytes:
+                    self._write_fragments(message, partition)
+                else:
+                    transactions.produce(topic, key, value, time_ms, headers, partition)
             partitioner.count(topic, partition)
             self.records += 1
             self.bytes += len(value)
+
+    def _write_fragments(self, message: Message, partition: int) -> None:
+        """Add a record that is too large for one message as several, all in this partition."""
+        topic, key, value, time_ms, headers = message
+        self._fragmented = True
+        sequence, size = self._partitioner.next_sequence, self._transactions.message_bytes
+        for mark, fragment in cut(value, size, sequence=sequence):
+            try:
+                marked: Headers = [*headers, (HEADER, mark)]
+                self._transactions.produce(topic, key, fragment, time_ms, marked, partition)
+            except PromiseError as error:
+                # Complete transactions are committed before an error ends the stream; the first fragments must not be.
+                self._transactions.spoil(error)
+                raise
 
     @property
     def has_one_topic(self) -> bool:
@@ -171,7 +191,8 @@ class KafkaSink:
         if self.begun_at == NEVER:
             self._transactions.begin()
         last = self._partitioner.last() if self._names.layout == PER_TABLE else {}
-        entry = replace(entry, counts=self._partitioner.counts(), last=last, shown=self.shown)
+        counts = self._partitioner.counts()
+        entry = replace(entry, counts=counts, last=last, shown=self.shown, fragmented=self._fragmented)
         now_ms = int(time.time() * 1000)
         self._transactions.produce(self._names.commits, self._resource.encode(), entry.to_json(), now_ms, [], 0)
         self._transactions.commit(self.bytes)

@@ -26,6 +26,7 @@ _USABLE_PART_OF_TIMEOUT = 0.8  # after that the brokers are about to end the tra
 _QUEUE_KB = 65_536
 _HEADERS_KB = 1_024  # room for the key and the headers of a record
 _LIMIT = "message.max.bytes"
+_KEY_BYTES, _LEAST_BYTES = 4_096, 1_000
 
 
 @dataclass(slots=True)
@@ -39,7 +40,9 @@ class _Reports:
     def on_delivery(self, error: KafkaError, message: Message) -> None:
         topic, value = message.topic() or "", message.value() or b""
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            hint = _command(self.properties, topic, len(value))
+            hint = (
+                f"{_command(self.properties, topic, len(value))} (or set producer.message_bytes to less than it takes)"
+            )
             self.refused = _size_error(topic, message.key() or b"", value, "the topic", hint)
         elif error.code() in RECORD_REFUSED:
             self.refused = PromiseError(
@@ -77,7 +80,8 @@ class KafkaTransactions:
     """``begun_at`` is when the open transaction began (``time.monotonic()``), NEVER while none is open.
 
     A producer that another one has fenced fails in its next call, whichever that is; the errors of all are translated
-    here. ``topic`` is the topic that errors name. ``batch_size`` is adapted to the speed of the brokers.
+    here. ``topic`` is the topic that errors name. ``batch_size`` is adapted to the speed of the brokers. A larger value
+    than ``message_bytes`` must go in fragments.
     """
 
     def __init__(
@@ -96,6 +100,9 @@ class KafkaTransactions:
         self._reports = reports
         self._topic = topic
         self._stop = stop
+        # librdkafka's limit is for value and key, and a key of two names can have some 1500 bytes.
+        largest = int(reports.properties[_LIMIT]) - _KEY_BYTES
+        self.message_bytes = max(_LEAST_BYTES, min(batch_size.message_bytes, largest))
         self.begun_at = NEVER
 
     @classmethod
@@ -108,7 +115,7 @@ class KafkaTransactions:
         settings = {
             "transactional.id": f"cdc-producer:{topic}:{resource}",
             "compression.type": "lz4",
-            "queue.buffering.max.kbytes": _queue_kb(properties[_LIMIT]),
+            "queue.buffering.max.kbytes": _queue_kb(batch_size.message_bytes),
             "delivery.report.only.error": True,
             "on_delivery": reports.on_delivery,
             "error_cb": reports.on_error,
@@ -161,6 +168,7 @@ class KafkaTransactions:
 
     def commit(self, size: int) -> None:
         """Commit the messages added, ``size`` bytes. Raises PromiseError where Kafka refuses one of them."""
+        self._raise_refused()
         started, deadline = time.monotonic(), self._deadline()
         while True:
             try:
@@ -173,6 +181,10 @@ class KafkaTransactions:
                     raise write_error(error, self._topic) from None
         self.begun_at = NEVER
         self.batch_size.committed(size, time.monotonic() - started)
+
+    def spoil(self, error: PromiseError) -> None:
+        """The open transaction must never commit: it lacks what was refused with ``error``, which a commit raises."""
+        self._reports.refused = self._reports.refused or error
 
     def _deadline(self) -> "_Deadline":
         return _Deadline(len(self.producer), self.batch_size.patience, self.begun_at + self._limit, self._stop)
@@ -205,9 +217,8 @@ class KafkaTransactions:
     def _too_large(self, topic: str, key: bytes, value: bytes) -> PromiseError:
         """The error for a record that librdkafka does not take."""
         hint = (
-            f"raise {_LIMIT} in [kafka.librdkafka] above that size, and queue.buffering.max.kbytes where it is set; "
-            f"raise socket.request.max.bytes of the brokers where it is less; "
-            f"{_command(self._reports.properties, topic, len(value))}"
+            f"in [kafka.librdkafka], raise queue.buffering.max.kbytes and {_LIMIT} above that size, or leave them out; "
+            "or set producer.message_bytes to less"
         )
         return _size_error(topic, key, value, "librdkafka", hint)
 
@@ -221,14 +232,14 @@ class KafkaTransactions:
 
 def _size_error(topic: str, key: bytes, value: bytes, who: str, hint: str) -> PromiseError:
     return PromiseError(
-        f"a record of {str(key, 'utf-8')} has {len(value)} bytes, more than {who} accepts",
+        f"a message of {str(key, 'utf-8')} has {len(value)} bytes, more than {who} accepts",
         where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
         hint=hint,
     )
 
 
 def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
-    """The command after which ``topic`` takes a record of ``size`` bytes, and all others of the producer."""
+    """The command after which ``topic`` takes a message of ``size`` bytes, and all others of the producer."""
     largest = max(size + _HEADERS_KB * 1024, int(properties[_LIMIT]))
     return (
         f"kafka-configs.sh --bootstrap-server {properties['bootstrap.servers']} --alter --entity-type topics "
@@ -236,7 +247,6 @@ def _command(properties: Mapping[str, Any], topic: str, size: int) -> str:
     )
 
 
-def _queue_kb(largest: object) -> int:
-    """The size of librdkafka's queue in KiB: one record of ``largest`` bytes, from the profile, must fit."""
-    # librdkafka itself refuses a value that is not a number, and names the property.
-    return max(_QUEUE_KB, int(str(largest)) // 1024 + _HEADERS_KB) if str(largest).isdecimal() else _QUEUE_KB
+def _queue_kb(largest: int) -> int:
+    """The size of librdkafka's queue in KiB: one message of ``largest`` bytes must fit."""
+    return max(_QUEUE_KB, largest // 1024 + _HEADERS_KB)

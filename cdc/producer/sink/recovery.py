@@ -23,11 +23,12 @@ from confluent_kafka import Message, Producer
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
+from cdc.kafka.fragments import Fragment
 from cdc.kafka.partitions import backwards, begin_offsets, newest
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 from cdc.producer.sink.topic_admin import TopicAdmin, unended
 
 __all__ = ["AFTER", "SHOWN", "Recovered", "recover", "true_entry"]
@@ -114,7 +115,7 @@ def _shown(properties: dict[str, Any], partitions: set[Partition]) -> Position |
     """The newest of the binlog's other events with a position that readers can see."""
     found = []
     for partition in partitions:
-        marks = (_mark(message, SHOWN) for message in backwards(properties, partition))
+        marks = backwards(properties, partition, pick=lambda message: _mark(message, SHOWN))
         text = next((mark for mark in marks if mark is not None), None)
         found += [Position.parse(text)] if text else []
     return max(found, key=lambda position: position.place, default=None)
@@ -131,14 +132,26 @@ def _sequence(message: Message, resource: str) -> int:
     if after is not None:
         return int(after)
     where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-    record = Record.parse(message.value() or b"", where=where)
-    if record.uri.resource != resource:
+    fragment = Fragment.of(message)
+    if fragment is not None:
+        uri, sequence = _uri_of_key(message, where), fragment.sequence
+    else:
+        record = Record.parse(message.value() or b"", where=where)
+        uri, sequence = record.uri, record.sequence
+    if uri.resource != resource:
         raise UserError(
-            f"the topic holds the records of another leader, {record.uri.resource!r}",
+            f"the topic holds the records of another leader, {uri.resource!r}",
             where=where,
             hint="set kafka.prefix to tell the leaders' topics apart, and give the follower a fresh copy of the leader",
         )
-    return record.sequence
+    return sequence
+
+
+def _uri_of_key(message: Message, where: str) -> Uri:
+    try:
+        return Uri.parse(str(message.key() or b"", "utf-8"))
+    except ValueError as error:
+        raise PromiseError(f"not a fragment of a record: its key is {error}", where=where) from None
 
 
 def true_entry(
@@ -187,13 +200,20 @@ def _visible_checksums(
     for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
             continue
-        for message in backwards(properties, partition):
-            sequence = _sequence(message, resource)
+        for message in backwards(properties, partition, pick=_without_fragment):
+            sequence, fragment = _sequence(message, resource), Fragment.of(message)
             if sequence < next_sequence:
                 break
             if _mark(message, AFTER) is None:
-                found[sequence] = crc32(message.value() or b"")
+                found[sequence] = fragment.checksum if fragment else crc32(message.value() or b"")
     return found
+
+
+def _without_fragment(message: Message) -> Message:
+    """The message; of a fragment only the headers, since many are read at once."""
+    if Fragment.of(message):
+        message.set_value(b"")
+    return message
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:

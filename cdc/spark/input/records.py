@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from cdc.errors import UserError
+from cdc.spark.input.fragments import put_together
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.spans import Span
 
@@ -91,14 +92,18 @@ _VALID = f"""
 
 
 def read(spark: SparkSession, span: Span, *, options: dict[str, str], side: str) -> DataFrame:
-    """The committed messages of one server's topics between the offsets of ``span``, with the server's ``side``.
+    """The records of one server's topics between the offsets of ``span``, with the server's ``side``.
 
     Columns: side, partition, offset, value. Raises UserError where Spark has no Kafka connector.
     """
     if not span.partitions:
         return local_frame(spark, [], "side STRING, partition STRING, offset BIGINT, value BINARY")
     partition = F.concat_ws("/", "topic", "partition").alias("partition")
-    return messages(spark, span, options=options).select(F.lit(side).alias("side"), partition, "offset", "value")
+    ours = F.lit(side).alias("side"), partition
+    if not span.fragmented:
+        return messages(spark, span, options=options).select(*ours, "offset", "value")
+    found = messages(spark, span, options=options | {"includeHeaders": "true"})
+    return put_together(found.select(*ours, "offset", "value", "headers"), span)
 
 
 def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> DataFrame:

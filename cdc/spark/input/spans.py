@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection
@@ -29,10 +29,12 @@ class Span:
 
     ``limit`` is the first sequence that is not to be read, where the offsets alone can't say it: Kafka commits a
     transaction in one topic after the other, so of several topics a reader may see the newest transaction in part.
+    ``fragmented``: some records were written as several messages (module cdc.kafka.fragments).
     """
 
     partitions: Mapping[Partition, tuple[int, int]]
     limit: int | None = None
+    fragmented: bool = False
 
     @property
     def size(self) -> int:
@@ -60,7 +62,7 @@ class Span:
                     hint="brokers lost records; remove the state to audit the records that are left",
                 )
         rest = {each: (max(start, offsets.get(each, start)), end) for each, (start, end) in self.partitions.items()}
-        return Span(rest, self.limit)
+        return replace(self, partitions=rest)
 
 
 def span(kafka: Kafka) -> Span:
@@ -80,7 +82,10 @@ def span(kafka: Kafka) -> Span:
             )
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
-        return Span(_ranges(properties, [(names.main, number) for number in topics[names.main].partitions]))
+        ranges = _ranges(properties, [(names.main, number) for number in topics[names.main].partitions])
+        # After their ends: an entry commits with the records that it is about.
+        newest = newest_commits(properties, names.commits) if names.commits in topics else None
+        return Span(ranges, fragmented=newest is not None and newest.fragmented)
 
 
 def topic_ids(kafka: Kafka, span: Span) -> dict[str, str]:
@@ -142,7 +147,7 @@ def _span_of_all_tables(properties: Mapping[str, Any], commits: str) -> Span:
                 hint="start cdc-producer, which ends it",
             )
         time.sleep(0.1)
-    return Span(_ranges(properties, newest.partitions), newest.next_sequence)
+    return Span(_ranges(properties, newest.partitions), newest.next_sequence, newest.fragmented)
 
 
 def _ranges(

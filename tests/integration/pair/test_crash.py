@@ -101,7 +101,7 @@ def test_random_kills(
     chance = random.Random(SEED)
     leader, follower, kafka = mysql_server(server_id=1), mysql_server(server_id=2), kafka_broker()
     topics = {"layout": layout, "partitions": 2 if layout == "per_table" else 1}
-    limits = {"commit_records": 200}
+    limits = {"commit_records": 200, "message_bytes": 1000}  # rows of one event are several messages
     source = write_profile(tmp_path, leader, kafka, name="producer", topic="crash", kafka=topics, producer=limits)
     # With few rows in a commit there are several under way at once, wherever rows are only added.
     batches = {"batch_rows": chance.choice([1, 3, 5000])}

@@ -23,6 +23,7 @@ from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.errors import PromiseError
+from cdc.kafka.fragments import HEADER, cut
 from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -53,7 +54,7 @@ class Stage:
         filters = {"include_dbs": [self.name]}
         return write_profile(
             self._folder, server, self.kafka, name=program, resource=self.name, kafka=kafka, filters=filters,
-            producer={"start": "now"},
+            producer={"start": "now", "message_bytes": 1000},
         )  # fmt: skip
 
     def execute(self, *statements: str) -> None:
@@ -170,9 +171,13 @@ def test_a_running_pair_meets_new_tables_and_kills(stage: Stage) -> None:
         for number in itertools.count():
             table = f"t{number % 12}"
             stage.execute(
-                f"CREATE TABLE IF NOT EXISTS {table} (i INT PRIMARY KEY, n INT)",
+                f"CREATE TABLE IF NOT EXISTS {table} (i INT PRIMARY KEY, t TEXT)",
                 "BEGIN",
-                *(f"INSERT INTO t{other} VALUES ({number}, {other})" for other in range(min(number, 11) + 1)),
+                # Every fifth record is several messages.
+                *(
+                    f"INSERT INTO t{other} VALUES ({number}, REPEAT('ü', {2000 * (number % 5 == 0)}))"
+                    for other in range(min(number, 11) + 1)
+                ),
                 "COMMIT",
             )
             if enough.is_set() and number > 12:
@@ -264,26 +269,27 @@ def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: 
     other = stage.profile("shadow", stage.leader, **shadow)
     run_well("cdc-producer", other, "--until-current")
     stage.execute(
-        "CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (0)"
+        "CREATE TABLE a (i INT PRIMARY KEY, t TEXT)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (0)"
     )
     for path in (stage.producer, other):
         run_well("cdc-producer", path, "--until-current")
     # A second stream of the same leader has the very messages that ours would have next.
     before = {topic: len(raw(stage.kafka, topic)) for topic in tables(stage, shadow["prefix"])}
-    stage.execute("BEGIN", "INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)", "UPDATE a SET i = 2", "COMMIT")
+    insert = "INSERT INTO a VALUES (1, REPEAT('x', 3000))"  # several messages
+    stage.execute("BEGIN", insert, "INSERT INTO b VALUES (1)", "UPDATE a SET i = 2", "COMMIT")
     run_well("cdc-producer", other, "--until-current")
     seen, hidden = (raw(stage.kafka, topic)[before[topic] :] for topic in tables(stage, shadow["prefix"]))
-    (*_, entry) = raw(stage.kafka, f"{shadow['topic']}.commits")
-    entry = (entry[0], entry[1].replace(shadow["prefix"].encode(), f"{stage.name}.".encode()))
+    assert len(seen) > 8
+    entry = entry_of(stage, shadow)
     ours = tables(stage, f"{stage.name}.")
     leave_half(stage, seen={ours[0]: seen}, hidden={ours[1]: hidden, f"{stage.name}.commits": [entry]})
-    assert [len(raw(stage.kafka, topic)) for topic in ours] == [3, 2]
+    assert [len(raw(stage.kafka, topic)) for topic in ours] == [1 + len(seen), 2]
 
-    stage.execute("INSERT INTO a VALUES (3)")
+    stage.execute("INSERT INTO a VALUES (3, '')")
     run_well("cdc-producer", stage.producer, "--until-current")
     found = records(stage.producer)
     assert [record.sequence for record in found] == list(range(7))
-    assert sum(len(raw(stage.kafka, topic)) for topic in ours) == 7
+    assert sum(len(raw(stage.kafka, topic)) for topic in ours) == 5 + len(seen)
     run_well("cdc-consumer", stage.consumer, "--until-current")
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
@@ -299,8 +305,7 @@ def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: 
     stage.execute("INSERT INTO a VALUES (1)", "CREATE TABLE b (i INT PRIMARY KEY)", "INSERT INTO b VALUES (1)")
     run_well("cdc-producer", other, "--until-current")
     hidden, seen = (raw(stage.kafka, topic) for topic in tables(stage, shadow["prefix"]))
-    (*_, entry) = raw(stage.kafka, f"{shadow['topic']}.commits")
-    entry = (entry[0], entry[1].replace(shadow["prefix"].encode(), f"{stage.name}.".encode()))
+    entry = entry_of(stage, shadow)
     ours = tables(stage, f"{stage.name}.")
     admin = stage.kafka.admin()
     admin.create_topics([NewTopic(ours[1], 1, 1)])[ours[1]].result(30)
@@ -317,13 +322,19 @@ def tables(stage: Stage, prefix: str) -> list[str]:
     return [f"{prefix}{stage.name}_{table}" for table in "ab"]
 
 
-Raw = tuple[bytes | None, bytes]
+Raw = tuple[bytes | None, bytes, Any]
 
 
 def raw(kafka: Kafka, topic: str) -> list[Raw]:
-    """Key and value of a topic's committed messages in its first partition."""
+    """Key, value and headers of a topic's committed messages in its first partition."""
     found = backwards({"bootstrap.servers": kafka.bootstrap_servers}, (topic, 0))
-    return [(message.key(), message.value() or b"") for message in found][::-1]
+    return [(message.key(), message.value() or b"", message.headers()) for message in found][::-1]
+
+
+def entry_of(stage: Stage, shadow: dict[str, str]) -> Raw:
+    """The newest entry of the shadow's commit log, as ours would be."""
+    (*_, (key, value, headers)) = raw(stage.kafka, f"{shadow['topic']}.commits")
+    return key, value.replace(shadow["prefix"].encode(), f"{stage.name}.".encode()), headers
 
 
 def leave_half(stage: Stage, *, seen: dict[str, list[Raw]], hidden: dict[str, list[Raw]]) -> None:
@@ -334,8 +345,8 @@ def leave_half(stage: Stage, *, seen: dict[str, list[Raw]], hidden: dict[str, li
     for topics in (seen, hidden):
         producer.begin_transaction()
         for topic, messages in topics.items():
-            for key, value in messages:
-                producer.produce(topic, value, key)
+            for key, value, headers in messages:
+                producer.produce(topic, value, key, headers=headers or [])
         producer.flush()
         if topics is seen:
             producer.commit_transaction()
@@ -545,8 +556,13 @@ def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
                 "columns": [],
                 "operation": {"Add": {"rows": []}},
             }
-            producer.produce(topic, json.dumps(record).encode())
-            producer.poll(0)
+            value = json.dumps(record).encode()
+            # From some way on, some as several messages.
+            for mark, fragment in cut(
+                value, 80 if sequence > 3000 and sequence % 50 == 0 else len(value), sequence=sequence
+            ):
+                producer.produce(topic, fragment, headers=[(HEADER, mark)])
+                producer.poll(0)
     entry = {"next_sequence": sum(map(len, held.values())), "counts": {f"{topic}/0": 1 for topic in held}}
     producer.produce(names.commits, json.dumps(entry).encode())
     producer.commit_transaction()

@@ -1,6 +1,7 @@
 """A leader transaction much larger than Kafka's, with kills in its midst: all of it, once, in little memory.
 
 ``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB; compressed by the leader, it is one event of more than half of that.
+``CDC_LARGE_ROW_MB`` is the size of one large row.
 """
 
 import os
@@ -27,6 +28,8 @@ ROWS = int(os.environ.get("CDC_LARGE_ROWS", "400000"))
 KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
+ROW_MB = int(os.environ.get("CDC_LARGE_ROW_MB", "12"))
+TIMES_THE_ROW = 12  # for the texts of an update, which has two images, and for its statement
 LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
 
@@ -64,6 +67,40 @@ def test_a_large_transaction(
     assert max(peaks) < MEMORY_MB
     if compression == "OFF":  # the records are the same
         applied_at_once(tmp_path, mysql_server("--innodb-redo-log-capacity=1G"), kafka, name, capsys)
+
+
+def test_a_large_row(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of which each is more than one message: what producer and consumer take for it is bounded by its size."""
+    keys = {"filters": {"include_dbs": ["largerow"]}, "producer": {"start": "now"}}
+    source = write_profile(tmp_path, leader, kafka, name="largerow", **keys)
+    target = write_profile(tmp_path, follower, kafka, name="largerow-target", topic="largerow", **keys)
+    run_well("cdc-producer", source, "--until-current")
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
+    rows = f"REPEAT(RANDOM_BYTES(1000), {ROW_MB * 1000})"
+    execute(leader, "CREATE DATABASE largerow", "CREATE TABLE largerow.a (i INT PRIMARY KEY, b LONGBLOB)",
+            f"INSERT INTO largerow.a VALUES (1, {rows})", "UPDATE largerow.a SET i = 2")  # fmt: skip
+    peaks = [
+        peak_to_the_end(program, path, seconds=LIMIT_SECONDS)
+        for program, path in (("cdc-producer", source), ("cdc-consumer", target))
+    ]
+    found = [execute(server, "SELECT i, LENGTH(b), SHA2(b, 256) FROM largerow.a") for server in (leader, follower)]
+    assert found[0] == found[1]
+    assert found[0][0][1] == ROW_MB * 1_000_000
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
+    with capsys.disabled():
+        print(f"\na row of {ROW_MB} MB, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+    assert max(peaks) < 150 + TIMES_THE_ROW * ROW_MB
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[int, int, str]]:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+        return list(cursor.fetchall())
 
 
 def applied_at_once(

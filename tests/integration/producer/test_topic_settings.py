@@ -80,8 +80,15 @@ def test_a_topic_for_small_messages_is_named_with_the_command(tmp_path: Path, le
         cursor.execute("INSERT INTO small.a VALUES (1, %s)", (Random(1).randbytes(1_500_000).hex(),))
     line = refused("cdc-producer", path, "--until-current", status=3)
     assert "bytes, more than the topic accepts" in line
+    assert "(or set producer.message_bytes to less than it takes)" in line
     assert "small/a" in line
     configure(kafka, line)
+    run_well("cdc-producer", path, "--until-current")
+    assert [len(text) > 3_000_000 for text in json_lines(path)] == [False, False, True]
+    # The other way out.
+    create(kafka, "smaller", max_message_bytes="1048588")
+    keys["producer"] = {"start": "oldest", "message_bytes": 1_000_000}
+    path = write_profile(tmp_path, leader, kafka, name="smaller", **keys)
     run_well("cdc-producer", path, "--until-current")
     assert [len(text) > 3_000_000 for text in json_lines(path)] == [False, False, True]
 

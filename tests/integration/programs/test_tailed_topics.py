@@ -13,11 +13,12 @@ from confluent_kafka.admin import NewTopic
 
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import PromiseError
+from cdc.kafka.fragments import HEADER, cut
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.sandbox.server.kafka import Kafka
 from cdc.tail.merged_topics import TailedTopics
-from tests.harness.programs import BIN
+from tests.harness.programs import BIN, run
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -74,7 +75,9 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
         created.result(30)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for sequence in range(3):
-        producer.produce(topic, record(sequence))
+        # The newest one is more messages than the program reads at first.
+        for mark, fragment in cut(record(sequence), 1200 if sequence < 2 else 8, sequence=sequence):
+            producer.produce(topic, fragment, headers=[(HEADER, mark)])
     entry = Entry(3, Position("binlog.000001", 4), "", "", counts={f"{topic}/0": 3})
     producer.produce(names.commits, entry.to_json(), b"r")
     assert producer.flush(30) == 0
@@ -82,6 +85,8 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
     path, out = tmp_path / "tail.toml", tmp_path / "out"
     settings = {"bootstrap_servers": kafka.bootstrap_servers, "topic": names.topic, "layout": layout}
     path.write_text(toml.dumps({"kafka": settings}))
+    newest = [line.partition(" ")[0] for line in run("cdc-tail", path, "-n", str(last)).stdout.splitlines()]
+    assert newest == ["2"][:last]
     new = itertools.count(3)
 
     def shown() -> list[str]:

@@ -1,5 +1,7 @@
 """Records go round a topic's partitions, and go on there after a restart; what each partition holds is counted."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,3 +65,11 @@ def test_a_record_that_is_refused_is_not_counted() -> None:
 def test_entries_of_one_topic_are_as_they_were() -> None:
     assert b"last" not in START.to_json()
     assert b"shown" not in START.to_json()
+    assert b"fragmented" not in START.to_json()
+
+
+def test_an_entry_says_that_records_are_in_fragments() -> None:
+    text = replace(START, fragmented=True).to_json()
+    assert Entry.parse(text, where="here").fragmented
+    assert Commits.parse(text, where="here").fragmented
+    assert not Commits.parse(START.to_json(), where="here").fragmented

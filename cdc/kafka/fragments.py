@@ -1,0 +1,145 @@
+"""A record that is too large for one message: it is sent as several, its fragments, and put together by who reads it.
+
+Each fragment has the header ``cdc_fragment``: the record's sequence, the fragment's number from 0 on, how many there
+are, and the CRC-32 of the whole record, with a blank between them. All of a record's fragments are in one partition,
+one after the other, and commit in one Kafka transaction: who reads committed messages gets all of them or none.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Self
+from zlib import crc32
+
+from confluent_kafka import Message
+
+from cdc.errors import PromiseError
+from cdc.model.partition import Partition
+from cdc.model.record import Record
+
+__all__ = ["HEADER", "Fragment", "Fragments", "cut", "first_whole_sequence"]
+
+HEADER = "cdc_fragment"
+_CONTINUES, _IS_CONTINUED = 0xC0, 0x80  # the first two bits of a byte, and those of all but the first of a character
+_HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
+
+
+class Fragment(NamedTuple):
+    """Which fragment a message is: ``number`` of ``total`` of the record ``sequence`` with that ``checksum``."""
+
+    sequence: int
+    number: int
+    total: int
+    checksum: int
+
+    @classmethod
+    def of(cls, message: Message) -> Self | None:
+        """None for a message that is no fragment. Raises PromiseError for a header that can't be read."""
+        value = dict(message.headers() or ()).get(HEADER)
+        if value is None:
+            return None
+        try:
+            return cls(*map(int, value.split()))
+        except (ValueError, TypeError):
+            raise PromiseError(
+                f"not a fragment of a record: header {HEADER} is {value!r}", where=_place(message), hint=_HINT
+            ) from None
+
+
+def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
+    """The fragments of the record ``value`` of at most ``size`` bytes, 4 or more: the header of each, and its bytes.
+
+    A fragment ends where a character ends, so that each can be read as text.
+    """
+    ends = [0]
+    while len(value) - ends[-1] > size:
+        end = ends[-1] + size
+        while value[end] & _CONTINUES == _IS_CONTINUED:
+            end -= 1
+        ends.append(end)
+    checksum = crc32(value)
+    for number, (begin, end) in enumerate(zip(ends, [*ends[1:], len(value)], strict=True)):
+        yield b"%d %d %d %d" % (sequence, number, len(ends), checksum), value[begin:end]
+
+
+class Fragments:
+    """What one connection has read of records of which the rest is still to come, by partition."""
+
+    def __init__(self) -> None:
+        self._begun: dict[Partition, tuple[Fragment, list[bytes]]] = {}
+        self._read: set[Partition] = set()
+        self._broken: PromiseError | None = None
+
+    def forget(self, partitions: Iterable[Partition]) -> None:
+        """To be called when these partitions are read from another offset on."""
+        self._broken = None
+        for partition in partitions:
+            self._begun.pop(partition, None)
+            self._read.discard(partition)
+
+    def all_whole(self, messages: Iterable[Message]) -> list[Message]:
+        """``whole`` of each. An error is raised by the next call, where whole messages stand before it."""
+        if self._broken:
+            raise self._broken
+        found: list[Message] = []
+        try:
+            for message in messages:
+                whole = self.whole(message)
+                if whole is not None:
+                    found.append(whole)
+        except PromiseError as error:
+            self._broken = error
+            if not found:
+                raise
+        return found
+
+    def whole(self, message: Message) -> Message | None:
+        """The message, where it is none of a fragment; the last fragment with the value of the whole record; else None.
+
+        A record whose beginning was not read since the partition is read is left out: retention has deleted it, or
+        reading began behind it. Raises PromiseError where a fragment is missing.
+        """
+        if message.error() is not None:
+            return message
+        fragment, partition = Fragment.of(message), (message.topic() or "", message.partition() or 0)
+        begun = self._begun.pop(partition, None)
+        if begun is None:
+            if fragment is not None and fragment.number and partition not in self._read:
+                return None
+            self._read.add(partition)
+            if fragment is None:
+                return message
+            begun = fragment, []
+        first, values = begun
+        if fragment != first._replace(number=len(values)):
+            raise PromiseError(
+                f"the fragments of record {first.sequence} are not complete", where=_place(message), hint=_HINT
+            )
+        values.append(message.value() or b"")
+        if len(values) < first.total:
+            self._begun[partition] = first, values
+            return None
+        return _joined(message, first, values)
+
+
+def _joined(message: Message, first: Fragment, values: list[bytes]) -> Message:
+    value = b"".join(values)
+    if crc32(value) != first.checksum:
+        raise PromiseError(
+            f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
+        )
+    message.set_value(value)
+    return message
+
+
+def first_whole_sequence(message: Message) -> int:
+    """The sequence of the first record that is there as a whole, where ``message`` is the oldest in its partition.
+
+    Raises PromiseError where it is no record.
+    """
+    fragment = Fragment.of(message)
+    if fragment is not None:
+        return fragment.sequence + (fragment.number > 0)
+    return Record.parse(message.value() or b"", where=_place(message)).sequence
+
+
+def _place(message: Message) -> str:
+    return f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
