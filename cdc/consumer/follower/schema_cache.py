@@ -88,8 +88,8 @@ class SchemaCache:
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
                     where=str(table),
-                    hint=f"on the follower: ALTER TABLE {table_name(table)} ENGINE = InnoDB; for tables to come "
-                    'set consumer.engine = "InnoDB"',
+                    hint='for tables to come set consumer.engine = "InnoDB"; this one on the follower: '
+                    f"ALTER TABLE {table_name(table)} ENGINE = InnoDB",
                 )
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], bool]:

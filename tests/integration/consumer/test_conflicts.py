@@ -361,7 +361,7 @@ def test_a_table_without_transactions_is_refused(stage: Stage) -> None:
     line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
     assert "the follower's table is kept by MyISAM, which has no transactions" in line
     assert rows(stage) == []
-    stage.execute(line.partition("on the follower: ")[2])
+    stage.execute(line.partition("this one on the follower: ")[2])
     stage.apply()
     assert rows(stage) == [(1, 1, "a")]
 
