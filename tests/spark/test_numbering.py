@@ -51,7 +51,9 @@ def test_rows_are_numbered_in_the_order_of_the_key_that_is_replaced(
         *(f"INSERT INTO {table} (u) VALUES ('new')" for table in FORMS),
         database=name,
     )
-    assert " conflict " not in pair.replicate()
+    log = pair.replicate()
+    assert " conflict " not in log
+    assert log.count("rows are numbered in the order of the primary key sequence") == log.count("key=u\n") == len(FORMS)
     theirs, ours = content(leader, name), content(follower, name)
     for table in FORMS:
         assert theirs[table] == ours[table], table

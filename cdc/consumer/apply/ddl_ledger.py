@@ -195,6 +195,13 @@ class DdlLedger:
                 record=record,
                 hint="make the follower's table one of InnoDB without partitions, with the leader's primary key",
             )
+        keys = self._session.rows(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE INDEX_NAME = 'PRIMARY' "
+            f"AND TABLE_SCHEMA = {database} AND TABLE_NAME = {name} ORDER BY SEQ_IN_INDEX"
+        )
+        # It must be the leader's, too, which the stream does not show.
+        order = ", ".join(str(column) for (column,) in keys)
+        event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str) -> None:
         session = self._session.another()
