@@ -1,6 +1,6 @@
 """Measures cdc-consumer, from a full topic into the follower, beside a native replica with a full relay log.
 
-    python bench/consumer.py [--scale 1.0] [--shapes rows,inserts,updates,mixed,hot,lag]
+    python bench/consumer.py [--scale 1.0] [--shapes rows,inserts,updates,mixed,hot,keyless,gone,lag]
 
 Each shape of work has servers of its own: a leader, Kafka, a follower and a native replica, the last two with the same
 settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -35,6 +35,9 @@ PLAIN = "id INT PRIMARY KEY, name VARCHAR(40), amount DECIMAL(12, 2), made DATET
 OLTP = (
     "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL DEFAULT 0, c CHAR(120) NOT NULL, pad CHAR(60) NOT NULL, KEY (k)"
 )
+
+# Neither a primary nor a unique key, and no other index.
+KEYLESS = "id INT, name VARCHAR(40), amount DECIMAL(12, 2), made DATETIME(3), k INT"
 
 Work = Callable[[int, random.Random], Iterator[str]]
 
@@ -70,6 +73,14 @@ def updates(count: int, chance: random.Random) -> Iterator[str]:
         yield f"UPDATE bench.t SET name = 'new {n}', k = k + 1 WHERE id = {chance.randrange(BEFORE)}"
 
 
+def all_updated(count: int, _: random.Random) -> Iterator[str]:
+    yield "UPDATE bench.t SET k = k + 1, name = CONCAT('new ', id)"
+
+
+def all_deleted(count: int, _: random.Random) -> Iterator[str]:
+    yield "DELETE FROM bench.t"
+
+
 def hot(count: int, _: random.Random) -> Iterator[str]:
     for _ in range(count):
         yield "UPDATE bench.t SET k = k + 1 WHERE id = 7"
@@ -98,6 +109,9 @@ SHAPES = {
     "updates": Shape("single-row updates", PLAIN, BEFORE, updates, 100_000),
     "mixed": Shape("oltp_write_only", OLTP, BEFORE, mixed, 40_000),
     "hot": Shape("updates of one row", PLAIN, 100, hot, 100_000),
+    # The whole table at once: before as many rows as are counted.
+    "keyless": Shape("all rows updated, no key", KEYLESS, 100_000, all_updated, 100_000, "rows"),
+    "gone": Shape("all rows deleted, no key", KEYLESS, 100_000, all_deleted, 100_000, "rows"),
 }
 
 
@@ -112,7 +126,8 @@ def main() -> int:
             if key == "lag":
                 measure_lag(Path(folder))
             else:
-                measure(Path(folder), SHAPES[key], int(SHAPES[key].count * options.scale))
+                shape, count = SHAPES[key], int(SHAPES[key].count * options.scale)
+                measure(Path(folder), replace(shape, before=count) if shape.columns == KEYLESS else shape, count)
     return 0
 
 
@@ -134,7 +149,8 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
-    measure_stages(target, since=since, count=count)
+    if shape.columns != KEYLESS:  # whose SQL depends on what the follower answers
+        measure_stages(target, since=since, count=count)
     os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()
     replica.apply()
@@ -160,7 +176,8 @@ def fill(leader: MySql, shape: Shape) -> None:
     execute(leader, ["SET GLOBAL sync_binlog = 0, GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE DATABASE bench",
                      f"CREATE TABLE bench.t ({shape.columns})"])  # fmt: skip
     for first in range(1, shape.before, 1000):
-        execute(leader, [f"INSERT INTO bench.t VALUES {','.join(map(row, range(first, first + 1000)))}"])
+        last = min(first + 1000, shape.before + 1)
+        execute(leader, [f"INSERT INTO bench.t VALUES {','.join(map(row, range(first, last)))}"])
 
 
 def execute(server: MySql, statements: Iterator[str] | list[str]) -> None:

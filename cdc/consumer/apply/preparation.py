@@ -7,10 +7,11 @@ from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import PreparedBatch
 from cdc.consumer.apply.pending_batch import FRONT_BYTES, PendingBatch
 from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
-from cdc.consumer.plan.planner import plan
+from cdc.consumer.plan.planner import plan, removes
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -38,6 +39,7 @@ class Preparation:
         self._session = session
         self._ledger = ledger
         self._tables = tables
+        self._counts = RowCounts(session)
         self._differences = differences
         self._passes = passes
         self._reached = checkpoint  # by the last batch that was prepared
@@ -55,10 +57,13 @@ class Preparation:
     def needs_commit(self, batch: Batch) -> bool:
         """Whether all batches before must be committed before this one is prepared.
 
-        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table while the
-        counts of a packet are outstanding.
+        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table, or count
+        its rows, while the counts of a packet are outstanding.
         """
-        return batch.statement is not None or not self._tables.know(record.uri for record in self._passing(batch))
+        records = self._passing(batch)
+        if batch.statement is not None or not self._tables.know(record.uri for record in records):
+            return True
+        return removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch) -> PreparedBatch:
         """The batch with its SQL; a DDL statement is executed. Raises PromiseError, Interrupted, Refused."""
@@ -72,12 +77,13 @@ class Preparation:
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
-        steps = plan(records, schema=shapes.__getitem__)
+        size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
+        steps = self._counts.prepared(plan(records, schema=shapes.__getitem__), schema=shapes.__getitem__, size=size)
         made = statements(
             steps,
             generated=lambda uri: shapes[uri].generated,
             comparable=comparable.__getitem__ if comparable is not None else None,
-            size=min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES),
+            size=size,
         )
         return PreparedBatch(pending, steps, made, shapes)
 

@@ -52,7 +52,7 @@ class SchemaCache:
         columns = self._ask("SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table)
         expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
         stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
-        unique, functional = self._keys(table)
+        unique, indexed, functional = self._keys(table)
         return TableSchema(
             frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
             frozenset(expressions),
@@ -62,6 +62,7 @@ class SchemaCache:
             frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
             functional,
             next((str(name) for name, _, extra in columns if "auto_increment" in extra), None),
+            indexed,
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
@@ -92,16 +93,18 @@ class SchemaCache:
                     f"ALTER TABLE {table_name(table)} ENGINE = InnoDB",
                 )
 
-    def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], bool]:
-        """The unique keys, and whether an expression is in any key."""
+    def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
+        """The unique keys, the columns with which a key begins, and whether an expression is in any key."""
         keys: dict[str, tuple[KeyPart, ...]] = {}
+        first: dict[str, str | None] = {}
         functional = False
         what = "SELECT INDEX_NAME, COLUMN_NAME, SUB_PART, NULLABLE, NON_UNIQUE FROM information_schema.STATISTICS"
         for name, column, length, nullable, many in self._ask(what, table, "ORDER BY INDEX_NAME, SEQ_IN_INDEX"):
             functional = functional or column is None
+            first.setdefault(name, column)
             if not many:
                 keys[name] = (*keys.get(name, ()), KeyPart(column, length, nullable == "YES"))
-        return keys, functional
+        return keys, frozenset(column for column in first.values() if column is not None), functional
 
     def _related(self, table: Uri) -> bool:
         """Whether a foreign key leads from the table, or to it."""

@@ -24,7 +24,7 @@ from cdc.consumer.literals.values import identifier, literal
 from cdc.model.record import Record
 from cdc.model.values import NULL, Value
 
-__all__ = ["INCOMPARABLE", "Comparison", "as_before", "compared", "comparison"]
+__all__ = ["FIELDS", "INCOMPARABLE", "TEXTS", "Comparison", "as_before", "compared", "comparison", "tag_of"]
 
 Image = Sequence[Value]
 # OSError and OverflowError: a time is out of range.
@@ -55,7 +55,7 @@ def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence
 
     Raises ValueError for an invalid value.
     """
-    tags = (_tag(next((image[index] for image in samples if image[index] != NULL), NULL)) for index in indexes)
+    tags = (tag_of(next((image[index] for image in samples if image[index] != NULL), NULL)) for index in indexes)
     return (_compiled if len(indexes) <= _MOST_COMPILED else _joined)(names, tuple(indexes), tuple(tags))
 
 
@@ -73,7 +73,7 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
 
 def _joined(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
     """As ``_compiled``, without compiling: with many columns, each pattern of NULLs would need its own function."""
-    texts = [(index, _FIELDS[_NOT_NULL if tag in _FLOATS else tag]) for index, tag in zip(indexes, tags, strict=True)]
+    texts = [(index, FIELDS[_NOT_NULL if tag in _FLOATS else tag]) for index, tag in zip(indexes, tags, strict=True)]
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
 
     def value(image: Image) -> str:
@@ -91,7 +91,7 @@ def _compiled(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str,
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
     for index, tag in zip(indexes, tags, strict=True):
-        _, text = _TEXTS[_NOT_NULL if tag in _FLOATS else tag]
+        _, text = TEXTS[_NOT_NULL if tag in _FLOATS else tag]
         fields.append(f"{{null if v[{index}]==Null else {text.replace('?', f'v[{index}]')}}}")
     value = "{quote}" + ",".join(fields) + "{quote}"
     if floats:
@@ -102,7 +102,7 @@ def _compiled(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str,
 def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> str:
     expressions, numbers = [], []
     for index, tag in zip(indexes, tags, strict=True):
-        expression, _ = _TEXTS[_NOT_NULL if tag in _FLOATS else tag]
+        expression, _ = TEXTS[_NOT_NULL if tag in _FLOATS else tag]
         expressions.append(expression.replace("?", identifier(names[index])))
         if tag in _FLOATS:
             numbers.append(f"IFNULL({identifier(names[index])}+0e0,0e0)")
@@ -110,13 +110,14 @@ def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[st
     return f"({','.join([text, *numbers])})" if numbers else text
 
 
-def _tag(value: Value) -> str:
+def tag_of(value: Value) -> str:
+    """The key of a value in ``TEXTS`` and ``FIELDS``; floating-point numbers are not there. Raises ValueError."""
     if value == NULL:
         return _ALL_NULL
     if not isinstance(value, dict) or len(value) != 1:
         raise ValueError(f"not a value of a record: {str(value)[:80]}")
     ((tag, content),) = value.items()
-    if tag not in _TEXTS and tag not in _FLOATS:
+    if tag not in TEXTS and tag not in _FLOATS:
         raise ValueError(f"not a value of a record: {str(value)[:80]}")
     return f"{tag} number" if tag in ("Enum", "Set") and isinstance(content, int) else tag
 
@@ -154,7 +155,7 @@ _BYTES_TEXT = "IFNULL(LEFT(SHA2(CAST(? AS BINARY),256),32),'NULL')"
 _MOMENT_TEXT = "IFNULL(CAST(? AS DATETIME(6)),'NULL')"
 _NOT_NULL_TEXT = "IF(? IS NULL,'NULL','there')"
 # By tag: the text of a column (?) in SQL, and the text of its value (?) in Python; NULL has the text NULL in both.
-_TEXTS = {
+TEXTS = {
     _ALL_NULL: (_NOT_NULL_TEXT, "all_null(?)"),
     _NOT_NULL: (_NOT_NULL_TEXT, "there"),
     "SignedInteger": (_INTEGER_TEXT, "int(?[SignedInteger])"),
@@ -182,8 +183,9 @@ _NAMES: dict[str, Any] = {
     "Null": NULL, "null": "NULL", "there": "there", "comma": ",", "quote": "'", "base64": "base64", "int": int,
     "date": _DATE, "datetime": f"{_DATE} {_TIME}", "time": _time, "timestamp": _timestamp,
     "decimal": SCALARS["Decimal"], "of_text": _of_text, "of_bytes": _of_bytes, "number": _number, "all_null": _all_null,
-    **{tag: tag for tag in _TEXTS},
+    **{tag: tag for tag in TEXTS},
 }  # fmt: skip
-_FIELDS: dict[str, Callable[[Value], str]] = {
-    tag: eval(f"lambda v: f{'{' + text.replace('?', 'v') + '}'!r}", dict(_NAMES)) for tag, (_, text) in _TEXTS.items()
+# The texts of values, as functions.
+FIELDS: dict[str, Callable[[Value], str]] = {
+    tag: eval(f"lambda v: f{'{' + text.replace('?', 'v') + '}'!r}", dict(_NAMES)) for tag, (_, text) in TEXTS.items()
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
-__all__ = ["document", "same_document", "typed_document"]
+__all__ = ["document", "member_types", "same_document", "typed_document"]
 
 _MOST_COLUMNS = 4000  # a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
@@ -58,13 +58,15 @@ def same_document(name: str, text: str) -> str:
     1, and for a DATE and a string, but the types of the members differ.
     """
     same = "e" if name.lower() == "`d`" else "d"
-    conditions = [
-        f"CAST(CAST({name} AS CHAR) AS BINARY)=CAST(CAST({same} AS CHAR) AS BINARY)",
-        f"JSON_TYPE({name})=JSON_TYPE({same})",
-        *(f"{_types(name, path)}<=>{_types(same, path)}" for path in ("$**[*]", "$**.*")),
-    ]
+    conditions = [f"CAST(CAST({name} AS CHAR) AS BINARY)=CAST(CAST({same} AS CHAR) AS BINARY)"]
+    conditions += [f"{one}<=>{other}" for one, other in zip(member_types(name), member_types(same), strict=True)]
     # NO_MERGE: otherwise the server would build the document again for each row.
     return f"EXISTS (SELECT /*+ NO_MERGE(x) */ 1 FROM (SELECT {text} AS {same}) x WHERE {' AND '.join(conditions)})"
+
+
+def member_types(document: str) -> list[str]:
+    """The types of a document and of all its members, as expressions, which can be NULL."""
+    return [f"JSON_TYPE({document})", *(_types(document, path) for path in ("$**[*]", "$**.*"))]
 
 
 def _types(document: str, path: str) -> str:

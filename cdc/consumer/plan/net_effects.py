@@ -1,14 +1,19 @@
-"""Reduces the rows of records to the net effect on each row: its image before them and its image after them."""
+"""Reduces the rows of records to the net effect on each row: its image before them and its image after them.
+
+In a table without a key rows are known by their content alone, so there the net effect is which images go and which
+come, each as often as it is named.
+"""
 
 from collections.abc import Callable, Iterable
 
 from cdc.model.record import Record
 from cdc.model.values import Value
 
-__all__ = ["Image", "NetEffect", "net_effects", "row_identity"]
+__all__ = ["Image", "NetEffect", "net_effects", "net_images", "row_identity"]
 
 Image = list[Value]
 NetEffect = tuple[Record, Image | None, Image | None, Image]
+Recorded = tuple[Record, Image]  # an image, and the record that names it
 # Values of other types are compared by their text: -0.0 is not 0.0, and a document can be no key of a dict.
 _HASHABLE = frozenset({"SignedInteger", "UnsignedInteger", "String"})
 
@@ -44,6 +49,29 @@ def net_effects(records: Iterable[Record], identity: Callable[[Image], object]) 
                 else:
                     rows[row] = record, known[1], after, after
     return rows.values()
+
+
+def net_images(records: Iterable[Record]) -> tuple[list[Recorded], list[Recorded]]:
+    """The images that go from a table without a key, and those that come, both in the records' order.
+
+    An image that goes is one that the records add before, as long as there are such: so those that go from the table
+    are just those that must be there before the records, as if they were applied one by one. An image that goes and
+    comes back is in both lists, since only what goes is looked for on the follower.
+    """
+    gone: list[Recorded] = []
+    come: list[Recorded | None] = []
+    places: dict[str, list[int]] = {}  # in ``come``, of each image, which is known by its exact text in Python
+    for record in records:
+        for before, after in record.rows:
+            if before is not None:
+                if added := places.get(repr(before)):
+                    come[added.pop()] = None
+                else:
+                    gone.append((record, before))
+            if after is not None:
+                places.setdefault(repr(after), []).append(len(come))
+                come.append((record, after))
+    return gone, [each for each in come if each is not None]
 
 
 def row_identity(record: Record) -> Callable[[Image], object]:

@@ -14,34 +14,43 @@ __all__ = ["PACKET_BYTES", "Statement", "packets"]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
+# The server executes a packet to its end even where this program has ended meanwhile.
+_MOST_SCANS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL, the number of rows it must match (None: any) and the changes that it applies."""
+    """SQL, the number of rows it must match (None: any) and the changes that it applies.
+
+    ``scans``: the server may have to read the whole table for it.
+    """
 
     sql: bytes
     rows: int | None = None
     changes: Sequence[Change] = ()
+    scans: bool = False
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
     """Groups of statements to send as one packet each; ``limit`` is the server's max_allowed_packet in bytes.
 
+    A packet has few statements that scan a table: that bounds what goes on in the server after this program was killed.
+
     Raises PromiseError if a single statement is larger.
     """
     most = min(limit - 1, PACKET_BYTES)  # the command byte counts too
     packet: list[Statement] = []
-    size = 0
+    size = scans = 0
     for statement in source:
         length = len(statement.sql) + 1
         if length > limit:
             raise _too_large(statement, limit)
-        if packet and size + length > most:
+        if packet and (size + length > most or (statement.scans and scans == _MOST_SCANS)):
             yield packet
-            packet, size = [], 0
+            packet, size, scans = [], 0, 0
         packet.append(statement)
         size += length
+        scans += statement.scans
     if packet:
         yield packet
 

@@ -8,9 +8,12 @@ inserted: after the deletions every row holds only values that it also holds at 
 its first is deleted and inserted, too. A row that is inserted and deleted within the batch is inserted and deleted here
 if it had the highest AUTO_INCREMENT number, so that a follower that becomes a leader does not assign that number again.
 
-The leader's order is kept, change by change, where more than the rows matters: in tables without a key, in tables in
-which a foreign key makes the follower change rows, and in tables that differ from the leader's. There, adjacent changes
-of the same kind share a step.
+In a table without a key the net effect is which images go and which come, each as often as it is named. They all go
+before any comes, so that a nullable unique key cannot conflict either.
+
+The leader's order is kept, change by change, where more than the rows matters: in tables in which a foreign key makes
+the follower change rows, in tables that differ from the leader's, and in tables without a key that compute or number
+their rows, or of which few rows change. There, adjacent changes of the same kind share a step.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +23,7 @@ from itertools import chain, repeat
 from typing import NamedTuple
 
 from cdc.consumer.literals import row_sql_mode
-from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, row_identity
+from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
 from cdc.consumer.plan.rendered_rows import LazySequence, RenderedRows
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row, Uri
@@ -35,12 +38,15 @@ __all__ = [
     "Step",
     "in_order",
     "plan",
+    "removes",
 ]
 
 # Flags of a rows event (MySQL source, class Rows_event). The last one means that the leader also logged the rows that
 # its foreign keys changed in other tables, as it does since 9.6.
 NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, ALL_LOGGED = 0x02, 0x04, 0x10
 _CHECKS = NO_FOREIGN_KEY_CHECKS | RELAXED_UNIQUE_CHECKS
+# Rows without a key: fewer are looked for one by one, since all at once need the table to be read two or three times.
+_FEWEST_REMOVED = 4
 
 
 class Change(NamedTuple):
@@ -75,10 +81,12 @@ class RenderedChanges(LazySequence[Change]):
 class Step:
     """Changes of one kind in one table, under the foreign key and unique checks of ``flags``. Never empty.
 
-    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; or Absent: no
-    row with the before-image's key may exist, since the batch inserts and deletes it. ``modes`` is the leader's
-    sql_mode (module row_sql_mode) if the table computes values, else None; the values that it computes for the
-    ``verified`` columns must be compared with the leader's.
+    ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; Absent: no row
+    with the before-image's key may exist, since the batch inserts and deletes it; or Remove: a Delete of rows without a
+    key, of which the follower is asked first how often they are there. ``prepared`` are the statements that came of
+    that, each with the number of rows that it must match (None: any). ``modes`` is the leader's sql_mode (module
+    row_sql_mode) if the table computes values, else None; the values that it computes for the ``verified`` columns must
+    be compared with the leader's.
     """
 
     operation: str
@@ -86,6 +94,7 @@ class Step:
     flags: int = 0
     modes: str | None = None
     verified: frozenset[str] = frozenset()
+    prepared: Sequence[tuple[bytes, int | None]] = ()
 
     @property
     def record(self) -> Record:
@@ -93,11 +102,15 @@ class Step:
         return self.changes.records[0] if isinstance(self.changes, RenderedChanges) else self.changes[0].record
 
 
+def removes(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> bool:
+    """Whether the plan of these records may have a step Remove, so that the follower must be asked before."""
+    keyless = _tables(record for record in records if record.key is None)
+    return any(_removed(rows) and _is_net(rows, schema(uri)) for uri, rows in keyless.items())
+
+
 def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
     """The steps for rows records, which are in the leader's order; ``schema`` gives the follower's tables."""
-    tables: dict[Uri, list[Record]] = {}
-    for record in records:
-        tables.setdefault(record.uri, []).append(record)
+    tables = _tables(records)
     schemas = {uri: schema(uri) for uri in tables}
     ordered = {uri for uri in tables if not _is_net(tables[uri], schemas[uri])}
     if any(schemas[uri].related for uri in ordered):
@@ -108,6 +121,17 @@ def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> 
         if uri not in ordered:
             steps.extend(_net(rows, schemas[uri]))
     return [_with_sql_mode(step, schemas[step.record.uri]) for step in steps]
+
+
+def _tables(records: Iterable[Record]) -> dict[Uri, list[Record]]:
+    tables: dict[Uri, list[Record]] = {}
+    for record in records:
+        tables.setdefault(record.uri, []).append(record)
+    return tables
+
+
+def _removed(records: Iterable[Record]) -> int:
+    return sum(len(record.rows) for record in records if record.operation != "Add")
 
 
 def _with_sql_mode(step: Step, schema: TableSchema) -> Step:
@@ -150,7 +174,12 @@ def _joins(first: Record, record: Record) -> bool:
 
 def _is_net(records: Sequence[Record], schema: TableSchema) -> bool:
     first = records[0]
-    if not schema.matches(first.columns, first.key):
+    if first.key is None:
+        if schema.computes or schema.numbered is not None or schema.columns != frozenset(first.columns):
+            return False
+        if 0 < _removed(records) < _FEWEST_REMOVED:
+            return False
+    elif not schema.matches(first.columns, first.key):
         return False
     # A foreign key changes nothing on the follower without checks, or if the leader logged its effects.
     if schema.related and not all(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) for record in records):
@@ -164,13 +193,17 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     """The steps of the net effects in one table; the leader's order if the records contradict one another."""
     first = records[0]
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
-    if first.operation != "Update" and all(record.operation == first.operation for record in records):
+    kinds_alone = ("Add", "Delete") if first.key is not None else ("Add",)
+    if first.operation in kinds_alone and all(record.operation == first.operation for record in records):
         # Rows that are only added, or only deleted, are their own net effect.
         rendered = RenderedChanges(records)
         lazy = all(isinstance(record.rows, RenderedRows) for record in records)
         changes = rendered if lazy else rendered.computed()
         if changes:
             yield Step(first.operation, changes, flags)
+        return
+    if first.key is None:
+        yield from _net_images(records, flags)
         return
     try:
         effects = net_effects(records, row_identity(first))
@@ -197,6 +230,15 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
             yield Step("Delete", [Change(record, Row(row.after, None))], flags)
         if changes:
             yield Step(kind, changes, flags)
+
+
+def _net_images(records: Sequence[Record], flags: int) -> Iterator[Step]:
+    """The steps for a table without a key: first all images that go, then those that come."""
+    gone, come = net_images(records)
+    if gone:
+        yield Step("Remove", [Change(record, Row(image, None)) for record, image in gone], flags)
+    if come:
+        yield Step("Add", [Change(record, Row(None, image)) for record, image in come], flags)
 
 
 def _by_operation(effects: Iterable[NetEffect], unique: Sequence[int] | None) -> dict[str, list[Change]]:

@@ -103,6 +103,9 @@ def _step(
         yield from _inserts(step, generated, size)
     elif step.operation == "Update":
         yield from _updates(step, generated, columns)
+    elif step.prepared:
+        for sql, rows in step.prepared:
+            yield Statement(sql, rows, step.changes, scans=sql.startswith(b"DELETE"))
     elif step.record.key is None:
         yield from _exact_deletes(step)
     else:
@@ -178,12 +181,14 @@ def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> 
         condition = where(before)
         if indexes:
             condition += f" AND {as_before(record, indexes, before)}"
-        yield Statement(f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change])
+        yield Statement(
+            f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change], scans=record.key is None
+        )
 
 
 def _exact_deletes(step: Step) -> Iterator[Statement]:
     for change in step.changes:
-        yield Statement(delete_exact(change).sql, 1, [change])
+        yield Statement(delete_exact(change).sql, 1, [change], scans=True)
 
 
 def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:

@@ -22,7 +22,8 @@ class TableSchema:
     ``columns`` can be written; ``generated`` are computed by the follower, ``stored`` those of them that are stored,
     and ``unpredictable`` those of the stored ones that depend on something that is not logged. ``unique_keys`` include
     the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
-    expression. ``numbered`` is the AUTO_INCREMENT column.
+    expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index
+    begins.
     """
 
     columns: frozenset[str] = frozenset()
@@ -33,6 +34,7 @@ class TableSchema:
     unpredictable: frozenset[str] = frozenset()
     functional: bool = False
     numbered: str | None = None
+    indexed: frozenset[str] = frozenset()
 
     @property
     def computes(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cdc.consumer.literals.image_keys import float_text
 from cdc.consumer.literals.values import literal
 from cdc.model.charset import latin1_decode
 from cdc.sandbox.server.mysql import MySql
@@ -116,16 +117,41 @@ def test_every_value_is_stored_as_the_leader_stored_it(stage: Stage) -> None:
 
 
 def test_every_value_is_found_again_without_a_key(stage: Stage) -> None:
+    columns, topic = ["c", "n"], stage.topic
     for place, (kind, _, value) in enumerate(CASES):
         path = stage.create_table(f"t{place}", f"(c {kind} NULL, n INT)")
-        add = stage.topic.add(path, ["c", "n"], [value, number(1)], [value, number(2)])
-        update = stage.topic.update(path, ["c", "n"], ([value, number(1)], [value, number(3)]))
-        delete = stage.topic.delete(path, ["c", "n"], [value, number(2)])
-        stage.topic.send([add], [update], [delete])
+        add = topic.add(path, columns, [value, number(1)], [value, number(2)])
+        update = topic.update(path, columns, ([value, number(1)], [value, number(3)]))
+        delete = topic.delete(path, columns, [value, number(2)])
+        topic.send([add], [update], [delete])
     logged = stage.apply()
     assert "conflicts=0" in logged, logged
     for place in range(len(CASES)):
         assert stage.execute(f"SELECT n FROM t{place}") == [(3,)], CASES[place]
+    # Many rows at once are found in another way, and so are those of which the table has more than go.
+    added, changed = [], []
+    for place, (_, _, value) in enumerate(CASES):
+        path = f"{stage.name}/t{place}"
+        rows = [[each, number(n)] for n in (4, 4, 5, 6, 7) for each in (value, "Null")]
+        added.append([topic.add(path, columns, row) for row in rows])
+        # In strict mode no statement stores an ENUM's error value, so it does not come back.
+        back = value if value != {"Enum": 0} else "Null"
+        update = topic.update(path, columns, (["Null", number(5)], [back, "Null"]))
+        gone = [[value, number(n)] for n in (3, 4, 5, 6)] + [["Null", number(n)] for n in (4, 6)]
+        changed.append([update, *(topic.delete(path, columns, row) for row in gone)])
+    topic.send(*added)
+    stage.apply()
+    topic.send(*changed)
+    logged = stage.apply()
+    assert "conflicts=0" in logged, logged
+    assert "one by one" not in logged, logged
+    assert "row by row" not in logged, logged
+    for place, (_, _, value) in enumerate(CASES):
+        back = value if value != {"Enum": 0} else "Null"
+        here = [(value, 4), (value, 7), ("Null", 4), ("Null", 7), (back, 0)]
+        expected = sorted((int(each == "Null"), n) for each, n in here)
+        found = stage.execute(f"SELECT c IS NULL, COALESCE(n, 0) FROM t{place} ORDER BY 1, 2")
+        assert found == expected, CASES[place]
 
 
 @pytest.mark.parametrize(
@@ -177,9 +203,12 @@ def test_the_server_reads_literals_exactly(
     a, b, c, d, e = map(literal, values)
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET sql_mode=''")
-        cursor.execute(f"SELECT CAST({a} AS FLOAT)+0e0, {b}, {c}, {d}, CAST({e} AS CHAR)")
-        *found, shown = cursor.fetchone()
+        shown = f"CAST(CAST(CAST({a} AS FLOAT) AS JSON) AS CHAR), CAST(CAST({b} AS JSON) AS CHAR), CAST({e} AS CHAR)"
+        cursor.execute(f"SELECT CAST({a} AS FLOAT)+0e0, {b}, {c}, {d}, {shown}")
+        *found, one, other, shown = cursor.fetchone()
     assert found == [single, double, text, data]
+    # By these texts rows without a key are found.
+    assert [one, other] == [float_text(single), float_text(double)]
     # As text, since Python too says 1 = 1.0 = True and 0.0 = -0.0.
     assert as_text(json.loads(shown)) == as_text(document)
 

@@ -1,13 +1,14 @@
 """The net effect on each row: what a dict of rows, changed one by one, says of it."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, row_identity
+from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
 from cdc.model.record import Record, Row
 from tests.unit.consumer.test_planner import record
 
@@ -117,3 +118,39 @@ def test_an_empty_value_identifies_nothing(key: tuple[str, ...]) -> None:
         identity([{}, {}])
     with pytest.raises(AttributeError):
         identity(["Null", "Null"])
+
+
+@settings(max_examples=500)
+@given(st.lists(WISHES, max_size=12), st.lists(IMAGES, max_size=6), st.integers(1, 4))
+def test_images_that_go_and_come_are_those_of_the_rows_changed_one_by_one(
+    rows: list[tuple[Image | None, Image | None]], there: list[Image], size: int
+) -> None:
+    records = [
+        replace(record(n, "Update", width=2), rows=tuple(Row(*row) for row in rows[n * size : n * size + size]))
+        for n in range(-(-len(rows) // size))
+    ]
+    table, missing = Counter(map(str, there)), False
+    for before, after in rows:
+        if before is not None:
+            missing = missing or not table[str(before)]
+            table[str(before)] -= 1
+        if after is not None:
+            table[str(after)] += 1
+    gone, come = net_images(records)
+    # A row is missing at some time if and only if one that goes is missing before.
+    assert missing == bool(Counter(str(each) for _, each in gone) - Counter(map(str, there)))
+    if not missing:
+        found = Counter(map(str, there)) - Counter(str(each) for _, each in gone)
+        assert found + Counter(str(each) for _, each in come) == +table
+    assert all(any(image in row for row in each.rows) for each, image in [*gone, *come])
+
+
+def test_an_image_that_goes_and_comes_back_is_looked_for() -> None:
+    assert net_images(changes((image(1, 1), None), (None, image(1, 1)))) != ([], [])
+    assert net_images(changes((None, image(1, 1)), (image(1, 1), None))) == ([], [])
+
+
+@pytest.mark.parametrize(("one", "other"), [("Null", {"String": "Null"}), ({"Double": 0.0}, {"Double": -0.0})])
+def test_images_are_told_apart_by_all_their_values(one: Any, other: Any) -> None:
+    gone, come = net_images(changes((None, [one, "Null"]), ([other, "Null"], None)))
+    assert ([each for _, each in gone], [each for _, each in come]) == ([[other, "Null"]], [[one, "Null"]])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan, removes
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
@@ -450,3 +450,61 @@ def test_the_flags_are_those_of_mysql() -> None:
         records = [record(1, "Add", flags=flags), record(1, "Delete", flags=flags)]
         first, *_ = plan(records, schema=lambda uri: related)
         assert first.operation == ("Absent" if net else "Add")
+
+
+NO_KEY = TableSchema(frozenset(COLUMNS), indexed=frozenset("v"))
+
+
+def without_key(*pairs: tuple[Any, Any]) -> list[Record]:
+    return [change(n, before, after, key=None) for n, (before, after) in enumerate(pairs)]
+
+
+FOUR = without_key(*[((n, "a", 1), (n + 1, "a", 1)) for n in range(4)])
+
+
+def test_many_rows_without_a_key_go_and_come_together() -> None:
+    added, gone = without_key((None, (9, "x", 1)), ((7, "x", 1), None))
+    first, last = values((0, "a", 1)), values((4, "a", 1))
+    assert planned([added, *FOUR, gone], NO_KEY) == [
+        ("Remove", [Row(first, None), gone.rows[0]]),
+        ("Add", [added.rows[0], Row(None, last)]),
+    ]
+    assert removes([added, *FOUR, gone], schema=lambda uri: NO_KEY)
+    # What comes and goes in the same records needs no row that is there before.
+    assert planned([added, *without_key(*[((9, "x", 1), None), (None, (9, "x", 1))] * 4)], NO_KEY) == [
+        ("Add", [Row(None, values((9, "x", 1)))])
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "table"),
+    [
+        (FOUR[:3], NO_KEY),
+        (FOUR, replace(NO_KEY, columns=NO_KEY.columns | {"more"})),
+        (FOUR, replace(NO_KEY, columns=frozenset({"id", "u"}), generated=frozenset("v"))),
+        (FOUR, replace(NO_KEY, functional=True)),
+        (FOUR, replace(NO_KEY, numbered="id")),
+        (FOUR, replace(NO_KEY, related=True)),
+        ([*FOUR[:3], replace(FOUR[3], columns=("id", "v", "u"))], NO_KEY),
+        ([*FOUR[:3], replace(FOUR[3], key=("id",))], NO_KEY),
+    ],
+)
+def test_rows_without_a_key_are_changed_one_by_one_where_more_counts_or_they_are_few(
+    records: list[Record], table: TableSchema
+) -> None:
+    assert {kind for kind, _ in planned(records, table)} == {"Update"}
+    assert not removes(records, schema=lambda uri: table)
+
+
+def test_rows_that_are_only_added_need_no_key() -> None:
+    added = without_key((None, (9, "x", 1)), (None, (9, "x", 1)))
+    assert planned(added, NO_KEY) == [("Add", [Row(None, values((9, "x", 1)))] * 2)]
+    assert not removes(added, schema=lambda uri: NO_KEY)
+
+
+def test_rows_without_a_key_go_without_the_checks_that_the_leader_has_done() -> None:
+    logged = [replace(each, flags=ALL_LOGGED) for each in FOUR]
+    steps = plan(logged, schema=lambda uri: replace(NO_KEY, related=True))
+    assert [(step.operation, step.flags) for step in steps] == [
+        ("Remove", NO_FOREIGN_KEY_CHECKS), ("Add", NO_FOREIGN_KEY_CHECKS),
+    ]  # fmt: skip

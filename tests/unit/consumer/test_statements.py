@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc.consumer.literals.values import exact, identifier, literal, quoted
@@ -133,6 +133,25 @@ def test_packets_keep_the_order_and_the_limit(lengths: list[int]) -> None:
     found = list(packets(source, limit=60))
     assert [statement for packet in found for statement in packet] == source
     assert all(len(b";".join(statement.sql for statement in packet)) < 60 for packet in found)
+
+
+@given(st.lists(st.booleans(), max_size=100))
+@example([True] * 41)
+def test_a_packet_has_few_statements_that_scan_a_table(scans: list[bool]) -> None:
+    source = [Statement(b"x", scans=each) for each in scans]
+    found = list(packets(source, limit=1000))
+    assert [statement for packet in found for statement in packet] == source
+    assert len(found) == max(-(-sum(scans) // 20), 1 if scans else 0)
+
+
+@pytest.mark.parametrize("operation", ["Update", "Delete", "Remove"])
+def test_rows_without_a_key_need_a_scan_each(operation: str) -> None:
+    (found,) = statements(
+        [Step(operation, [change("Update", [n(1), n(2)], [n(1), n(3)], key=None)])], generated=nothing_generated
+    )
+    assert found.scans
+    (found,) = statements([Step("Update", [change("Update", [n(1), n(2)], [n(1), n(3)])])], generated=nothing_generated)
+    assert not found.scans
 
 
 def test_a_row_too_large_for_the_follower_is_named() -> None:

@@ -1,0 +1,169 @@
+"""Gives each row of a table without a key a key: a hash of all its values, which server and consumer compute alike.
+
+Rows have the same key where they are equal in each value, to the byte, the sign of a zero and the type of each member
+of a document. It is half of a SHA-256 of the texts by which before-images are compared (``before_images``), except
+where these are not exact: here floating-point numbers have a text, ENUM's error value is told apart from a member '',
+and documents are hashed, on both sides by the server.
+
+A key is slow to compute, and no index helps to find it. So conditions on single columns go before it: whatever equals
+an image has one of the images' values in each of these columns.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from cdc.consumer.literals.before_images import FIELDS, TEXTS, tag_of
+from cdc.consumer.literals.json_documents import member_types
+from cdc.consumer.literals.values import identifier, literal
+from cdc.model.values import NULL, Value
+
+__all__ = [
+    "HEX_DIGITS",
+    "ImageKeys",
+    "document_literals",
+    "document_text",
+    "float_text",
+    "image_keys",
+    "narrowing",
+]
+
+Image = Sequence[Value]
+HEX_DIGITS = 32
+_FLOATS, _DOCUMENTS, _NUMBERS = ("Float", "Double"), ("Json", "JsonTyped"), ("Enum", "Enum number")
+# A comparison with a list of values is exact for these; the first ones are compared fastest.
+_FAST = ("SignedInteger", "UnsignedInteger")
+_LISTED = frozenset({*_FAST, "Decimal", "String", "Blob"})
+_LONGEST = 64  # bytes of a literal in such a list
+_MOST_DIGITS = 15  # before the point, or zeros after it, without an exponent
+
+
+@dataclass(frozen=True, slots=True)
+class ImageKeys:
+    """``value(image)`` is, in hexadecimal, what the SQL ``expression`` gives for a row that equals the image.
+
+    ``value`` raises one of ``before_images.INCOMPARABLE`` for an image that has no key.
+    """
+
+    expression: str
+    value: Callable[[Image], str]
+
+
+def image_keys(names: Sequence[str], images: Sequence[Image], documents: Mapping[str, str]) -> ImageKeys:
+    """The keys of rows with these columns, whose types the images show.
+
+    ``documents`` has the server's text of each document (``document_text``), by its literal. Raises ValueError for an
+    invalid value.
+    """
+    columns: list[str] = []
+    fields: list[Callable[[Value], str]] = []
+    for index, name in enumerate(names):
+        text, field = _column(_tag([image[index] for image in images]), documents)
+        columns.append(text.replace("?", identifier(name)))
+        fields.append(field)
+
+    def value(image: Image) -> str:
+        texts = ["NULL" if value == NULL else field(value) for value, field in zip(image, fields, strict=True)]
+        return hashlib.sha256(",".join(texts).encode()).hexdigest()[:HEX_DIGITS]
+
+    return ImageKeys(f"UNHEX(LEFT(SHA2(CONCAT_WS(',',{','.join(columns)}),256),{HEX_DIGITS}))", value)
+
+
+def _tag(values: Sequence[Value]) -> str:
+    """The type that a column's values show; ENUM's error value has a number in any ENUM."""
+    some = [value for value in values if value != NULL]
+    return tag_of(next((value for value in some if value != _ERROR), some[0] if some else NULL))
+
+
+def _column(tag: str, documents: Mapping[str, str]) -> tuple[str, Callable[[Value], str]]:
+    """The SQL text of a column (?), and the text of its value."""
+    if tag in _FLOATS:
+        # A product keeps the sign of a zero, and makes a FLOAT(m,d) a double; only JSON shows all its digits.
+        return "IFNULL(CAST(CAST(?*1e0 AS JSON) AS CHAR),'NULL')", lambda value: float_text(value[tag])
+    if tag in _DOCUMENTS:
+        return f"IF(? IS NULL,'NULL',IFNULL({document_text('?')},'none'))", lambda value: documents[literal(value)]
+    if tag in _NUMBERS:
+        return _ENUM[tag], lambda value: "0" if value == _ERROR else FIELDS[tag](value)
+    return TEXTS[tag][0], FIELDS[tag]
+
+
+_ERROR: Value = {"Enum": 0}
+_ENUM = {tag: f"IF(?+0=0,'0',{TEXTS[tag][0]})" for tag in _NUMBERS}
+
+
+def float_text(number: float) -> str:
+    """A double as the server shows it in JSON: the shortest digits, with an exponent where there were many zeros."""
+    sign, found, exponent = Decimal(repr(float(number))).as_tuple()
+    digits = "".join(map(str, found)).rstrip("0")
+    if not digits:
+        return "-0.0" if sign else "0.0"
+    if not isinstance(exponent, int):
+        raise ValueError(f"not a number of a record: {number}")
+    point = len(found) + exponent  # so many digits are before the point
+    if point <= -_MOST_DIGITS or (point > _MOST_DIGITS and point >= len(digits)):
+        text = f"{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{point - 1}"
+    elif point <= 0:
+        text = f"0.{'0' * -point}{digits}"
+    elif point >= len(digits):
+        text = f"{digits.ljust(point, '0')}.0"
+    else:
+        text = f"{digits[:point]}.{digits[point:]}"
+    return f"-{text}" if sign else text
+
+
+def document_text(document: str) -> str:
+    """The text by which the documents of the SQL expression ``document`` are compared; NULL where it has none."""
+    types = [f"IFNULL({each},'')" for each in member_types(document)]
+    shown = f"CAST(CAST({document} AS CHAR) AS BINARY)"
+    parts = ",'|',".join([*types, shown])
+    return f"LEFT(SHA2(CONCAT({parts}),256),{HEX_DIGITS})"
+
+
+def document_literals(images: Iterable[Image]) -> list[str]:
+    """The literals of all documents in the images, each once. Raises ValueError for an invalid value."""
+    return list(
+        dict.fromkeys(
+            literal(value)
+            for image in images
+            for value in image
+            if isinstance(value, dict) and not value.keys().isdisjoint(_DOCUMENTS)
+        )
+    )
+
+
+def narrowing(names: Sequence[str], images: Sequence[Image], *, indexed: frozenset[str]) -> dict[str, str]:
+    """For some columns a condition that each of the images fulfills: all ``indexed`` ones, and one that tells most.
+
+    Raises one of ``before_images.INCOMPARABLE`` for an invalid value.
+    """
+    found: dict[str, list[Value]] = {}
+    fast: dict[str, int] = {}
+    other: dict[str, int] = {}
+    for index, name in enumerate(names):
+        values = [image[index] for image in images]
+        tags = {next(iter(value)) for value in values if value != NULL}
+        if len(tags) != 1 or not tags <= _LISTED:
+            continue
+        (tag,) = tags
+        found[name] = list({None if value == NULL else value[tag]: value for value in values}.values())
+        (fast if tag in _FAST else other)[name] = len(found[name])
+    best = [max(some, key=some.__getitem__) for some in (fast, other) if some]
+    if len(best) == 2:
+        best = best[:1] if 2 * fast[best[0]] >= other[best[1]] else best[1:]
+    chosen = {name: list(map(literal, found[name])) for name in found if name in indexed or name in best}
+    return {name: _one_of(name, texts) for name, texts in chosen.items() if _are_short(texts)}
+
+
+def _are_short(texts: Sequence[str]) -> bool:
+    return max(len(text.encode()) for text in texts) <= _LONGEST
+
+
+def _one_of(column: str, texts: Sequence[str]) -> str:
+    """The condition that a column has one of the values of these literals."""
+    name = identifier(column)
+    values = [text for text in texts if text != "NULL"]
+    conditions = [f"{name} IN ({','.join(values)})"] if values else []
+    if len(values) < len(texts):
+        conditions.append(f"{name} IS NULL")
+    return f"({' OR '.join(conditions)})" if len(conditions) > 1 else conditions[0]

@@ -1,0 +1,154 @@
+"""Plans how rows without a key are deleted in few statements, once it is known how often each is on the follower.
+
+An image of which the follower has just as many rows as go is deleted with all others like it by one statement. Where it
+has more, either all are deleted and the rest is inserted again, or a statement of its own deletes only so many.
+
+What a statement of many images has deleted is proved by a sum over the keys of the deleted rows: their number alone
+would not show it if some are missing and others are there once more, since something else has written to the follower.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cdc.consumer.literals.image_keys import HEX_DIGITS, ImageKeys, image_keys, narrowing
+from cdc.consumer.literals.values import table_name
+from cdc.consumer.plan.planner import Change, Step
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.model.record import Row
+from cdc.model.values import Value
+
+__all__ = ["Removal", "removals"]
+
+# More images than these are deleted whole and inserted again, rather than by a statement each, which may scan the
+# table, where that rewrites at most so many rows for each that goes.
+_MOST_ALONE, _MOST_REWRITTEN = 4, 100
+_SUMMED = 10  # digits of a key: the sum is below 2 ** 64, since no statement is as large as to delete 2 ** 24 rows
+_LONGEST_ITEM = 72  # bytes of a value in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Some of the images that go, ``gone`` with the changes of each by its key.
+
+    ``narrowed`` are conditions that hold for all of them. ``ordered``: without an index the server finds rows in one
+    order, in each statement.
+    """
+
+    step: Step
+    keys: ImageKeys
+    gone: Mapping[str, Sequence[Change]]
+    indexed: frozenset[str]
+    narrowed: Mapping[str, str]
+    ordered: bool
+
+    @property
+    def rows(self) -> int:
+        """How many rows go."""
+        return sum(map(len, self.gone.values()))
+
+    def first(self) -> str:
+        """The query for the keys of the first rows that have one of the images, as many as go."""
+        return f"SELECT {self.keys.expression} {self._from(self.gone)} LIMIT {self.rows}"
+
+    def count(self) -> str:
+        """The query for how many rows have each image."""
+        # NO_MERGE: the server refuses JSON_TABLE in what it groups by.
+        found = f"SELECT {self.keys.expression} AS k {self._from(self.gone)}"
+        return f"SELECT /*+ NO_MERGE(x) */ k,COUNT(*) FROM ({found}) x GROUP BY k"
+
+    def is_all(self, found: Iterable[str]) -> bool:
+        """Whether the keys of the ``first`` rows are those of all rows that go."""
+        counts: dict[str, int] = {}
+        for key in found:
+            counts[key] = counts.get(key, 0) + 1
+        return counts == {key: len(changes) for key, changes in self.gone.items()}
+
+    def of_first(self) -> Iterator[Step]:
+        """The steps where the ``first`` rows are those that go."""
+        yield self._whole({key: len(changes) for key, changes in self.gone.items()}, limit=f" LIMIT {self.rows}")
+
+    def of_counted(self, present: Mapping[str, int]) -> Iterator[Step]:
+        """The steps where there are so many rows of each image.
+
+        Where some are missing each is looked for by itself: it may be there in a column of another type.
+        """
+        few = [key for key, changes in self.gone.items() if present.get(key, 0) < len(changes)]
+        many = [key for key, changes in self.gone.items() if present.get(key, 0) > len(changes)]
+        alone = many
+        if len(many) > _MOST_ALONE:
+            alone = [key for key in many if present[key] > _MOST_REWRITTEN * len(self.gone[key])]
+        apart = {*few, *alone}
+        counts = {key: present[key] for key in self.gone if key not in apart}
+        if counts:
+            yield self._whole(counts)
+        for key in alone:
+            yield self._part(self.gone[key], key)
+        again = [
+            Change(self.gone[key][0].record, Row(None, self.gone[key][0].row.before))
+            for key, count in counts.items()
+            for _ in range(count - len(self.gone[key]))
+        ]
+        if again:
+            yield replace(self.step, operation="Add", changes=again)
+        if few:
+            yield replace(self.step, operation="Delete", changes=[each for key in few for each in self.gone[key]])
+
+    def _part(self, changes: Sequence[Change], key: str) -> Step:
+        """The deletion of some of the rows with an image."""
+        narrowed = narrowing(self.step.record.columns, [_image(changes[0])], indexed=self.indexed)
+        sql = f"DELETE {replace(self, narrowed=narrowed)._from([key])} LIMIT {len(changes)}"
+        return replace(self.step, changes=changes, prepared=((sql.encode(), len(changes)),))
+
+    def _whole(self, counts: Mapping[str, int], *, limit: str = "") -> Step:
+        """The deletion of all rows with these images, ``counts`` of each."""
+        gone = {key: self.gone[key] for key in counts}
+        key = self.keys.expression
+        total = sum(int(each[:_SUMMED], 16) * count for each, count in counts.items())
+        # Summed up only for rows that are deleted: in the end the statement's last condition holds for these alone.
+        add = f"@cdc_sum:=@cdc_sum+CAST(CONV(LEFT(HEX({key}),{_SUMMED}),16,10) AS UNSIGNED)"
+        where = f"CASE WHEN {_among(key, gone)} THEN ({add}) IS NOT NULL ELSE FALSE END"
+        statements = (
+            ("SET @cdc_sum=0", None),
+            (f"DELETE {self._from(gone, where)}{limit}", sum(counts.values())),
+            (f"SELECT 1 FROM DUAL WHERE @cdc_sum={total}", 1),
+        )
+        changes = [change for changes in gone.values() for change in changes]
+        prepared = tuple((sql.encode(), rows) for sql, rows in statements)
+        return replace(self.step, changes=changes, prepared=prepared)
+
+    def _from(self, gone: Iterable[str], where: str = "") -> str:
+        conditions = [*self.narrowed.values(), where or _among(self.keys.expression, gone)]
+        return f"FROM {table_name(self.step.record.uri)} WHERE {' AND '.join(conditions)}"
+
+
+def removals(step: Step, schema: TableSchema, documents: Mapping[str, str], *, size: int) -> Iterator[Removal]:
+    """The images of a step Remove in parts, whose statements have at most about ``size`` bytes.
+
+    ``documents`` as in ``image_keys``. Raises one of ``INCOMPARABLE`` for an image that has no key.
+    """
+    record = step.record
+    images = [_image(change) for change in step.changes]
+    keys = image_keys(record.columns, images, documents)
+    gone: dict[str, list[Change]] = {}
+    for change, image in zip(step.changes, images, strict=True):
+        gone.setdefault(keys.value(image), []).append(change)
+    narrowed = narrowing(record.columns, images, indexed=schema.indexed)
+    most = max((size - 4 * len(keys.expression)) // (HEX_DIGITS + 4 + _LONGEST_ITEM * len(narrowed)), 1)
+    items = list(gone.items())
+    for first in range(0, len(items), most):
+        part = dict(items[first : first + most])
+        if len(items) > most:
+            some = [_image(changes[0]) for changes in part.values()]
+            narrowed = narrowing(record.columns, some, indexed=schema.indexed)
+        yield Removal(step, keys, part, schema.indexed, narrowed, ordered=not schema.indexed)
+
+
+def _image(change: Change) -> list[Value]:
+    if change.row.before is None:
+        raise ValueError("a row without a before-image")
+    return change.row.before
+
+
+def _among(expression: str, keys: Iterable[str]) -> str:
+    listed = ",".join([f"x'{key}'" for key in keys])
+    return f"{expression} IN ({listed})"
