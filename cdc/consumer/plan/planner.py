@@ -193,13 +193,12 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     """The steps of the net effects in one table; the leader's order if the records contradict one another."""
     first = records[0]
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
-    kinds_alone = ("Add", "Delete") if first.key is not None else ("Add",)
-    if first.operation in kinds_alone and all(record.operation == first.operation for record in records):
+    alone = first.operation == "Add" or (first.operation == "Delete" and first.key is not None)
+    if alone and all(record.operation == first.operation for record in records):
         # Rows that are only added, or only deleted, are their own net effect.
         rendered = RenderedChanges(records)
         lazy = all(isinstance(record.rows, RenderedRows) for record in records)
-        changes = rendered if lazy else rendered.computed()
-        if changes:
+        if changes := rendered if lazy else rendered.computed():
             yield Step(first.operation, changes, flags)
         return
     if first.key is None:
@@ -213,10 +212,10 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     if effects is None:
         yield from in_order(records)
         return
-    unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key or ())]
+    unique = [index for index, column in enumerate(first.columns) if column in schema.secondary(first.key)]
     # An Upsert sets the key's columns to themselves, which is refused for a generated column. Nor does it find a row
     # whose key is padded.
-    computed = not schema.generated.isdisjoint(first.key or ()) or (schema.computes and "PAD" in (first.sql_mode or ""))
+    computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
     kinds = _by_operation(effects, None if computed else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and unique:
