@@ -24,7 +24,7 @@ unit: $(READY)
 	$(BIN)/pytest --numprocesses 2 tests/unit
 
 integration: $(READY)
-	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 6 --dist loadgroup --durations 15 tests/integration tests/spark
+	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 4 --dist loadgroup --durations 15 tests/integration tests/spark
 
 # How many of what the random tests try; CONTRIBUTING.md says what each is. They take far longer, and print their seeds.
 LONG := CDC_KILLS=300 CDC_POINT_KILLS=200 CDC_DDL_ROUNDS=7 CDC_RANDOM_TABLES=1000 CDC_RANDOM_KEYS=5000 \

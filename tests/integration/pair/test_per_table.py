@@ -23,7 +23,7 @@ from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import HEADER, Fragments, cut
 from cdc.kafka.partitions import backwards
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -61,7 +61,7 @@ class Stage:
         execute(self.leader, *statements, database=self.name)
 
     def messages(self, topic: str) -> list[tuple[int, str, dict[str, str], dict[str, Any]]]:
-        """(partition, key, headers, value) of a topic's committed messages, as any Kafka reader gets them."""
+        """(partition, key, headers, value) of a topic's committed records."""
         return read(self.kafka, f"{self.name}.{topic}")
 
     def topics(self) -> set[str]:
@@ -90,12 +90,15 @@ def read(kafka: Kafka, topic: str) -> list[tuple[int, str, dict[str, str], dict[
     })  # fmt: skip
     partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-    found, ended = [], 0
+    fragments, found, ended = Fragments(), [], 0
     while ended < len(partitions):
-        message = consumer.poll(LIMIT_SECONDS)
-        assert message is not None
-        if message.error():
+        read = consumer.poll(LIMIT_SECONDS)
+        assert read is not None
+        if read.error():
             ended += 1
+            continue
+        message = fragments.whole(read)
+        if message is None:
             continue
         headers = {name: json.loads(text) for name, text in message.headers() or [] if name.startswith("mysql_")}
         found.append((message.partition(), (message.key() or b"").decode(), headers, json.loads(message.value())))
