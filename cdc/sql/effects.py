@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from cdc.sql.numbering import in_order_of_key, numbers_rows
+from cdc.sql.numbering import dropped_columns, filled_column, in_order_of_key, numbers_rows
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Token
 
@@ -37,7 +37,9 @@ class Effect(NamedTuple):
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
     the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the
-    primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1.
+    primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled`` is the column
+    whose zeros and NULLs it numbers, if it was none of AUTO_INCREMENT. With these two, ``dropped`` are the columns that
+    it drops.
     """
 
     action: str
@@ -47,6 +49,8 @@ class Effect(NamedTuple):
     unfaithful: str = ""
     like: tuple[str, str] | None = None
     numbered: bool = False
+    filled: str = ""
+    dropped: tuple[str, ...] = ()
 
 
 LEADER_ONLY = ("Trigger", "Event")
@@ -76,7 +80,9 @@ _CALL = [Token("mark", "("), Token("mark", ")")]
 def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
     """The effects of ALTER TABLE on ``table``, read from after its name. Raises ValueError where a name is missing."""
     others: list[Effect] = []
-    numbered = in_order_of_key(list(replace(reader).clauses()))
+    clauses = list(replace(reader).clauses())
+    numbered, filled = in_order_of_key(clauses), filled_column(clauses)
+    dropped = dropped_columns(clauses) if numbered or filled else ()
     doubts = [_OWN_VALUES] if _asks_the_session(reader.items) else []
     doubts += [ELSEWHERE] if connects(reader) else []
     for clause in reader.clauses():
@@ -95,7 +101,8 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
-    yield Effect("AlterTable", *table, unfaithful=next(iter(doubts), ""), numbered=numbered)
+    doubt = next(iter(doubts), "")
+    yield Effect("AlterTable", *table, unfaithful=doubt, numbered=numbered, filled=filled, dropped=dropped)
     yield from others
 
 

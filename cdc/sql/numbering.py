@@ -3,16 +3,20 @@
 InnoDB reads the rows of a table in the order of its primary key, and numbers them as it reads. So two servers give the
 same numbers where both tables have that key and the new rows are stored as they are read, without sorting: where the
 numbers are the new primary key. (Copying and rebuilding in place begin alike only where the numbers start and grow by
-1.) DROP PRIMARY KEY shows that there was one, and a primary key of nothing but the new
-column that the table has no partitions, whose columns would have to be in it.
+1.) DROP PRIMARY KEY shows that there was one, and a primary key of nothing but the new column that the table has no
+partitions, whose columns would have to be in it.
+
+A column that is there already and becomes the AUTO_INCREMENT one has its zeros and NULLs numbered. Where another column
+was that until now, and is not dropped, the numbers go on from its counter, which is in no log.
 """
 
+from dataclasses import replace
 from itertools import pairwise
 
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import Token
 
-__all__ = ["in_order_of_key", "numbers_rows"]
+__all__ = ["dropped_columns", "filled_column", "in_order_of_key", "numbers_rows"]
 
 _KEYS = {"INDEX", "KEY", "UNIQUE", "PRIMARY", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"}
 _OPEN, _CLOSE = Token("mark", "("), Token("mark", ")")
@@ -49,10 +53,35 @@ def in_order_of_key(clauses: list[SqlReader]) -> bool:
     )
 
 
+def filled_column(clauses: list[SqlReader]) -> str:
+    """The column, by its former name, that a clause MODIFY or CHANGE makes one of AUTO_INCREMENT; else empty."""
+    for clause in clauses:
+        ahead = replace(clause)
+        is_change = ahead.take("CHANGE")
+        if not is_change and not ahead.take("MODIFY"):
+            continue
+        ahead.take("COLUMN")
+        name = ahead.identifier()
+        ahead.at -= not is_change  # the new name, or the only one, comes before the definition
+        if numbers_rows(ahead):
+            return name
+    return ""
+
+
+def dropped_columns(clauses: list[SqlReader]) -> tuple[str, ...]:
+    """The columns that the clauses drop."""
+    found: list[str] = []
+    for clause in clauses:
+        ahead = replace(clause)
+        if ahead.take("DROP") and (ahead.take("COLUMN") or ahead.peek() not in _KEYS):
+            found.append(ahead.identifier())
+    return tuple(found)
+
+
 def _numbers(clause: SqlReader) -> str:
     """The column of a clause ``ADD [COLUMN] name … AUTO_INCREMENT``, in capitals; else empty, also in brackets."""
-    ahead = SqlReader(clause.items, clause.database, clause.at)
-    if not ahead.take("ADD") or not numbers_rows(SqlReader(ahead.items, ahead.database, ahead.at)):
+    ahead = replace(clause)
+    if not ahead.take("ADD") or not numbers_rows(replace(ahead)):
         return ""
     ahead.take("COLUMN")
     is_name = ahead.at < len(ahead.items) and ahead.items[ahead.at].kind in ("word", "quoted")

@@ -17,12 +17,13 @@ from typing import Any
 from cdc.config.filters import filtered_name
 from cdc.consumer.errors import UNKNOWN_DATABASE, Interrupted, Refused, Unapplicable, position_of
 from cdc.consumer.follower.lock_waits import LockWait
+from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.session_variables import assignments
 from cdc.consumer.literals.values import identifier, quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.follower_statements import FollowerStatements
-from cdc.consumer.source.statement_check import check_claims, numbered_table
+from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
@@ -41,6 +42,14 @@ _HINTS = {
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)"
 }
+_OTHER_NUMBERS = (
+    "make the follower's table one of InnoDB without partitions, with the leader's primary key; else run the statement "
+    "on the follower by hand so that the rows get the leader's numbers, and go on with --skip"
+)
+_OTHER_ZEROS = (
+    "on the follower, give the column the leader's numbers where it is 0 or NULL, and start again; or leave "
+    "the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+)
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
@@ -123,7 +132,7 @@ class DdlLedger:
         gtid = ddl_gtid(self._resource, record.sequence)
         self._intend(record, gtid)
         if not self._executed(gtid):
-            self._check_order(record)
+            self._check_numbers(record)
             self._execute(record, gtid)
         return Statement(ledger_table.finish(self._session.schema, record).encode(), 1)
 
@@ -177,31 +186,22 @@ class DdlLedger:
     def _executed(self, gtid: str) -> bool:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
-    def _check_order(self, record: Record) -> None:
-        """Raises Unapplicable where the statement would number the rows of the follower's table in another order."""
-        table = numbered_table(record)
-        if table is None:
+    def _check_numbers(self, record: Record) -> None:
+        """Raises Unapplicable where the statement may give rows of the follower's table other numbers."""
+        effect = numbering(record)
+        if effect is None:
             return
-        database, name = map(quoted, table)
-        found = self._session.rows(
-            "SELECT 1 FROM information_schema.TABLES JOIN information_schema.PARTITIONS "
-            f"USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = {database} AND TABLE_NAME = {name} "
-            "AND (ENGINE <> 'InnoDB' OR PARTITION_NAME IS NOT NULL)"
-        )
-        if found:
+        reason = other_numbers(self._session, effect, same_engine=not self._statements.changes_engines)
+        if reason:
             raise Unapplicable(
-                "the follower would number the rows in another order than the leader, which did so in that of the "
-                f"primary key: {excerpt(record.query)}",
+                f"the follower may number the rows otherwise than the leader, {reason}: {excerpt(record.query)}",
                 record=record,
-                hint="make the follower's table one of InnoDB without partitions, with the leader's primary key",
+                hint=_OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
-        keys = self._session.rows(
-            "SELECT COLUMN_NAME FROM information_schema.STATISTICS WHERE INDEX_NAME = 'PRIMARY' "
-            f"AND TABLE_SCHEMA = {database} AND TABLE_NAME = {name} ORDER BY SEQ_IN_INDEX"
-        )
-        # It must be the leader's, too, which the stream does not show.
-        order = ", ".join(str(column) for (column,) in keys)
-        event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
+        if effect.numbered:
+            # It must be the leader's, too, which the stream does not show.
+            order = ", ".join(key_columns(self._session, effect))
+            event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str) -> None:
         session = self._session.another()

@@ -32,11 +32,14 @@ _ELSEWHERE = {
 
 
 class FollowerStatements:
-    """``renaming`` changes names of databases; with ``engine`` "InnoDB" tables without transactions become such."""
+    """``renaming`` changes names of databases; with ``engine`` "InnoDB" tables without transactions become such.
+
+    ``changes_engines``: so the follower's tables may be of another engine than the leader's.
+    """
 
     def __init__(self, renaming: Renaming, *, engine: str) -> None:
         self._renaming = renaming
-        self._innodb = engine == _INNODB
+        self._innodb = self.changes_engines = engine == _INNODB
 
     def of(self, record: Record) -> Record:
         """A replicated Query record as the follower executes it.

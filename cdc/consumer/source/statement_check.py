@@ -13,11 +13,11 @@ from typing import Any
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.statement_text import parsed, quoting
 from cdc.model.record import Record, Uri
-from cdc.sql.ddl import classify
+from cdc.sql.ddl import Effect, classify
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import spans
 
-__all__ = ["check_claims", "numbered_table"]
+__all__ = ["check_claims", "numbering"]
 
 _VERSIONED = re.compile(r"/\*!(\d{6}(?=\s)|\d{5})", re.ASCII)
 _HINT = (
@@ -39,11 +39,11 @@ def check_claims(record: Record, *, version: int) -> None:
         raise Unapplicable(f"a statement is not run: {problem}: {excerpt(record.query)}", record=record, hint=_HINT)
 
 
-def numbered_table(record: Record) -> tuple[str, str] | None:
-    """The database and name of the table whose rows the statement numbers in the order of their key, if it does."""
+def numbering(record: Record) -> Effect | None:
+    """The effect that numbers rows of a table, if the statement has one."""
     database = (record.context or {}).get("database", "")
     _, effects = classify(parsed(record), database=database, **quoting(record))
-    return next(((effect.database, effect.name or "") for effect in effects if effect.numbered), None)
+    return next((effect for effect in effects if effect.numbered or effect.filled), None)
 
 
 def _problem(record: Record, version: int) -> str:

@@ -63,6 +63,35 @@ def test_what_numbers_nothing_is_as_it_was(clauses: str) -> None:
     assert effect(clauses) == Effect("AlterTable", "d", "t") == numbered_otherwise((effect(clauses),))[0]
 
 
+@pytest.mark.parametrize(
+    ("clauses", "filled", "dropped"),
+    [
+        ("MODIFY i INT AUTO_INCREMENT", "i", ()),
+        ("modify column `I` serial first, drop primary key", "I", ()),
+        (
+            "ADD b INT, CHANGE `a``b` `index` BIGINT NOT NULL AUTO_INCREMENT AFTER b, DROP c, DROP COLUMN `d`",
+            "a`b",
+            ("c", "d"),
+        ),
+        (
+            "CHANGE COLUMN a b INT UNIQUE AUTO_INCREMENT, DROP KEY k, DROP INDEX l, DROP FOREIGN KEY f, DROP CHECK c",
+            "a",
+            (),
+        ),
+        ("MODIFY a INT, MODIFY i INT SERIAL DEFAULT VALUE, DROP PARTITION p, q", "i", ()),
+        ("MODIFY i INT COMMENT 'AUTO_INCREMENT' AFTER auto_increment, DROP c", "", ()),
+        ("CHANGE auto_increment i INT, DROP c", "", ()),
+        ("AUTO_INCREMENT = 7, MODIFY i INT, ALTER j SET DEFAULT 1", "", ()),
+    ],
+)
+def test_a_column_whose_zeros_are_numbered(clauses: str, filled: str, dropped: tuple[str, ...]) -> None:
+    assert effect(clauses) == Effect("AlterTable", "d", "t", filled=filled, dropped=dropped)
+
+
+def test_what_is_dropped_beside_new_numbers() -> None:
+    assert effect("DROP PRIMARY KEY, DROP id, ADD n INT AUTO_INCREMENT PRIMARY KEY").dropped == ("id",)
+
+
 def test_another_doubt_stays() -> None:
     found = effect("DROP PRIMARY KEY, ADD n INT AUTO_INCREMENT PRIMARY KEY, ADD c INT DEFAULT (CONNECTION_ID())")
     assert "another answer" in found.unfaithful
