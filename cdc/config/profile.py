@@ -131,6 +131,14 @@ class Kafka:
                 where="profile key kafka.topic",
                 hint="give one of the two another name, with kafka.topic or kafka.prefix",
             )
+        largest = self.librdkafka.get("message.max.bytes", MESSAGE_BYTES)
+        # librdkafka takes 0x5f5e100 too, but the brokers do not, which get it as a topic's setting.
+        if not str(largest).isdecimal():
+            raise UserError(
+                f"the largest message has {largest!r} bytes, which is no whole number in decimal digits",
+                where='profile key kafka.librdkafka."message.max.bytes"',
+                hint="write it without fraction, sign, blanks or letters: 100000000",
+            )
 
     def topics(self) -> Topics:
         """The names of the topics."""

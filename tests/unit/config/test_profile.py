@@ -90,6 +90,8 @@ def test_secrets_of_kafka_are_not_shown() -> None:
         ("[kafka]\npartitions = 3", "one partition"),
         ("[kafka]\nprefix = 'a b'", "part of a topic's name"),
         ("[kafka]\nevents = true\ntopic = 'mysql_binlog_events'", "another name"),
+        ("[kafka.librdkafka]\n'message.max.bytes' = '0x5f5e100'", "message.max.bytes"),
+        ("[kafka.librdkafka]\n'message.max.bytes' = 1e8", "no whole number in decimal digits"),
         ("resume_file = 'x'", "the position is in Kafka"),
         ("[fluvio]\ntopic = 'x'", "rename the table [fluvio] to [kafka]"),
         ("mysql_resource_name = ''", "resource name is empty"),
