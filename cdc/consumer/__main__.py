@@ -10,8 +10,10 @@ from pathlib import Path
 
 from cdc.config.profile import Profile, load
 from cdc.consumer.counters import Counters
+from cdc.consumer.extent.place import Place
+from cdc.consumer.extent.until import Until
 from cdc.consumer.metrics import Activity
-from cdc.consumer.pipeline import run
+from cdc.consumer.pipeline import Options, run
 from cdc.consumer.state.skips import Skips
 from cdc.consumer.state.status import read_status
 from cdc.consumer.state.status_output import as_json, as_text
@@ -56,10 +58,18 @@ def main() -> int:
         default=[],
         help="do without the record of this sequence, where the follower refuses it; may be given several times",
     )
+    parser.add_argument(
+        "--until",
+        metavar="SEQUENCE|GTID|TIME",
+        help="end after this record, before the transaction with this GTID, or before the first one that the leader "
+        "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
+    )
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     arguments = parser.parse_args()
     if arguments.json and not arguments.status:
         parser.error("--json goes with --status")
+    if arguments.until and arguments.status:
+        parser.error("--until does not go with --status")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
@@ -68,7 +78,9 @@ def _run(arguments: argparse.Namespace) -> int:
         return _show_status(
             load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
         )
-    return _consume(load(arguments.profile), skips=Skips(arguments.skip), until_current=arguments.until_current)
+    until = Until(Place.parse(arguments.until)) if arguments.until else None
+    options = Options(Skips(arguments.skip), until_current=arguments.until_current, until=until)
+    return _consume(load(arguments.profile), options)
 
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
@@ -80,7 +92,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     return 0
 
 
-def _consume(profile: Profile, *, skips: Skips, until_current: bool) -> int:
+def _consume(profile: Profile, options: Options) -> int:
     line = setup_logging(level=profile.log.level, form=profile.log.format)
     log = partial(event, logging.getLogger("cdc.consumer"))
     stop = stop_on_signals()
@@ -93,7 +105,7 @@ def _consume(profile: Profile, *, skips: Skips, until_current: bool) -> int:
     commits = profile.kafka.topics().commits
     activity = Activity(counters, retry=retry, brokers=brokers, commits=commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
-        run(profile, retry=retry, counters=counters, skips=skips, until_current=until_current, stop=stop)
+        run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0
 
 

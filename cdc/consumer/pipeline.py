@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 
 from cdc.config.profile import Profile
@@ -20,6 +21,8 @@ from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Stopped
+from cdc.consumer.extent.search import search
+from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
@@ -40,18 +43,24 @@ from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
 
-__all__ = ["run"]
+__all__ = ["Options", "run"]
 
 _LOG = logging.getLogger("cdc.consumer")
 
 
-def run(
-    profile: Profile, *, retry: Retry, counters: Counters, skips: Skips, until_current: bool, stop: threading.Event
-) -> None:
-    """Apply the leader's records to the follower until ``stop`` is set or, with ``until_current``, the topic's end.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says: the records that may be left out, and where to end."""
 
-    The records that ``skips`` names may be left out. Raises UserError, PromiseError or ServerGone; what was applied by
-    then stays applied, complete transactions only.
+    skips: Skips
+    until_current: bool = False
+    until: Until | None = None
+
+
+def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
+    """Apply the leader's records to the follower until ``stop`` is set or an end of ``options`` is reached.
+
+    Raises UserError, PromiseError or ServerGone; what was applied by then stays applied, complete transactions only.
     """
     names = profile.kafka.topics()
     many = names.layout == PER_TABLE
@@ -63,35 +72,44 @@ def run(
 
         startup = Startup(profile, session, source, RetriedCalls(retry, session.try_keep, stop))
         startup.connect()
-        topic = startup.topic(names.main, wait=not until_current)
+        topic = startup.topic(names.main, wait=not options.until_current)
         if topic is None:
             return
         checkpoint = startup.checkpoint(
             topic, first=None if many else partial(reader.first_sequence, topic.name, names.commits)
         )
-        if skips:
-            following = Brokers(profile.kafka.properties()).next_sequence(names.commits)
-            skips.check_start(checkpoint.sequence, following=following)
+        _check_options(options, checkpoint, startup, reader)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
 
-        start = partial(source.start, topic, until_current=until_current)
+        start = partial(source.start, topic, until_current=options.until_current)
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
-        _replicate(startup, checkpoint, start, counters=counters, skips=skips)
+        _replicate(startup, checkpoint, start, counters=counters, options=options)
+
+
+def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
+    """Raises UserError for a place or record that the follower has passed, or that can't come."""
+    profile = startup.profile
+    commits = profile.kafka.topics().commits
+    if options.skips:
+        following = Brokers(profile.kafka.properties()).next_sequence(commits)
+        options.skips.check_start(checkpoint.sequence, following=following)
+    if options.until is not None:
+        options.until.check_start(checkpoint)
+        search(options.until, checkpoint, source=startup.source, reader=reader, commits=commits, calls=startup.calls)
 
 
 def _replicate(
-    startup: Startup, checkpoint: Checkpoint, start: Callable[..., object], *, counters: Counters, skips: Skips
+    startup: Startup, checkpoint: Checkpoint, start: Callable[..., object], *, counters: Counters, options: Options
 ) -> None:
     """Apply all records of the started source; ``start`` starts it again where records must be read again."""
-    profile, source, calls = startup.profile, startup.source, startup.calls
+    profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
     passes = replicated(profile)
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
-    resource = profile.mysql_resource_name
     ledger = DdlLedger(
         startup.session,
-        resource=resource,
+        resource=profile.mysql_resource_name,
         passes=passes,
         statements=FollowerStatements(renaming, engine=profile.consumer.engine),
         skips=skips,
@@ -100,7 +118,7 @@ def _replicate(
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes))
     while True:
         try:
-            for applied in _applied(profile, source, renaming, applier, calls.stop):
+            for applied in _applied(startup, renaming, applier, options.until):
                 if applied is not None:
                     counters.applied(
                         applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
@@ -115,24 +133,38 @@ def _replicate(
         else:
             break
     if not calls.stop.is_set():
-        skips.check_end(applier.checkpoint.sequence)
+        _check_end(options, applier.checkpoint.sequence)
 
 
-def _applied(
-    profile: Profile, source: RecordSource, renaming: Renaming, applier: Applier, stop: threading.Event
-) -> Iterator[Applied | None]:
+def _applied(startup: Startup, renaming: Renaming, applier: Applier, until: Until | None) -> Iterator[Applied | None]:
     """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
 
     A None says that the topic has nothing more for now, and all before it is applied.
     """
-    records = source.records(stop)
+    profile = startup.profile
+    records = startup.source.records(startup.calls.stop)
     if profile.renames:
         records = renaming.located(records)
-    next_sequence = applier.checkpoint.sequence + 1
-    transactions = UntilError(assemble(records, resource=profile.mysql_resource_name, next_sequence=next_sequence))
+    sequence = applier.checkpoint.sequence
+    assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
+    transactions = UntilError(assembled if until is None else until.up_to(assembled, applied=sequence))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
-    # What comes before a gap or a damaged record is applied before the consumer stops there.
-    transactions.reraise()
+    if until is not None and until.again:
+        raise Reread
+    if until is None or until.reached is None:
+        # What comes before a gap or a damaged record is applied before the consumer stops there.
+        transactions.reraise()
+
+
+def _check_end(options: Options, sequence: int) -> None:
+    """Say how far the follower has come, at ``sequence``. Raises UserError for a record that was not skipped."""
+    until = options.until
+    if until is not None and until.reached is not None:
+        event(_LOG, "the place is reached", until=until.place.text, **until.reached.told())
+        return
+    if until is not None:
+        event(_LOG, "the place is not reached", level=logging.WARNING, until=until.place.text, sequence=sequence)
+    options.skips.check_end(sequence)
 
 
 def _applier(startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool]) -> Applier:

@@ -119,11 +119,15 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``."""
+    """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``.
+
+    ``gtid_set`` has the GTIDs that the producer has passed, those without records included.
+    """
 
     next_sequence: int
     partitions: tuple[Partition, ...]
     fragmented: bool = False
+    gtid_set: str = ""
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -134,7 +138,8 @@ class Commits:
         body = _body(text, where=where)
         try:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
-            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")))
+            gtids = str(body.get("gtid_set", ""))
+            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

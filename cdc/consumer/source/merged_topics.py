@@ -61,8 +61,7 @@ class MergedSource:
         newest = self._reader.commits(topic.name)
         if newest is not None:
             self._discover(newest, self._reader.topics(self._new_topics(newest)))
-        if until_current:
-            self._until = newest.next_sequence if newest else 0
+        self._until = (newest.next_sequence if newest else 0) if until_current else None
         return begins
 
     def _from(self, sequence: int) -> MergedTopics[TopicIdPartition, Located]:

@@ -46,8 +46,8 @@ class SingleTopic:
         }
         self._received.clear()
         self._reader.begin(begins)
-        if until_current:
-            self._ends = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
+        ends = {number: high for number, (_, high) in topic.ranges.items() if high > 0}
+        self._ends = ends if until_current else None
         return begins
 
     def records(self, stop: threading.Event) -> Iterator[Located | None]:

@@ -74,7 +74,7 @@ class Checkpoint:
     """How far one leader's records have been applied: up to ``sequence``; ``offsets`` are the next ones to read.
 
     ``topic`` is the topic of all records or, in the layout ``per_table``, the commit log. ``schema`` is the consumer's
-    own database, which has the checkpoint.
+    own database, which has the checkpoint. ``ts_us`` is the leader's commit time of the last record, None before one.
     """
 
     resource: str
@@ -83,12 +83,13 @@ class Checkpoint:
     sequence: int = -1
     offsets: Mapping[TopicIdPartition, int] = field(default_factory=dict)
     schema: str = CHECKPOINT_DATABASE
+    ts_us: int | None = None
 
     @staticmethod
     def select(resource: str, *, schema: str) -> str:
         """The query for the row that ``from_rows`` parses."""
         return (
-            f"SELECT resource, topic, topic_id, sequence, offsets FROM {_table(schema)} "
+            f"SELECT resource, topic, topic_id, sequence, offsets, leader_ts_us FROM {_table(schema)} "
             f"WHERE resource={quoted(resource)} AND worker={WORKER}"
         )
 
@@ -100,10 +101,10 @@ class Checkpoint:
     @classmethod
     def from_rows(cls, row: tuple[Any, ...], others: Iterable[tuple[Any, ...]] = (), *, schema: str) -> Self:
         """The checkpoint from its selected row and from the rows of the other topics' offsets."""
-        resource, topic, topic_id, sequence, text = row
+        resource, topic, topic_id, sequence, text, ts_us = row
         offsets = {TopicIdPartition(topic, int(number), topic_id): int(at) for number, at in json.loads(text).items()}
         offsets |= {TopicIdPartition(name, int(number), id_): int(at) for name, number, id_, at in others}
-        return cls(resource, topic, topic_id, int(sequence), offsets, schema)
+        return cls(resource, topic, topic_id, int(sequence), offsets, schema, ts_us)
 
     def insert(self) -> str:
         """The statement that writes a leader's first row, before anything is applied."""
@@ -116,7 +117,7 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
-        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets})
+        return replace(self, sequence=last.sequence, offsets={**self.offsets, **offsets}, ts_us=last.ts_us)
 
     def advance(self, target: "Checkpoint", *, last: Record) -> str:
         """The statement that moves the row from this checkpoint to ``target``.

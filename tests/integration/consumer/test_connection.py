@@ -105,7 +105,7 @@ def test_a_stop_is_heard_while_the_lock_is_waited_for(stage: Stage, monkeypatch:
     with Session(profile.database, lock=stage.name) as other:
         other.connect()
         stop.set()
-        pipeline.run(profile, retry=retry, counters=counters, skips=Skips([]), until_current=False, stop=stop)
+        pipeline.run(profile, retry=retry, counters=counters, options=pipeline.Options(Skips([])), stop=stop)
     assert activity.totals() == {}
 
 

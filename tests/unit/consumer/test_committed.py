@@ -27,7 +27,7 @@ class Follower:
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         sequence = self.sequences[self.server]
-        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}")]
+        return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None)]
 
     def run(self, packet: list[bytes]) -> None:
         assert packet == [b"COMMIT"]

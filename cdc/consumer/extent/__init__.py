@@ -1,0 +1,1 @@
+"""Which part of the stream is applied, and when."""

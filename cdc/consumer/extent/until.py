@@ -1,0 +1,162 @@
+"""Ends the stream of transactions at the place that ``--until`` names, always between two leader transactions. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from cdc.consumer.extent.place import OPTION, Place, is_gtid
+from cdc.consumer.source.assembler import Transaction
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.errors import UserError
+from cdc.model.record import Record
+
+__all__ = ["Reached", "Until"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The place was reached: record ``sequence`` is the last to be applied, ``following`` begins the next transaction,
+    None where it is not in the topic yet. ``inside``: the place is inside of that transaction."""
+
+    sequence: int
+    following: Record | None
+    inside: bool = False
+
+    def told(self) -> dict[str, Any]:
+        """The fields for the log."""
+        if self.following is None:
+            return {"sequence": self.sequence, "next": "not in the topic yet"}
+        return {
+            "sequence": self.sequence,
+            "next_sequence": self.following.sequence,
+            "next_transaction": self.following.transaction,
+            "next_committed": datetime.fromtimestamp(self.following.ts_us / 1e6, UTC).isoformat(),
+        } | ({"stopped": "before the transaction, since the place is inside of it"} if self.inside else {})
+
+
+class Until:
+    """``reached`` says how the last stream of ``up_to`` ended, None where it did not get to the place.
+
+    ``again``: it ended early, and everything must be read again from the checkpoint on.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.reached: Reached | None = None
+        self.again = False
+        self._found = False  # whether the transaction that the place names is known to come
+        self._begun: Record | None = None  # the first record of the transaction that is read
+        self._whole = -1  # the first record of a transaction of which the last one is not behind the place
+
+    def check_start(self, checkpoint: Checkpoint) -> None:
+        """Raises UserError where the follower is behind the place already."""
+        wanted = self.place
+        passed = wanted.sequence is not None and checkpoint.sequence > wanted.sequence
+        if wanted.time_us is not None and checkpoint.ts_us is not None:
+            passed = checkpoint.ts_us >= wanted.time_us
+        if passed:
+            raise UserError(
+                f"the follower has passed {wanted.text}: it is at sequence {checkpoint.sequence}",
+                where=OPTION,
+                hint="nothing was applied; to go back, restore a copy of the leader from before, with its checkpoint",
+            )
+
+    def found(self) -> None:
+        """Note that the transaction which the place names is in the topic, and not applied yet."""
+        self._found = True
+
+    def not_ahead(self, sequence: int) -> UserError:
+        """The error for a GTID that the leader has used, but that no record after ``sequence`` has."""
+        return UserError(
+            f"{self.place.gtid} is in no record after sequence {sequence}, though the producer has passed it: it is "
+            "applied already, or the producer's filters left out all of it",
+            where=OPTION,
+            hint="nothing was applied; name a sequence or a time with --until",
+        )
+
+    def up_to(self, transactions: Iterable[Transaction | None], *, applied: int) -> Iterator[Transaction | None]:
+        """``transactions``, which follow record ``applied``, up to the place; each None is passed on.
+
+        Raises UserError where the place can't come any more.
+        """
+        self.reached, self.again = None, False
+        items = iter(transactions)
+        if applied == self.place.sequence:
+            self._reach(items, after=applied)
+            return
+        for item in items:
+            if item is None:
+                yield None
+                continue
+            if item.begins:
+                self._begun = item.records[0]
+            if self._ends_before(item):
+                return
+            if self._must_look_ahead(item):
+                yield from self._look_ahead(items)
+                return
+            yield item
+            if item.records[-1].sequence == self.place.sequence:
+                self._reach(items, after=item.records[-1].sequence)
+                return
+
+    def _ends_before(self, item: Transaction) -> bool:
+        """Whether the place is before the transaction or inside of it; ``item`` may be a part of it."""
+        begun, place = self._begun, self.place
+        assert begun is not None
+        if place.sequence is not None:
+            last = item.records[-1]
+            if last.sequence > place.sequence or (last.sequence == place.sequence and not item.ends):
+                self.reached = Reached(begun.sequence - 1, begun, inside=begun.sequence <= place.sequence)
+        elif place.time_us is not None:
+            if begun.ts_us >= place.time_us:
+                self.reached = Reached(begun.sequence - 1, begun)
+        elif begun.transaction == place.gtid:
+            self.reached = Reached(begun.sequence - 1, begun)
+        elif not self._found:
+            self._check_comes(begun)
+        return self.reached is not None
+
+    def _check_comes(self, begun: Record) -> None:
+        """Raises UserError where the transaction that the place names can't follow ``begun``: GTIDs are in order."""
+        source, _, number = self.place.gtid.rpartition(":")
+        theirs, _, other = begun.transaction.rpartition(":")
+        hint = "everything before is applied; start again, or name a sequence or a time with --until"
+        where = f"{OPTION}, before sequence {begun.sequence}"
+        if not is_gtid(begun.transaction):
+            raise UserError(f"the leader has no GTIDs, so {self.place.gtid} never comes", where=where, hint=hint)
+        if theirs == source and int(other) > int(number):
+            raise UserError(
+                f"{self.place.gtid} has no records in the topic, or comes out of order: {begun.transaction} is next",
+                where=where,
+                hint=hint,
+            )
+
+    def _must_look_ahead(self, item: Transaction) -> bool:
+        """Whether ``item`` is applied for good before it is known that the whole transaction may be.
+
+        A statement commits by itself; all other parts of a transaction can be rolled back.
+        """
+        partial = item.begins and item.statement and not item.ends
+        return partial and self.place.sequence is not None and item.records[0].sequence != self._whole
+
+    def _look_ahead(self, items: Iterator[Transaction | None]) -> Iterator[None]:
+        """Read the rest of the transaction without applying it, to know whether the place is behind it."""
+        for item in items:
+            if item is None:
+                yield None
+                continue
+            if self._ends_before(item):
+                return
+            if item.ends:
+                assert self._begun is not None
+                self._whole, self.again = self._begun.sequence, True
+                return
+
+    def _reach(self, items: Iterator[Transaction | None], *, after: int) -> None:
+        """The transaction that ends with record ``after`` is the last one. An error in what follows does not matter."""
+        self.reached = Reached(after, None)
+        following = next(items, None)
+        if following is not None:
+            self.reached = Reached(after, following.records[0])
