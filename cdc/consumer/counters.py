@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.applier import Applied
+from cdc.consumer.extent.delay import Delay
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.service.seconds_behind import Behind
 
@@ -18,7 +19,8 @@ class Counters:
     """Nothing is counted record by record: only each batch and each moment at which the topic had nothing more.
 
     ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
-    ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers.
+    ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers, ``delay``
+    until when the next transaction is held.
     """
 
     started: bool = False
@@ -35,6 +37,7 @@ class Counters:
     statements_left_out: int = 0
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
+    delay: Delay | None = None
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
         """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
@@ -57,6 +60,11 @@ class Counters:
         self.applied_at = time.monotonic()
         self.behind.through_us = applied.last.ts_us
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
+
+    def held_seconds(self) -> float:
+        """For how long the next transaction is held yet (``consumer.delay_seconds``); 0 where none is."""
+        due_at = self.delay.due_at if self.delay is not None else None
+        return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
     def drained(self) -> None:
         """Everything that is in the topic now was applied."""

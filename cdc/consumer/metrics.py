@@ -63,6 +63,8 @@ class Activity:
             yield _count(
                 "statements_left_out", "Statements that are not for this follower.", counters.statements_left_out
             )
+            held = "For so long is the next transaction held yet (consumer.delay_seconds); 0 where none is."
+            yield _value("held_seconds", held, counters.held_seconds())
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
@@ -85,7 +87,9 @@ class Activity:
             yield Check("stream", False, self._retry.trouble)
         else:
             ago = time.monotonic() - counters.applied_at
-            yield Check("stream", True, f"sequence {counters.sequence} applied, last commit {ago:.1f} s ago")
+            held = counters.held_seconds()
+            holds = f", the next transaction is held for another {held:.0f} s (consumer.delay_seconds)" if held else ""
+            yield Check("stream", True, f"sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}")
         yield self._ask_follower()
         yield self._brokers.check({partition.topic for partition in counters.offsets})
 
@@ -109,6 +113,9 @@ class Activity:
             "behind unknown" if behind is None else f"{behind:.1f} s behind",
             f"{counters.conflicts:,} conflicts",
         ]
+        held = counters.held_seconds()
+        if held:
+            words.append(f"next in {held:.0f} s")
         waits = "the follower" if self._retry.trouble else "Kafka" if counters.kafka_away() else ""
         return "  ".join(([f"waiting for {waits}"] if waits else []) + words)
 

@@ -21,6 +21,7 @@ from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Stopped
+from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.schema_cache import SchemaCache
@@ -116,16 +117,17 @@ def _replicate(
         lock_seconds=profile.consumer.retry_seconds,
     )
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes))
+    counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
     while True:
         try:
-            for applied in _applied(startup, renaming, applier, options.until):
+            for applied in _applied(startup, renaming, applier, until=options.until, delay=delay):
                 if applied is not None:
                     counters.applied(
                         applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
                     )
                     source.commit(applied.offsets)
                     skips.check_applied(applied.last.sequence)
-                elif source.drained():
+                elif source.drained() and delay.due_at is None:
                     counters.drained()
         except Reread:
             begin = applier.checkpoint
@@ -136,10 +138,12 @@ def _replicate(
         _check_end(options, applier.checkpoint.sequence)
 
 
-def _applied(startup: Startup, renaming: Renaming, applier: Applier, until: Until | None) -> Iterator[Applied | None]:
+def _applied(
+    startup: Startup, renaming: Renaming, applier: Applier, *, until: Until | None, delay: Delay
+) -> Iterator[Applied | None]:
     """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
 
-    A None says that the topic has nothing more for now, and all before it is applied.
+    A None says that the topic has nothing more for now, or nothing that is due, and all before it is applied.
     """
     profile = startup.profile
     records = startup.source.records(startup.calls.stop)
@@ -147,7 +151,7 @@ def _applied(startup: Startup, renaming: Renaming, applier: Applier, until: Unti
         records = renaming.located(records)
     sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
-    transactions = UntilError(assembled if until is None else until.up_to(assembled, applied=sequence))
+    transactions = UntilError(delay.due(assembled if until is None else until.up_to(assembled, applied=sequence)))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
     if until is not None and until.again:
         raise Reread

@@ -1,13 +1,18 @@
 """Looks for the transaction that ``--until`` names by its GTID in what is in the topics, before anything is applied."""
 
+import logging
+
 from cdc.consumer.extent.until import Until
 from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.gtid import GtidSet
+from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
 
 __all__ = ["search"]
+
+_LOG = logging.getLogger("cdc.consumer")
 
 
 def search(
@@ -34,6 +39,7 @@ def search(
         if topic is not None:
             source.start(topic, checkpoint.offsets, sequence=checkpoint.sequence + 1, until_current=True)
 
+    event(_LOG, "looking for the transaction in the topic", gtid=gtid)
     calls.call(start)
     for located in source.records(calls.stop):
         calls.keep_alive()

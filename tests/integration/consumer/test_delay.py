@@ -1,0 +1,51 @@
+"""consumer.delay_seconds on real servers: a transaction arrives late, and nothing takes that for a fault."""
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
+from tests.harness.outside import health, scrape
+from tests.harness.programs import run_well, running, write_profile
+from tests.harness.topic import Stage, number
+from tests.harness.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_transaction_is_held_until_it_is_due(tmp_path: Path, stage: Stage, follower: MySql, kafka: Kafka) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    port = free_port()
+    tables = {"consumer": {"delay_seconds": 2}, "metrics": {"port": port}}
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, **tables)
+
+    def send(id_: int, *, committed: float) -> None:
+        (record,) = stage.topic.transaction([stage.topic.add(path, ["id"], [number(id_)], key=["id"])])
+        record["transaction"]["ts_us"] = int(committed * 1e6)
+        stage.topic.send_raw(record)
+
+    now = time.time()
+    send(1, committed=now)
+    run_well("cdc-consumer", stage.profile, "--until-current")  # it waits for what is there
+    assert time.time() > now + 2
+    assert stage.execute("SELECT * FROM t") == [(1,)]
+    send(2, committed=time.time() - 10)
+    send(3, committed=time.time() + 1000)
+    with running("cdc-consumer", stage.profile) as process:
+        until(lambda: 900 < scrape(port)["cdc_consumer_held_seconds"] <= 1002, what="the wait")
+        samples, (status, checks) = scrape(port), health(port)
+        assert status == 200
+        assert "the next transaction is held for another " in checks["stream"]["says"]
+        assert samples["cdc_consumer_waiting"] == 0
+        assert samples["cdc_consumer_behind_seconds"] > 0
+        assert stage.execute("SELECT * FROM t") == [(1,), (2,)]
+        begun = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        assert time.monotonic() - begun < 30
+    assert stage.checkpoint() == 3
