@@ -63,6 +63,13 @@ def who_inserted(stage: Stage, table: str) -> list[int]:
         return [thread for (thread,) in cursor.fetchall()]
 
 
+def test_an_end_inside_of_a_parallel_run(stage: Stage) -> None:
+    send_rows(stage, range(30))  # the records from 2 on
+    assert "sequence=20 next_sequence=21" in run_well("cdc-consumer", stage.profile, "--until", "20")
+    assert is_whole(stage, range(19))
+    assert stage.checkpoint() == 20
+
+
 @pytest.mark.parametrize("connections", [1, 2, 3])
 def test_who_adds(tmp_path: Path, follower: MySql, kafka: Kafka, connections: int) -> None:
     consumer = {"batch_rows": 1, "connections": connections}
