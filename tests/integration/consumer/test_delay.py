@@ -42,7 +42,6 @@ def test_a_transaction_is_held_until_it_is_due(tmp_path: Path, stage: Stage, fol
         assert status == 200
         assert "the next transaction is held for another " in checks["stream"]["says"]
         assert samples["cdc_consumer_waiting"] == 0
-        assert samples["cdc_consumer_behind_seconds"] > 0
         assert stage.execute("SELECT * FROM t") == [(1,), (2,)]
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)
