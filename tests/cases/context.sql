@@ -43,7 +43,7 @@ SET sql_require_primary_key = OFF, sql_generate_invisible_primary_key = ON;
 CREATE TABLE j (i INT);
 -- -> {"sequence":14,"operation":{"Query":"CREATE TABLE `j` (\n  `my_row_id` bigint unsigned NOT NULL AUTO_INCREMENT /*!80023 INVISIBLE */,\n  `i` int DEFAULT NULL,\n  PRIMARY KEY (`my_row_id`)\n)"}}
 SET sql_generate_invisible_primary_key = OFF, auto_increment_increment = 7, auto_increment_offset = 3;
-CREATE TABLE k (i INT, n INT, KEY (n)) SELECT 1 AS i, 0 AS n UNION SELECT 2, 0;
+CREATE TABLE k (i INT PRIMARY KEY, n INT, KEY (n)) SELECT 1 AS i, 0 AS n UNION SELECT 2, 0;
 -- -> {"sequence":15,"context":{"auto_increment_increment":7,"auto_increment_offset":3}}
 -- -> {"sequence":16}
 ALTER TABLE k MODIFY n INT AUTO_INCREMENT;

@@ -46,19 +46,21 @@ _SPARK = {
     "spark.sql.adaptive.enabled": "false",
     **dict([CODE_CACHE]),
 }
+# Half of the tests, by the time that they take.
+_OF_STATES = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours.
 
-    With several workers, one of them runs all tests that share the Spark session.
+    With several workers, two of them run the tests that need a Spark session: one alone would take longest of all.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("spark"))
+                item.add_marker(pytest.mark.xdist_group("state" if item.path.stem in _OF_STATES else "spark"))
 
 
 @pytest.fixture(autouse=True)

@@ -233,7 +233,11 @@ def test_a_followers_own_defaults_change_no_table(
     run_well("cdc-producer", path, "--until-current")
     execute(leader, "CREATE DATABASE defaults", "CREATE TABLE defaults.a (i INT)", "INSERT INTO defaults.a VALUES (1)")
     execute(leader, "ALTER TABLE defaults.a ADD m VARCHAR(9) DEFAULT (MONTHNAME('2024-05-06'))")
-    execute(leader, "CREATE TABLE defaults.c (i INT, n INT, KEY (n))", "INSERT INTO defaults.c VALUES (1, 0), (2, 0)")
+    execute(
+        leader,
+        "CREATE TABLE defaults.c (i INT PRIMARY KEY, n INT, KEY (n))",
+        "INSERT INTO defaults.c VALUES (1, 0), (2, 0)",
+    )
     execute(leader, "ALTER TABLE defaults.c MODIFY n INT AUTO_INCREMENT")
     execute(leader, "SET default_storage_engine = MyISAM", "CREATE TABLE defaults.b (i INT)")
     run_well("cdc-producer", path, "--until-current")
