@@ -204,9 +204,22 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
     assert all(tally.values())
 
 
+def transaction_id(message: bytes) -> str:
+    """The id of the record's transaction; empty where the message is no record."""
+    try:
+        return str(json.loads(message)["transaction"]["id"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
 def near(found: list[Break], each: Damaged) -> bool:
-    """Whether a break is where the damage is, or in the transaction around it, or names the place."""
+    """Whether a break is where the damage is, or in the transaction around it, or names the place.
+
+    Damage to the id of a transaction puts the record into another one, which may be further away.
+    """
     places = [each.offset, *(at for at, message in enumerate(each.messages) if each.messages.count(message) > 1)]
+    ids = list(map(transaction_id, each.messages))
+    places += [at for at, found_id in enumerate(ids) if found_id and ids[each.offset : each.offset + 1] == [found_id]]
     return any(
         abs(one.offset - place) <= 3 or f"first at offset {each.offset} of" in one.detail
         for one in found
