@@ -66,6 +66,13 @@ class Counters:
         due_at = self.delay.due_at if self.delay is not None else None
         return 0.0 if due_at is None else max(0.0, due_at - time.time())
 
+    def seconds_behind(self) -> float | None:
+        """As ``Behind.seconds``; while a transaction is held, how long ago the leader committed it: none is older."""
+        committed_at = self.delay.committed_at if self.delay is not None else None
+        if committed_at is not None:
+            return max(0.0, time.time() - committed_at)
+        return self.behind.seconds(wall=time.time(), monotonic=time.monotonic())
+
     def drained(self) -> None:
         """Everything that is in the topic now was applied."""
         self.behind.drained_at = time.monotonic()

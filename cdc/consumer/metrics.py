@@ -39,7 +39,7 @@ class Activity:
 
     def seconds_behind(self) -> float | None:
         """An upper bound, see ``Behind``."""
-        return self._counters.behind.seconds(wall=time.time(), monotonic=time.monotonic())
+        return self._counters.seconds_behind()
 
     def metrics(self) -> Iterator[Metric]:
         """For Prometheus. Values that are not known yet are left out."""

@@ -46,8 +46,8 @@ _SPARK = {
     "spark.sql.adaptive.enabled": "false",
     **dict([CODE_CACHE]),
 }
-# Half of the tests, by the time that they take.
-_OF_STATES = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
+# These take longest; so they run in a session beside that of the others.
+_SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("state" if item.path.stem in _OF_STATES else "spark"))
+                item.add_marker(pytest.mark.xdist_group("spark2" if item.path.stem in _SECOND_SESSION else "spark"))
 
 
 @pytest.fixture(autouse=True)

@@ -27,6 +27,12 @@ class Delay:
         self._told = False
         self.due_at: float | None = None
 
+    @property
+    def committed_at(self) -> float | None:
+        """When the leader committed the transaction that is held (``time.time()``); None while none is held."""
+        due_at = self.due_at  # which another thread sets
+        return None if due_at is None else due_at - self._seconds
+
     def due(self, transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
         """``transactions``, each once it is due; a None now and then while one is held, so that those before commit.
 

@@ -2,7 +2,7 @@
 
 Rows have the same key where they are equal in each value, to the byte, the sign of a zero and the type of each member
 of a document. It is half of a SHA-256 of the texts by which before-images are compared (``before_images``), except
-where these are not exact: here floating-point numbers have a text, ENUM's error value is told apart from a member '',
+where these are not exact: here floating-point numbers have a text, ENUM's error value differs from a member '',
 and documents are hashed, on both sides by the server.
 
 A key is slow to compute, and no index helps to find it. So conditions on single columns go before it: whatever equals

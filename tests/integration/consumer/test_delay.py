@@ -21,27 +21,32 @@ def test_a_transaction_is_held_until_it_is_due(tmp_path: Path, stage: Stage, fol
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.apply()
     port = free_port()
-    tables = {"consumer": {"delay_seconds": 2}, "metrics": {"port": port}}
-    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, **tables)
+
+    def delay(seconds: int) -> None:
+        tables = {"consumer": {"delay_seconds": seconds}, "metrics": {"port": port}}
+        write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, **tables)
 
     def send(id_: int, *, committed: float) -> None:
         (record,) = stage.topic.transaction([stage.topic.add(path, ["id"], [number(id_)], key=["id"])])
         record["transaction"]["ts_us"] = int(committed * 1e6)
         stage.topic.send_raw(record)
 
+    delay(2)
     now = time.time()
     send(1, committed=now)
     run_well("cdc-consumer", stage.profile, "--until-current")  # it waits for what is there
     assert time.time() > now + 2
     assert stage.execute("SELECT * FROM t") == [(1,)]
-    send(2, committed=time.time() - 10)
-    send(3, committed=time.time() + 1000)
+    delay(1000)
+    send(2, committed=time.time() - 2000)
+    send(3, committed=time.time() - 10)
     with running("cdc-consumer", stage.profile) as process:
-        until(lambda: 900 < scrape(port)["cdc_consumer_held_seconds"] <= 1002, what="the wait")
+        until(lambda: 900 < scrape(port)["cdc_consumer_held_seconds"] <= 990, what="the wait")
         samples, (status, checks) = scrape(port), health(port)
         assert status == 200
         assert "the next transaction is held for another " in checks["stream"]["says"]
         assert samples["cdc_consumer_waiting"] == 0
+        assert samples["cdc_consumer_behind_seconds"] >= 10
         assert stage.execute("SELECT * FROM t") == [(1,), (2,)]
         begun = time.monotonic()
         process.send_signal(signal.SIGTERM)

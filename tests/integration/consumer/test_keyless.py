@@ -1,4 +1,4 @@
-"""Many rows without a key that are deleted or updated at once: what else writes to them is told, as for single rows."""
+"""Many rows without a key, deleted or updated at once: other writes to them are reported, as for single rows."""
 
 from pathlib import Path
 
