@@ -1,7 +1,8 @@
 """Reads and writes an entry of the commit log, which is JSON: as a whole for the producer, in part for other readers.
 
 Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
-older readers would misread.
+older readers would misread. Large entries are packed (``model.packed_entry``) and of version 2, so that only these need
+readers that know it.
 """
 
 import json
@@ -9,12 +10,15 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, Self
 
 from cdc.errors import PromiseError, UserError
+from cdc.model.packed_entry import PACKED, packed, unpacked
 from cdc.model.partition import Partition, partition_of
 from cdc.model.position import Position
 
 __all__ = ["VERSION", "Commits", "Entry", "Partial", "PreparedXa"]
 
-VERSION = 1
+VERSION = 2
+_NOT_PACKED = 1
+_LARGE = 32_768  # bytes of an entry that is packed
 _LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented"})  # where they are empty
 
 
@@ -75,8 +79,9 @@ class Entry:
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         if self.filters is None:
             del body["filters"]
-        body["version"] = VERSION
-        return json.dumps(body, separators=(",", ":")).encode()
+        body["version"] = _NOT_PACKED
+        text = _text(body)
+        return text if len(text) < _LARGE else _text(packed(body | {"version": VERSION}))
 
     @property
     def partitions(self) -> list[Partition]:
@@ -89,7 +94,7 @@ class Entry:
 
         Raises PromiseError where ``text`` is no entry, UserError for fields that only a newer version has.
         """
-        body = _body(text, where=where)
+        body = _body(text, where=where, gtids=True)
         body.pop("version", None)
         if isinstance(partial := body.get("partial"), dict) and partial.pop("cut", None) is not None:
             partial["rows"] = None  # an entry of an older version counts records, with a key for how they were split
@@ -135,7 +140,7 @@ class Commits:
 
         Unknown fields are ignored: a field that readers must know increases the version.
         """
-        body = _body(text, where=where)
+        body = _body(text, where=where, gtids=False)
         try:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
             gtids = str(body.get("gtid_set", ""))
@@ -144,15 +149,21 @@ class Commits:
             raise _no_entry(error, text, where=where) from None
 
 
-def _body(text: bytes, *, where: str) -> dict[str, Any]:
-    """The JSON of an entry of a known version; ``where`` is its topic and offset.
+def _text(body: dict[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _body(text: bytes, *, where: str, gtids: bool) -> dict[str, Any]:
+    """The JSON of an entry of a known version, not packed; ``where`` is its topic and offset, ``gtids`` what is needed.
 
     Raises UserError for one of a newer version, PromiseError where ``text`` is no JSON object.
     """
     try:
         body: dict[str, Any] = json.loads(text)
         version = int(body.get("version", 0))
-    except (ValueError, TypeError, AttributeError) as error:
+        if version <= VERSION and PACKED in body:
+            body = unpacked(body, gtids=gtids)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _no_entry(error, text, where=where) from None
     if version > VERSION:
         raise _newer(f"it is of version {version}, this cdc knows those up to {VERSION}", where=where)
