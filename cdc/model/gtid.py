@@ -1,4 +1,4 @@
-"""Sets of GTIDs, read from and written to MySQL's text form, and the GTIDs under which a consumer executes DDL.
+"""Sets of GTIDs, read from and written to MySQL's text form.
 
 The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:first[-last][:…],…``.
 """
@@ -9,26 +9,12 @@ from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet", "ddl_gtid", "ddl_uuid"]
+__all__ = ["GtidSet"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
-_NAMESPACE = uuid.UUID("4f3c6a52-5d0e-5c8b-9b53-2f1f5a1ce7d1")
 
 Intervals = list[tuple[int, int]]
-
-
-def ddl_uuid(resource: str) -> str:
-    """The GTID source under which a consumer executes the DDL of the leader called ``resource``."""
-    return str(uuid.uuid5(_NAMESPACE, resource))
-
-
-def ddl_gtid(resource: str, sequence: int) -> str:
-    """The GTID of the one DDL record ``sequence`` (from 0) of the leader called ``resource``.
-
-    GTIDs start at 1, so it is sequence + 1. A server executes one GTID once, whatever crashes.
-    """
-    return f"{ddl_uuid(resource)}:{sequence + 1}"
 
 
 class GtidSet:

@@ -119,7 +119,7 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
     return definitions(
         within.acts[LEADER],
         within.acts[FOLLOWER],
-        resource=replication.resource,
+        sequences=streams.sequences,
         not_run=streams.not_run,
         rows=within.all_tables,
         renames=replication.renames,

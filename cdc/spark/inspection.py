@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.input.records import FOLLOWER
 from cdc.spark.job.session import configure_for
 from cdc.spark.schema.lineage import Act
 from cdc.spark.state.coverage import Held
-from cdc.spark.streams.consumer_notes import not_run
+from cdc.spark.streams.consumer_notes import Ledger, ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity
 from cdc.spark.streams.preconditions import Preconditions
@@ -28,7 +29,8 @@ class Streams:
 
     ``records`` are the new ones and those that the state keeps of the others: statements and the consumer's notes. By
     side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
-    ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state.
+    ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
+    which statements it ran.
     """
 
     new_records: DataFrame
@@ -41,6 +43,7 @@ class Streams:
     acts: Mapping[str, list[Act]]
     skipped_events: Mapping[str, list[Act]]
     not_run: Mapping[int, str]
+    sequences: StatementSequences
 
     @property
     def new_rows(self) -> int:
@@ -62,9 +65,12 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     configure_for(new.sparkSession, sum(size for size, _ in sizes), rows=sum(rows for _, rows in sizes))
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
-    new_transactions = transactions(new, resource=replication.resource, ends=ends)
     records = new.unionByName(held.records) if held else new
-    noted, acts = FOLLOWER in contents and contents[FOLLOWER].noted, statements(records)
+    noted = FOLLOWER in contents and contents[FOLLOWER].noted
+    notes = ledger(records, replication.resource) if noted else Ledger()
+    sequences = StatementSequences(replication.resource, notes.numbered)
+    new_transactions = transactions(new, sequences=sequences, ends=ends)
+    acts = statements(records)
     found = watermark(new_transactions)
     return Streams(
         new_records=new,
@@ -76,7 +82,8 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         watermark=joined_watermarks(held.mark, found) if held else found,
         acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
-        not_run=not_run(records, replication.resource) if noted else {},
+        not_run=notes.not_run,
+        sequences=sequences,
     )
 
 
@@ -84,6 +91,7 @@ def preconditions(streams: Streams, topics: Topics, replication: Replication) ->
     """The facts that are checked before the streams are compared."""
     return Preconditions(
         profiles=replication.profiles,
+        sequences=streams.sequences,
         scope=replication.scope,
         renames=replication.renames,
         contents=streams.contents,

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
@@ -24,6 +25,7 @@ class Killed(Session):
 
     point = ""
     sequence = -1
+    intended = -1
     reached = False
 
     def _pass(self, point: str) -> None:
@@ -39,6 +41,12 @@ class Applying(Killed):
     def another(self) -> Session:
         """The session of a statement."""
         return Executing(self._database, stop=self._stop, parent=self)
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query; one asks for the intent of the statement that is next."""
+        if sql.startswith("SELECT gtid FROM") and (of := sql.rpartition("AND sequence=")[2]).isdigit():
+            Killed.intended = int(of)
+        return super().rows(sql)
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
@@ -65,7 +73,7 @@ class Executing(Killed):
     def run(self, packet: Sequence[bytes]) -> list[int]:
         """Run a packet."""
         if not self.reached:
-            self.reached = packet[-1].endswith(f":{self.sequence + 1}'".encode())
+            self.reached = self.intended == self.sequence and packet[-1].startswith(b"SET gtid_next")
             return super().run(packet)
         self._pass("before the statement")
         if self.point == "in the statement":

@@ -9,6 +9,7 @@ from typing import Any
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 
 _NAMES = ("a", "b", "c")
+_UPGRADED = 40  # the leader's sequence from which on the GTIDs of statements are numbered
 
 
 @dataclass
@@ -161,7 +162,7 @@ class RandomStreams:
                 self.follower.transaction(checkpoint(self._last, self._last + len(parts)))
                 self._last += len(parts)
             else:
-                self._last = replicate(self.follower, parts, before=self._last)
+                self._last = replicate(self.follower, parts, before=self._last, numbered=self._last > _UPGRADED)
             self._applied += 1
 
     def _intrude(self) -> None:

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.topic_names import Topics
 from cdc.kafka.fragments import HEADER, cut
-from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Uri
+from cdc.model.statement_gtid import former_gtid, statement_gtid
 from tests.harness.readable import until_readable
 
 Part = dict[str, Any]
@@ -84,6 +84,7 @@ class Stream:
     messages: list[str] = field(default_factory=list)
     sequence: int = 0
     commits: int = 0
+    statements: int = 0
     ts_us: int = 1_732_125_600_000_000
 
     def transaction(self, *parts: Part, gtid: str = "", ts_us: int | None = None) -> None:
@@ -125,12 +126,29 @@ def follower_stream() -> Stream:
     return stream
 
 
-def replicate(follower: Stream, parts: Iterable[Part], *, before: int) -> int:
-    """Write to ``follower`` what the consumer does for the leader transaction after ``before``; its last sequence."""
+def _ledger(sequence: int, gtid: str, *, ran: bool) -> Part:
+    """The consumer's ledger row of a statement, written before it runs and changed after."""
+    table = Table("cdc/ledger", ["resource", "sequence", "gtid", "state"], ["resource", "sequence"])
+    intent, done = ([*image(("mysql-srv1", sequence, gtid)), {"Enum": state}] for state in ("intent", "done"))
+    cells = {"before_cols": intent, "after_cols": done} if ran else {"cols": intent}
+    return table.add() | {"operation": {"Update" if ran else "Add": {"rows": [cells]}}}
+
+
+def replicate(follower: Stream, parts: Iterable[Part], *, before: int, numbered: bool = False) -> int:
+    """Write to ``follower`` what the consumer does for the leader transaction after ``before``; its last sequence.
+
+    ``numbered``: a statement's GTID is numbered, and told by the ledger, else it is one of an earlier version.
+    """
     listed = list(parts)
     last = before + len(listed)
-    if "Query" in listed[0]["operation"]:
-        follower.transaction(*listed, gtid=ddl_gtid("mysql-srv1", last))
+    if "Query" in listed[0]["operation"] and numbered:
+        follower.statements += 1
+        gtid = statement_gtid("mysql-srv1", follower.statements)
+        follower.transaction(_ledger(last, gtid, ran=False))
+        follower.transaction(*listed, gtid=gtid)
+        follower.transaction(checkpoint(before, last), _ledger(last, gtid, ran=True))
+    elif "Query" in listed[0]["operation"]:
+        follower.transaction(*listed, gtid=former_gtid("mysql-srv1", last))
         follower.transaction(checkpoint(before, last))
     else:
         follower.transaction(*listed, checkpoint(before, last))
@@ -157,12 +175,12 @@ def tutorial() -> tuple[Stream, Stream]:
     return both(*([part] for part in history))
 
 
-def both(*transactions: Sequence[Part]) -> tuple[Stream, Stream]:
-    """A leader with these transactions, and a faithful follower."""
+def both(*transactions: Sequence[Part], numbered: bool = False) -> tuple[Stream, Stream]:
+    """A leader with these transactions, and a faithful follower; ``numbered`` as for ``replicate``."""
     leader, follower, last = Stream(), follower_stream(), -1
     for parts in transactions:
         leader.transaction(*parts)
-        last = replicate(follower, parts, before=last)
+        last = replicate(follower, parts, before=last, numbered=numbered)
     return leader, follower
 
 

@@ -17,6 +17,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.compare.row_drift import compare
 from cdc.spark.input.records import parse
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.spark
 STREAMS = int(os.environ.get("CDC_DAMAGED_RECORDS", "1200"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 RESOURCE = "mysql-srv1"
+RAN_NONE = StatementSequences(RESOURCE)
 SCHEMA = "side STRING, partition STRING, offset BIGINT, value BINARY"
 
 
@@ -172,7 +174,7 @@ def test_every_damage_is_found_or_changes_nothing(spark: SparkSession, capsys: p
     streams = {name: damaged(chance, messages) for name, messages in sound.items()}
     before, after = frame(spark, sound), frame(spark, {name: each.messages for name, each in streams.items()})
     held, contents = survey(before), survey(after)
-    whole = transactions(after, resource=RESOURCE, ends={side: each.end for side, each in contents.items()})
+    whole = transactions(after, sequences=RAN_NONE, ends={side: each.end for side, each in contents.items()})
     breaks: dict[str, list[Break]] = {}
     for found in integrity(after, whole, contents, dict.fromkeys(streams, RESOURCE)).examples:
         breaks.setdefault(found.side, []).append(found)
@@ -237,9 +239,9 @@ def test_a_transaction_of_earlier_that_comes_again_is_told(
     for number, gtid in enumerate(["a:1", "a:2", "a:3", "a:1"]):
         made.transaction(toy.add((number,)), gtid=gtid)
     whole = [message.encode() for message in made.messages]
-    earlier = transactions(frame(spark, {"leader": whole[:2]}), resource=RESOURCE, ends={"leader": 1})
+    earlier = transactions(frame(spark, {"leader": whole[:2]}), sequences=RAN_NONE, ends={"leader": 1})
     records = frame(spark, {"leader": whole}).where("offset >= 2")
-    now = transactions(records, resource=RESOURCE, ends={"leader": 3})
+    now = transactions(records, sequences=RAN_NONE, ends={"leader": 3})
     checked = Earlier({"leader": 2}, earlier)
     found = integrity(records, now, survey(records), {"leader": RESOURCE}, earlier=checked, incomplete=False)
     assert [(each.kind, each.offset, each.detail) for each in found.examples] == [

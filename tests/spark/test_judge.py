@@ -6,9 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
+from cdc.model.statement_gtid import statement_gtid
 from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
-from tests.generators.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, tutorial
+from tests.generators.streams import Part, Stream, Table, both, checkpoint, follower_stream, query, replicate, tutorial
 from tests.spark.conftest import Judge
 
 pytestmark = pytest.mark.spark
@@ -43,6 +44,22 @@ def test_faithful_copy(judged: Judge) -> None:
     assert audit.foreign_writes == 0
     assert audit.lag is not None
     assert (audit.lag.transactions, audit.breaks, sum(audit.discontinuities.values())) == (9, [], 0)
+
+
+def test_statements_are_known_by_the_ledger(judged: Judge) -> None:
+    """By the numbers of their GTIDs, which are not their sequences; those without are somebody else's."""
+    create = query("CREATE TABLE toy (…)", "flvDb", ("CreateTable", "flvDb/toy"))
+    alter = query("ALTER TABLE toy …", "flvDb", ("AlterTable", "flvDb/toy"))
+    leader, follower = both([create], [KEYED.add((1, "ball"))], [alter], [alter], numbered=True)
+    # The last of what the follower has is a statement that ran before its checkpoint moved.
+    leader.transaction(alter)
+    replicate(follower, [alter], before=3, numbered=True)
+    follower.messages, follower.sequence = follower.messages[:-2], follower.sequence - 2
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.sequence, audit.foreign_writes, audit.schema_drift) == ("no drift", 4, 0, 0)
+    follower.transaction(alter, gtid=statement_gtid("mysql-srv1", 9))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.foreign_writes, audit.schema_drift) == ("drift", 1, 1)
 
 
 def test_many_rows_in_few_records_are_sorted_by_many_tasks(judged: Judge, spark: SparkSession) -> None:

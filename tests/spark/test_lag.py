@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.model.gtid import ddl_gtid
+from cdc.model.statement_gtid import former_gtid
 from cdc.spark.lag.arrivals import SCHEMA, intervals
 from cdc.spark.lag.summary import WHOLE, lag
 from cdc.spark.lag.transit import Transit, transit
@@ -74,7 +74,7 @@ def test_statements_count_from_the_follower_s_own_transaction(judged: Judge) -> 
     leader.transaction(query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")), ts_us=1_000)
     follower.transaction(
         query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb")),
-        gtid=ddl_gtid("mysql-srv1", 0),
+        gtid=former_gtid("mysql-srv1", 0),
         ts_us=3_000,
     )
     follower.transaction(checkpoint(-1, 0), ts_us=9_000)

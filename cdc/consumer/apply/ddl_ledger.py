@@ -1,9 +1,12 @@
 """Executes the leader's DDL statements, which commit by themselves, exactly once, and notes each in the ledger table.
 
-A statement runs under a GTID made of the leader's name and the record's sequence, and a server executes a GTID once.
-Protocol: intent row (committed) → statement under its GTID → done row, committed together with the checkpoint. After a
-crash the follower's own executed GTID set says whether the statement ran. If it is still running on the lost
-connection, SET gtid_next waits for it.
+A statement runs under a GTID of its own, and a server executes a GTID once. Protocol: intent row with the GTID
+(committed) → statement under that GTID → done row, committed together with the checkpoint. After a crash the intent
+says which GTID it is, and the follower's own executed GTID set whether the statement ran. If it is still running on the
+lost connection, SET gtid_next waits for it.
+
+The GTID has the number after that of the ledger's last statement. Only the consumer that holds the lock gives numbers.
+A number above that was executed without the ledger knowing of it, which no crash can do.
 
 CREATE TABLE … SELECT comes as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after that form
 (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the checkpoint commit
@@ -28,8 +31,8 @@ from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
-from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record, Uri
+from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid
 from cdc.service.logs import event
 from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
@@ -129,8 +132,7 @@ class DdlLedger:
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
     def _execute_once(self, record: Record) -> Statement:
-        gtid = ddl_gtid(self._resource, record.sequence)
-        self._intend(record, gtid)
+        gtid = self._intend(record)
         if not self._executed(gtid):
             self._check_numbers(record)
             self._execute(record, gtid)
@@ -156,25 +158,13 @@ class DdlLedger:
             return ledger_table.ACTS_ON_LEADER
         return None
 
-    def _intend(self, record: Record, gtid: str) -> None:
-        """Commit the intent unless it is in the ledger.
-
-        Raises UserError where the GTID was executed without an intent: the follower has another history.
-        """
-        known = self._session.rows(
-            f"SELECT state FROM {ledger_table.table(self._session.schema)} WHERE resource={quoted(self._resource)} "
-            f"AND sequence={record.sequence}"
-        )
-        if known:
-            return
-        if self._executed(gtid):
-            raise UserError(
-                f"the follower has executed {gtid} before, yet its ledger does not know the statement",
-                where=position_of(record),
-                hint=f"the follower has applied a leader of this name before: use a fresh follower (whose GTIDs are "
-                f"empty: RESET BINARY LOGS AND GTIDS) or another mysql_resource_name than {self._resource!r}",
-            )
-        intent = ledger_table.insert(self._session.schema, record, state="intent").encode()
+    def _intend(self, record: Record) -> str:
+        """Commit the intent unless it is in the ledger; the GTID under which the statement runs, or ran."""
+        known = self._session.rows(ledger_table.gtid_of(self._session.schema, record))
+        if known and known[0][0]:
+            return str(known[0][0])
+        gtid = self._next_gtid(record)
+        intent = ledger_table.insert_intent(self._session.schema, record, gtid=gtid).encode()
         if len(intent) >= self._session.max_packet:
             raise Unapplicable(
                 f"a statement needs a packet of {len(intent)} bytes, the follower takes {self._session.max_packet}",
@@ -182,6 +172,30 @@ class DdlLedger:
                 hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(intent) + 1024).bit_length()}",
             )
         self._session.run([intent, b"COMMIT"])
+        return gtid
+
+    def _next_gtid(self, record: Record) -> str:
+        """A GTID that was never used.
+
+        Raises UserError where the GTID of this statement or of a later one was executed without an intent: the follower
+        has another history.
+        """
+        for order in (ledger_table.SEQUENCE, ledger_table.NUMBER):
+            known = self._session.rows(ledger_table.highest_gtid(self._session.schema, self._resource, by=order))
+            gtid = statement_gtid(self._resource, int(known[0][0].rpartition(":")[2]) + 1 if known else 1)
+            unused = quoted(f"{former_gtid(self._resource, record.sequence)},{gtid}-{LAST}")
+            ((used,),) = self._session.rows(
+                f"SELECT GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"
+            )
+            if not used:
+                return gtid
+        raise UserError(
+            f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the statement",
+            where=position_of(record),
+            hint=f"put back what was deleted from {ledger_table.table(self._session.schema)}; if the follower has "
+            "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
+            f"AND GTIDS) or another mysql_resource_name than {self._resource!r}",
+        )
 
     def _executed(self, gtid: str) -> bool:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]

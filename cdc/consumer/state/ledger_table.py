@@ -10,14 +10,18 @@ import json
 from base64 import b64encode
 
 from cdc.consumer.literals.values import quoted
-from cdc.model.gtid import ddl_gtid
 from cdc.model.record import Record
+from cdc.model.statement_gtid import statement_uuid
 
-__all__ = ["ACTS_ON_LEADER", "BYTES", "create", "finish", "has_context", "insert", "insert_not_run", "table", "upgrade"]
+__all__ = [
+    "ACTS_ON_LEADER", "BYTES", "NUMBER", "SEQUENCE", "create", "finish", "gtid_of", "has_context", "highest_gtid",
+    "insert_intent", "insert_not_run", "table", "upgrade",
+]  # fmt: skip
 
 # The note of statements that must run when the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
 BYTES = "bytes"  # the member of the context that has the exact bytes of a statement, in base64
+SEQUENCE, NUMBER = "sequence", "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
 _LEDGER = f"""
@@ -61,37 +65,63 @@ def has_context(schema: str) -> str:
     )
 
 
-def insert(schema: str, record: Record, *, state: str, note: str = "", statement: str | None = None) -> str:
-    """The statement that inserts a row; ``statement`` replaces the record's text, for records without one."""
-    resource = record.uri.resource
-    context = record.context
-    if record.exact is not None:
-        context = dict(context or {}) | {BYTES: b64encode(record.exact).decode("ascii")}
-    texts = [
-        resource, ddl_gtid(resource, record.sequence), state, record.query if statement is None else statement,
-        note[:_NOTE], json.dumps(context, ensure_ascii=False), json.dumps(record.affects, ensure_ascii=False),
-    ]  # fmt: skip
+def gtid_of(schema: str, record: Record) -> str:
+    """The query that returns the GTID of the statement; no row if the ledger does not have it."""
+    return f"SELECT gtid FROM {table(schema)} WHERE {_is(record)}"
+
+
+def highest_gtid(schema: str, resource: str, *, by: str) -> str:
+    """The query that returns the highest numbered GTID of a statement of ``resource``; no row without one.
+
+    Numbers grow with the sequences, unless the checkpoint was put back by hand. ``by`` SEQUENCE the server reads the
+    last rows only, by NUMBER all of them.
+    """
     return (
-        f"INSERT INTO {table(schema)} "
-        "(sequence, intended_at, resource, gtid, state, statement, note, context, affects) "
-        f"VALUES ({record.sequence}, NOW(6), {', '.join(map(quoted, texts))})"
+        f"SELECT gtid FROM {table(schema)} WHERE resource={quoted(resource)} "
+        f"AND gtid LIKE {quoted(statement_uuid(resource) + ':%')} ORDER BY {by} DESC LIMIT 1"
     )
+
+
+def insert_intent(schema: str, record: Record, *, gtid: str) -> str:
+    """The statement that records that a statement is about to run under ``gtid``."""
+    # A row without a GTID says that the statement did not run; the checkpoint was then put back to before it.
+    again = "ON DUPLICATE KEY UPDATE state=VALUES(state), gtid=VALUES(gtid)"
+    return f"{_insert(schema, record, state='intent', gtid=gtid)} {again}"
 
 
 def insert_not_run(schema: str, record: Record, *, state: str, note: str, statement: str | None = None) -> str:
     """The statement that records a statement that does not run.
 
-    An intent may exist already, if the follower refused the statement.
+    ``statement`` replaces the record's text, for records without one. An intent may exist already, if the follower
+    refused the statement; its number is not used again.
     """
     return (
-        f"{insert(schema, record, state=state, note=note, statement=statement)} "
+        f"{_insert(schema, record, state=state, note=note, statement=statement)} "
         "ON DUPLICATE KEY UPDATE state=VALUES(state), note=VALUES(note), finished_at=NOW(6)"
     )
 
 
 def finish(schema: str, record: Record) -> str:
     """The statement that records that the intended statement ran."""
+    return f"UPDATE {table(schema)} SET state='done', finished_at=NOW(6) WHERE {_is(record)} AND state='intent'"
+
+
+def _is(record: Record) -> str:
+    return f"resource={quoted(record.uri.resource)} AND sequence={record.sequence}"
+
+
+def _insert(
+    schema: str, record: Record, *, state: str, gtid: str = "", note: str = "", statement: str | None = None
+) -> str:
+    context = record.context
+    if record.exact is not None:
+        context = dict(context or {}) | {BYTES: b64encode(record.exact).decode("ascii")}
+    texts = [
+        record.uri.resource, gtid, state, record.query if statement is None else statement, note[:_NOTE],
+        json.dumps(context, ensure_ascii=False), json.dumps(record.affects, ensure_ascii=False),
+    ]  # fmt: skip
     return (
-        f"UPDATE {table(schema)} SET state='done', finished_at=NOW(6) WHERE resource={quoted(record.uri.resource)} "
-        f"AND sequence={record.sequence} AND state='intent'"
+        f"INSERT INTO {table(schema)} "
+        "(sequence, intended_at, resource, gtid, state, statement, note, context, affects) "
+        f"VALUES ({record.sequence}, NOW(6), {', '.join(map(quoted, texts))})"
     )

@@ -9,8 +9,9 @@ from typing import Any
 
 from cdc.errors import Disconnected, PromiseError
 from cdc.model.commit_entry import Entry, PreparedXa
-from cdc.model.gtid import GtidSet, ddl_uuid
+from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
+from cdc.model.statement_gtid import ddl_uuid
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.compressed import payload
 from cdc.producer.binlog.events import RawEvent

@@ -4,9 +4,9 @@ The audit does not interpret SQL: an object's definition is the list of statemen
 (``schema.object_history``), and where the lists of both servers differ, the object counts as different. So an ALTER
 that another ALTER reverted is drift until the object is created again, while statements before a DROP are ignored.
 
-A statement that the follower ran for the leader has a GTID made of the leader's sequence (``model.gtid.ddl_gtid``),
-by which it is matched; all other statements are the follower's own. A statement that an operator skipped and then ran
-by hand, with the same text on the same objects, counts as run.
+A statement that the follower ran for the leader has a GTID that tells the leader's sequence
+(``model.statement_gtid``), by which it is matched; all other statements are the follower's own. A statement that an
+operator skipped and then ran by hand, with the same text on the same objects, counts as run.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from itertools import islice
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.renames import Renames
-from cdc.model.gtid import ddl_uuid
+from cdc.model.statement_gtid import StatementSequences
 from cdc.model.uri import Uri
 from cdc.spark.schema.lineage import Act
 from cdc.spark.schema.object_history import NEVER, Definition, Id, Key, definitions_after
@@ -68,22 +68,23 @@ def definitions(
     leader: Iterable[Act],
     follower: Iterable[Act],
     *,
-    resource: str,
+    sequences: StatementSequences,
     not_run: Mapping[int, str],
     rows: Collection[object],
     renames: Renames = _NO_RENAMES,
 ) -> Definitions:
     """Compare the objects that both sides' statements define.
 
-    ``leader`` are the statements of the leader ``resource`` up to the sequence compared. ``not_run`` has the sequences
-    of those that the follower did not run, with their state in its ledger; ``rows`` the (database, table) of all rows.
-    URIs have the leader's names of databases, the follower's texts those that ``renames`` gives them.
+    ``leader`` are the statements of the leader up to the sequence compared; ``sequences`` tells which of them the
+    follower ran. ``not_run`` has the sequences of those that it did not run, with their state in its ledger; ``rows``
+    the (database, table) of all rows. URIs have the leader's names of databases, the follower's texts those that
+    ``renames`` gives them.
     """
     skipped = {sequence for sequence, state in not_run.items() if state == "skipped"}
     to_run = (act for act in leader if act.sequence not in not_run or act.sequence in skipped)
     ours = _statements(act for act in to_run if not act.action.endswith(LEADER_ONLY))
     theirs = _statements(follower)
-    ids = _ids_of_follower(theirs, {each: ours[each] for each in sorted(skipped) if each in ours}, resource, renames)
+    ids = _ids_of_follower(theirs, {each: ours[each] for each in sorted(skipped) if each in ours}, sequences, renames)
     unmatched = [*_unmatched(ours, theirs, ids, skipped)]
     by_leader = definitions_after(ours, {sequence: sequence for sequence in ours}, {})
     by_follower = definitions_after(theirs, ids, renames.leaders)
@@ -95,11 +96,11 @@ def definitions(
     return Definitions(drift, unmatched)
 
 
-def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, resource: str) -> int | None:
+def renamed_statement(leader: Iterable[Act], follower: Iterable[Act], *, sequences: StatementSequences) -> int | None:
     """The sequence of the first leader statement that the follower ran on objects of other names; None without any."""
     ours, theirs = _statements(leader), _statements(follower)
     for acts in theirs.values():
-        number = _id(acts, resource)
+        number = _id(acts, sequences)
         if isinstance(number, int) and number in ours and _effects(ours[number]) != _effects(acts):
             return number
     return None
@@ -114,12 +115,14 @@ def _statements(acts: Iterable[Act]) -> Statements:
     return found
 
 
-def _ids_of_follower(statements: Statements, skipped: Statements, resource: str, renames: Renames) -> Mapping[int, Id]:
+def _ids_of_follower(
+    statements: Statements, skipped: Statements, sequences: StatementSequences, renames: Renames
+) -> Mapping[int, Id]:
     """The id of each of the follower's statements, by its sequence.
 
     A statement of its own with the text and the objects of a ``skipped`` one of the leader gets the id of that one.
     """
-    ids = {sequence: _id(acts, resource) for sequence, acts in statements.items()}
+    ids = {sequence: _id(acts, sequences) for sequence, acts in statements.items()}
     for number, acts in skipped.items():
         for sequence, own in statements.items():
             alike = isinstance(ids[sequence], str) and _effects(own) == _effects(acts)
@@ -129,10 +132,10 @@ def _ids_of_follower(statements: Statements, skipped: Statements, resource: str,
     return ids
 
 
-def _id(acts: Sequence[Act], resource: str) -> Id:
+def _id(acts: Sequence[Act], sequences: StatementSequences) -> Id:
     """The leader's sequence of a statement that the follower ran for it, or the id of a statement of its own."""
-    source, _, number = acts[0].transaction.rpartition(":")
-    return int(number) - 1 if source == ddl_uuid(resource) else f"follower {acts[0].sequence}"
+    found = sequences.of(acts[0].transaction)
+    return f"follower {acts[0].sequence}" if found is None else found
 
 
 def _effects(acts: Iterable[Act]) -> list[tuple[str, object, object]]:

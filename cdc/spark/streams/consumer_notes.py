@@ -15,16 +15,17 @@ the foreign transaction.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.model.statement_gtid import statement_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["MARK", "Skip", "marked", "marks", "not_run", "skipped_records"]
+__all__ = ["MARK", "Ledger", "Skip", "ledger", "marked", "marks", "skipped_records"]
 
 # The type of the column ``mark``, kept in a state as ``leader_marked`` and ``follower_marked``.
 MARK = (
@@ -47,16 +48,35 @@ class Skip:
     note: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The follower's ledger of the leader's statements: ``not_run`` has the state (skipped or not applied) of those
+    that the follower did not apply, by their sequence, ``numbered`` the sequence of those that it ran or was about to
+    run, by their numbered GTID (``cdc.model.statement_gtid``).
+    """
+
+    not_run: Mapping[int, str] = field(default_factory=dict)
+    numbered: Mapping[str, int] = field(default_factory=dict)
+
+
 def skipped_records(records: DataFrame, *, resource: str, limit: int) -> list[Skip]:
     """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
     return [Skip(**row.asDict()) for row in rows.distinct().orderBy("sequence").limit(limit).collect()]
 
 
-def not_run(records: DataFrame, resource: str) -> Mapping[int, str]:
-    """The leader's sequences that the follower did not apply, with the ledger's state: skipped or not applied."""
-    rows = _ledger_rows(records, resource).where("state IN ('skipped', 'not applied')")
-    return {row["sequence"]: row["state"] for row in rows.select("sequence", "state").distinct().collect()}
+def ledger(records: DataFrame, resource: str) -> Ledger:
+    """The ledger for the leader ``resource``. There are few statements: they fit into the driver."""
+    rows = _ledger_rows(records, resource).selectExpr(
+        "sequence",
+        "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
+        f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
+    )
+    found = rows.where("coalesce(not_run, gtid) IS NOT NULL").distinct().orderBy("sequence").collect()
+    return Ledger(
+        {row["sequence"]: row["not_run"] for row in found if row["not_run"]},
+        {row["gtid"]: row["sequence"] for row in found if row["gtid"]},
+    )
 
 
 def marks(
@@ -108,12 +128,13 @@ def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:
 
 
 def _ledger_rows(records: DataFrame, resource: str) -> DataFrame:
-    """The follower's ledger for the leader ``resource``: sequence, state, statement, note, and ``at``, the follower's
-    own sequence of the ledger row.
+    """The follower's ledger for the leader ``resource``: sequence, GTID, state, statement, note, and ``at``, the
+    follower's own sequence of the ledger row.
     """
     rows = _images(records, "ledger", resource)
     return rows.select(
         _cell("sequence", "SignedInteger").cast("bigint").alias("sequence"),
+        _cell("gtid", "String").alias("gtid"),
         _cell("state", "Enum").alias("state"),
         _cell("statement", "String").alias("statement"),
         _cell("note", "String").alias("note"),

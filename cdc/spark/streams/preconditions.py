@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
+from cdc.model.statement_gtid import StatementSequences
 from cdc.model.uri import Uri
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import name_on_leader
@@ -26,12 +27,13 @@ _LISTED = 10
 class Preconditions:
     """What is checked before both streams are compared; ``profiles``, ``contents``, ``acts`` and ``limits`` by side.
 
-    ``acts`` are what the statements did. ``limits`` are the sequences before which all records should have been read,
-    None if not known (``input.spans.Span``). ``gap`` are the leader sequences (after, up to) for which the follower's
-    log is missing (``watermark.unlogged_gap``).
+    ``acts`` are what the statements did, and ``sequences`` tells which of the leader's the follower ran. ``limits`` are
+    the sequences before which all records should have been read, None if not known (``input.spans.Span``). ``gap`` are
+    the leader sequences (after, up to) for which the follower's log is missing (``watermark.unlogged_gap``).
     """
 
     profiles: Mapping[str, Profile]
+    sequences: StatementSequences
     scope: Scope
     renames: Renames
     contents: Mapping[str, Contents]
@@ -59,7 +61,7 @@ def unmet(checked: Preconditions) -> list[str]:
     if not reasons:
         reasons += _missing_log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
     if not reasons and not checked.renames:
-        reasons += _unknown_renames(checked.acts, profiles[LEADER].mysql_resource_name)
+        reasons += _unknown_renames(checked.acts, checked.sequences)
     return reasons
 
 
@@ -94,6 +96,8 @@ def _left_out_records(
     own = scope.schema
     if not follower.filters.wants_database(own):
         yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
+    elif not follower.filters.wants_table(own, "ledger"):
+        yield f"the follower profile's filters leave out {own}.ledger, which tells the statements that the consumer ran"
     if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
         yield (
             f"the leader has a database {own}, which the audit takes for the consumer's own: with --consumer give the "
@@ -145,9 +149,9 @@ def _missing_log(topic: str, watermark: Watermark, gap: tuple[int, int] | None) 
         )
 
 
-def _unknown_renames(acts: Mapping[str, Sequence[Act]], resource: str) -> Iterator[str]:
+def _unknown_renames(acts: Mapping[str, Sequence[Act]], sequences: StatementSequences) -> Iterator[str]:
     """Statements that the follower ran on databases of other names, though no renames are known."""
-    sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), resource=resource)
+    sequence = renamed_statement(acts.get(LEADER, ()), acts.get(FOLLOWER, ()), sequences=sequences)
     if sequence is not None:
         yield (
             f"the follower ran the leader's sequence {sequence} under other names: give the profile of "

@@ -1,11 +1,11 @@
 """Transactions: from the records of both topics, one row a transaction, with its state and what made it.
 
-The consumer commits its checkpoint row with the rows it applies, and runs a leader's DDL under a GTID made of the
-leader's name and the record's sequence (``cdc.model.gtid``). So each follower transaction shows its ``kind``,
-whatever its rows or its statement are:
+The consumer commits its checkpoint row with the rows it applies, and runs a leader's statement under a GTID of which
+its ledger has the sequence (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever
+its rows or its statement are:
 
-    applied       has a checkpoint row that the consumer moved forward, or a DDL GTID: with it the follower is equal to
-                  the leader at sequence ``upto``
+    applied       has a checkpoint row that the consumer moved forward, or the GTID of a statement: with it the follower
+                  is equal to the leader at sequence ``upto``
     moved         has a checkpoint row that something else moved: it says where the follower is, but is a foreign write
     bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint
     foreign       all others: writes that did not come through the consumer
@@ -21,7 +21,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.model.gtid import ddl_uuid
+from cdc.model.statement_gtid import StatementSequences, ddl_uuid
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
@@ -45,23 +46,23 @@ _KIND = f"""
 _FOR_THE_SEARCH = ("changed_own", "claim")
 
 
-def transactions(records: DataFrame, *, resource: str, ends: Mapping[str, int]) -> DataFrame:
+def transactions(records: DataFrame, *, sequences: StatementSequences, ends: Mapping[str, int]) -> DataFrame:
     """One row a transaction of the valid ``records``; persisted.
 
-    ``resource`` is the leader whose checkpoints count, ``ends`` the last sequence of each side. ``state`` is ``whole``,
+    ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
     transactions in parts. ``since`` (exclusive) and ``upto`` (inclusive) are the leader sequences that a follower's
     transaction applied. ``kind`` is as in the module's docstring, NULL for the leader's transactions.
     """
-    narrow = _narrow(records, resource)
+    narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
     # On many servers most transactions have one record: these need no sorting to find the records that belong together.
     grouped = _of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone)))
-    found = _classified(grouped, resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    found = _classified(grouped, sequences, ends).persist(StorageLevel.MEMORY_AND_DISK)
     repeated, unproven = _needs_closer_look(found)
     if repeated:
         found.unpersist()
-        found = _classified(_grouped(narrow), resource, ends).persist(StorageLevel.MEMORY_AND_DISK)
+        found = _classified(_grouped(narrow), sequences, ends).persist(StorageLevel.MEMORY_AND_DISK)
     return (_with_moved(found, records) if unproven else found).drop(*_FOR_THE_SEARCH)
 
 
@@ -156,17 +157,16 @@ def _of_one_record(narrow: DataFrame) -> DataFrame:
     )
 
 
-def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> DataFrame:
+def _classified(grouped: DataFrame, sequences: StatementSequences, ends: Mapping[str, int]) -> DataFrame:
     at_end = F.concat_ws("/", "side", "final").isin([f"{side}/{end}" for side, end in ends.items()])
     state = (
         F.when(F.expr("contiguous AND lasts = 1 AND ends_in_last"), "whole")
         .when(F.expr("contiguous AND lasts = 0") & at_end, "open")
         .otherwise("torn")
     )
-    # Only the follower runs DDL under these GTIDs; they count from 1, sequences from 0.
-    number = f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT)"
-    statement = F.when(F.col("side") == FOLLOWER, F.expr(number) - 1)
-    classified = grouped.withColumns({
+    # Only the follower runs statements under these GTIDs.
+    statement = F.when(F.col("side") == FOLLOWER, F.coalesce("noted", F.expr(_former(sequences.resource))))
+    classified = _noted(grouped, sequences).withColumns({
         "state": state,
         "since": F.coalesce("checkpoint_since", statement - 1),
         "upto": F.greatest("checkpoint_upto", statement),
@@ -180,3 +180,17 @@ def _classified(grouped: DataFrame, resource: str, ends: Mapping[str, int]) -> D
         *("rows", "statement", "state", "since", "upto", "kind"),
         *_FOR_THE_SEARCH,
     )
+
+
+def _former(resource: str) -> str:
+    """SQL for the sequence of a statement that an earlier version ran: those GTIDs count from 1, sequences from 0."""
+    return f"try_cast(regexp_extract(transaction, '^{ddl_uuid(resource)}:([0-9]+)$', 1) AS BIGINT) - 1"
+
+
+def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
+    """``grouped`` with a column ``noted``: the leader's sequence that the ledger notes for the transaction, or NULL."""
+    if not sequences.noted:
+        return grouped.withColumn("noted", F.lit(None).cast("bigint"))
+    rows = [{"transaction": gtid, "noted": sequence} for gtid, sequence in sequences.noted.items()]
+    noted = local_frame(grouped.sparkSession, rows, "transaction STRING, noted BIGINT")
+    return grouped.join(F.broadcast(noted), "transaction", "left")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cdc.consumer.follower.locks import lock_name
-from cdc.model.gtid import ddl_gtid
+from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, run_well, running
@@ -26,16 +26,22 @@ def ledger(stage: Stage) -> list[tuple[int, str]]:
     return stage.execute(f"SELECT sequence, state FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY sequence")
 
 
-def intend(stage: Stage, sequence: int, statement: str) -> None:
+def intend(stage: Stage, sequence: int, statement: str, *, gtid: str) -> None:
     stage.execute(
         "INSERT INTO cdc.ledger (resource, sequence, gtid, state, statement, intended_at) VALUES "
-        f"('{stage.name}', {sequence}, '{ddl_gtid(stage.name, sequence)}', 'intent', '{statement}', NOW(6))"
+        f"('{stage.name}', {sequence}, '{gtid}', 'intent', '{statement}', NOW(6))"
     )
 
 
-def executed(stage: Stage, sequence: int) -> bool:
-    gtid = ddl_gtid(stage.name, sequence)
+def executed(stage: Stage, gtid: str) -> bool:
     return stage.execute(f"SELECT GTID_SUBSET('{gtid}', @@GLOBAL.gtid_executed)") == [(1,)]
+
+
+def numbers(stage: Stage) -> str:
+    """The numbers of the statements that were executed, as gtid_executed shows them."""
+    ours = f"{statement_uuid(stage.name)}:1-{LAST}"
+    ((found,),) = stage.execute(f"SELECT GTID_SUBTRACT('{ours}', GTID_SUBTRACT('{ours}', @@GLOBAL.gtid_executed))")
+    return str(found).partition(":")[2]
 
 
 def alter(stage: Stage) -> Body:
@@ -43,23 +49,56 @@ def alter(stage: Stage) -> Body:
 
 
 def test_a_crash_after_the_intent_runs_the_statement(stage: Stage) -> None:
+    """Under the GTID of the intent, also if it is an earlier version's."""
     stage.create_table("t", "(i INT)")
-    intend(stage, 1, "CREATE TABLE t (i INT)")
+    stage.topic.send([alter(stage)])
+    gtids = (former_gtid(stage.name, 1), statement_gtid(stage.name, 7))
+    for sequence, statement in enumerate(("CREATE TABLE t (i INT)", "ALTER TABLE t ADD COLUMN a INT")):
+        intend(stage, sequence + 1, statement, gtid=gtids[sequence])
     stage.apply()
-    assert stage.execute("SHOW TABLES") == [("t",)]
-    assert ledger(stage) == [(0, "done"), (1, "done")]
-    assert executed(stage, 1)
+    assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", "a"]
+    assert ledger(stage) == [(0, "done"), (1, "done"), (2, "done")]
+    assert all(executed(stage, gtid) for gtid in gtids)
 
 
 def test_a_crash_after_the_statement_does_not_run_it_again(stage: Stage) -> None:
     stage.create_table("t", "(i INT)")
     stage.apply()
+    again = "ALTER TABLE t ADD INDEX (i)"  # the server would run it twice
+    for sequence, gtid in ((2, former_gtid(stage.name, 2)), (3, statement_gtid(stage.name, 3))):
+        stage.topic.send([stage.topic.query(again, ("AlterTable", f"{stage.name}/t"), database=stage.name)])
+        intend(stage, sequence, again, gtid=gtid)
+        stage.execute(f"SET gtid_next = '{gtid}'", again)
+        stage.apply()
+        assert (ledger(stage)[sequence], stage.checkpoint()) == ((sequence, "done"), sequence)
+    assert [row[2] for row in stage.execute("SHOW INDEX FROM t")] == ["i", "i_2"]
+
+
+def test_statements_are_one_interval_whatever_comes_between_them(stage: Stage) -> None:
+    """Rows, statements that are left out, and one that an earlier version ran take no number."""
+    path = stage.create_table("t", "(i INT)")
+    stage.topic.send([stage.topic.add(path, ["i"], [number(1)])])
+    trigger = "CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5"
+    stage.topic.send([stage.topic.query(trigger, ("CreateTrigger", f"{stage.name}/x"), database=stage.name)])
+    intend(stage, 4, "ALTER TABLE t ADD COLUMN a INT", gtid=former_gtid(stage.name, 4))
     stage.topic.send([alter(stage)])
-    intend(stage, 2, "ALTER TABLE t ADD COLUMN a INT")
-    stage.execute(f"SET gtid_next = '{ddl_gtid(stage.name, 2)}'", "ALTER TABLE t ADD COLUMN a INT")
     stage.apply()
-    assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", "a"]
-    assert (ledger(stage)[2], stage.checkpoint()) == ((2, "done"), 2)
+    assert numbers(stage) == "1-2"
+    stage.create_table("u", "(i INT)")
+    stage.apply()
+    assert numbers(stage) == "1-3"
+    assert executed(stage, former_gtid(stage.name, 4))
+    shown = stage.execute(f"SELECT sequence, gtid FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY 1")
+    given = {0: 1, 1: 2, 5: 3}
+    assert shown == [
+        (at, former_gtid(stage.name, 4) if at == 4 else statement_gtid(stage.name, given[at]) if at in given else "")
+        for at in (0, 1, 3, 4, 5)
+    ]
+    # As after a checkpoint that was put back by hand: the last row does not have the last number.
+    intend(stage, 99, "", gtid=statement_gtid(stage.name, 2))
+    stage.create_table("v", "(i INT)")
+    stage.apply()
+    assert numbers(stage) == "1-4"
 
 
 def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) -> None:
@@ -80,7 +119,7 @@ def test_a_kill_in_a_statement_that_waits_does_not_run_it_twice(stage: Stage) ->
                 until(lambda: runs(stage, "SET gtid_next"), what="the next one comes to the statement")
                 assert lock_holder(stage) not in (None, before)
                 assert runs(stage, "ALTER TABLE t ADD")
-                assert not executed(stage, 2)
+                assert not executed(stage, statement_gtid(stage.name, 3))
                 holder.rollback()
                 until(lambda: stage.checkpoint() == 3, what="the row after the statement")
     assert stage.execute("SELECT * FROM t") == [(1, 2)]
@@ -148,8 +187,11 @@ def test_keyless_tables_get_no_hidden_key(stage: Stage) -> None:
 
 def test_a_statement_of_a_former_life_is_not_taken_for_done(stage: Stage) -> None:
     stage.create_table("t", "(i INT)")
-    stage.execute(f"SET gtid_next = '{ddl_gtid(stage.name, 1)}'", "BEGIN", "COMMIT")
-    assert "has executed" in refused("cdc-consumer", stage.profile, "--until-current")
+    for gtid in (statement_gtid(stage.name, 9), former_gtid(stage.name, 1)):
+        stage.execute(f"SET gtid_next = '{gtid}'", "BEGIN", "COMMIT")
+        line = refused("cdc-consumer", stage.profile, "--until-current")
+        assert "has executed" in line
+        assert gtid in line
 
 
 def test_the_context_is_the_leaders(stage: Stage) -> None:
@@ -235,7 +277,7 @@ def test_dropping_tables_of_two_engines_at_once_is_one_statement(stage: Stage) -
     stage.topic.send([stage.topic.query("DROP TABLE `a`,`b`", *names, database=stage.name)])
     stage.apply()
     assert stage.execute("SHOW TABLES") == []
-    assert executed(stage, 3)
+    assert executed(stage, statement_gtid(stage.name, 4))
 
 
 def test_a_routine_goes_with_its_database_though_only_tables_are_let_in(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import UserError
-from cdc.model.gtid import GtidSet, ddl_gtid
+from cdc.model.gtid import GtidSet
 
 A = "11111111-1111-1111-1111-111111111111"
 B = "22222222-2222-2222-2222-222222222222"
@@ -75,10 +75,6 @@ def test_parse_reads_what_the_server_shows() -> None:
 def test_parse_refuses_anything_else(text: str) -> None:
     with pytest.raises(UserError):
         GtidSet.parse(text)
-
-
-def test_ddl_gtid_is_stable_because_followers_remember_it() -> None:
-    assert ddl_gtid("mysql-srv1", 0) == "1375f078-79f6-57d5-964f-be06880cf443:1"
 
 
 @given(gtids)

@@ -3,7 +3,7 @@
 import pytest
 
 from cdc.config.renames import Renames
-from cdc.model.gtid import ddl_gtid
+from cdc.model.statement_gtid import StatementSequences, statement_gtid
 from cdc.spark.schema.definitions import definitions, renamed_statement
 from cdc.spark.schema.lineage import TEXT, Act
 
@@ -14,6 +14,7 @@ def act(action: str, path: str, to: str | None = None, *, text: str = "") -> tup
     return action, path, to, text or f"{action} {path}"
 
 
+SEQUENCES = StatementSequences("srv", {statement_gtid("srv", number): number - 1 for number in range(1, 20)})
 CREATE, DROP, ALTER = act("CreateTable", "db/t"), act("DropTable", "db/t"), act("AlterTable", "db/t")
 TRUNCATE, RENAME = act("TruncateTable", "db/t"), act("RenameTable", "db/t", "db/u")
 
@@ -36,7 +37,7 @@ def followers(*ran: int | tuple[str, str, str | None, str], of: list[Act] | None
                     one.uri[11:],
                     one.to and one.to[11:],
                     one.text,
-                    transaction=ddl_gtid("srv", each),
+                    transaction=statement_gtid("srv", each + 1),
                 )
             )
         else:
@@ -53,7 +54,7 @@ def drift(leader: list[Act], follower: list[Act], *, rows: tuple[str, ...] = (),
     """Each object that differs, and why; ``not_run`` as ``_3="skipped"``."""
     states = {int(number[1:]): state for number, state in not_run.items()}
     names = {("db", name) for name in rows}
-    found = definitions(leader, follower, resource="srv", not_run=states, rows=names).drift
+    found = definitions(leader, follower, sequences=SEQUENCES, not_run=states, rows=names).drift
     return {f"{each.kind} {each.database}.{each.name}": each.cause for each in found}
 
 
@@ -137,7 +138,7 @@ def test_a_table_that_is_created_like_another_has_its_definition(
 def test_evidence_for_a_table_that_was_created_like_another() -> None:
     leader = leaders(CREATE, act("CreateTable", "db/x"), LIKE, DROP)
     follower = followers(0, 1, ALTER, act("AlterTable", "db/x"), 2, 3, of=leader)
-    found = definitions(leader, follower, resource="srv", not_run={}, rows=()).drift
+    found = definitions(leader, follower, sequences=SEQUENCES, not_run={}, rows=()).drift
     assert {each.name: each.evidence.partition(" (")[0] for each in found} == {
         "u": "only the follower has: AlterTable db/t", "x": "only the follower has: AlterTable db/x"
     }  # fmt: skip
@@ -179,7 +180,7 @@ ADD = "ALTER TABLE t ADD y INT DEFAULT 7"
 def test_a_statement_run_by_hand_must_have_the_skipped_text(skipped: str, by_hand: str, *, same: bool) -> None:
     leader = leaders(CREATE, act("AlterTable", "db/t", text=skipped))
     follower = followers(0, act("AlterTable", "db/t", text=by_hand), of=leader)
-    found = definitions(leader, follower, resource="srv", not_run={1: "skipped"}, rows=())
+    found = definitions(leader, follower, sequences=SEQUENCES, not_run={1: "skipped"}, rows=())
     sides = [] if same else ["leader", "follower"]
     assert ([each.cause for each in found.drift], [each.side for each in found.unmatched]) == (
         ["schema drift"] * (not same), sides
@@ -200,13 +201,13 @@ def test_a_statement_run_by_hand_with_renamed_databases(action: str, skipped: st
     path = "db/n" if action.endswith("Table") else "db"
     leader, follower = leaders(act(action, path, text=skipped)), followers(act(action, path, text=by_hand))
     found = definitions(
-        leader, follower, resource="srv", not_run={0: "skipped"}, rows=(), renames=Renames({"db": "copy"})
+        leader, follower, sequences=SEQUENCES, not_run={0: "skipped"}, rows=(), renames=Renames({"db": "copy"})
     )
     assert (found.drift == []) is same
 
 
 def test_evidence_names_statement_position_and_time() -> None:
-    (found,) = definitions([], followers(CREATE), resource="srv", not_run={}, rows=()).drift
+    (found,) = definitions([], followers(CREATE), sequences=SEQUENCES, not_run={}, rows=()).drift
     assert (
         found.evidence
         == f"only the follower has: CreateTable db/t (transaction {OWN} at b.1:0, 1970-01-01 00:00:00 UTC)"
@@ -215,6 +216,6 @@ def test_evidence_names_statement_position_and_time() -> None:
 
 def test_a_statement_that_the_follower_ran_on_other_names() -> None:
     leader = leaders(CREATE)
-    assert renamed_statement(leader, followers(0, of=leader), resource="srv") is None
-    other = [made(100, "CreateTable", "copy/t", None, "", transaction=ddl_gtid("srv", 0))]
-    assert renamed_statement(leader, other, resource="srv") == 0
+    assert renamed_statement(leader, followers(0, of=leader), sequences=SEQUENCES) is None
+    other = [made(100, "CreateTable", "copy/t", None, "", transaction=statement_gtid("srv", 1))]
+    assert renamed_statement(leader, other, sequences=SEQUENCES) == 0

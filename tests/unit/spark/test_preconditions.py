@@ -7,6 +7,7 @@ import pytest
 from cdc.config.filters import Filters
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
+from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.schema.lineage import Act
 from cdc.spark.schema.scope import Scope
@@ -17,6 +18,7 @@ from cdc.spark.streams.watermark import Watermark
 
 NOTHING = Preconditions(
     profiles={LEADER: Profile(), FOLLOWER: Profile()},
+    sequences=StatementSequences("mysql-srv1"),
     scope=Scope(),
     renames=Renames({}),
     contents={},
@@ -68,6 +70,12 @@ NO_VIEW = Filters(exclude_tables=("db.v", "db.p"))
 )
 def test_a_capture_that_leaves_out_what_statements_made(capture: Filters, act: tuple[str, str], expected: str) -> None:
     assert left_out(capture, act) == expected
+
+
+def test_a_capture_without_the_consumers_ledger() -> None:
+    profiles = {LEADER: Profile(), FOLLOWER: Profile(filters=Filters(exclude_tables=("cdc.ledger",)))}
+    assert any("leave out cdc.ledger" in each for each in unmet(replace(NOTHING, profiles=profiles)))
+    assert not any("ledger" in each for each in unmet(NOTHING))
 
 
 def test_what_is_none_of_the_followers_or_has_another_name_there() -> None:

@@ -1,0 +1,53 @@
+"""The GTIDs under which a consumer executes the leader's statements, and the way back from them to the statements.
+
+The statements of a leader are numbered 1, 2, 3 … in the order in which a follower executes them, so that they are one
+interval in its ``gtid_executed``. The ledger says which statement has which number. Earlier versions of ``cdc`` took
+the record's sequence for the number, under another UUID: such GTIDs stay what they were.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["LAST", "StatementSequences", "ddl_uuid", "former_gtid", "statement_gtid", "statement_uuid"]
+
+_NAMESPACE = uuid.UUID("4f3c6a52-5d0e-5c8b-9b53-2f1f5a1ce7d1")
+_NUMBERED = uuid.UUID("f62ad9a1-7c0b-54d9-8ef6-0d6d1c0c8f4e")
+
+LAST = (1 << 63) - 2  # the highest number that MySQL accepts
+
+
+def ddl_uuid(resource: str) -> str:
+    """The GTID source under which an earlier version executed the statements of the leader called ``resource``."""
+    return str(uuid.uuid5(_NAMESPACE, resource))
+
+
+def former_gtid(resource: str, sequence: int) -> str:
+    """The GTID under which an earlier version executed the statement ``sequence`` (from 0) of ``resource``."""
+    return f"{ddl_uuid(resource)}:{sequence + 1}"
+
+
+def statement_uuid(resource: str) -> str:
+    """The GTID source under which a consumer executes the statements of the leader called ``resource``."""
+    return str(uuid.uuid5(_NUMBERED, resource))
+
+
+def statement_gtid(resource: str, number: int) -> str:
+    """The GTID of the ``number``-th statement (from 1) of ``resource``. A server executes one GTID once."""
+    return f"{statement_uuid(resource)}:{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatementSequences:
+    """Which of the statements of the leader ``resource`` a follower ran under a GTID.
+
+    ``noted`` has the sequences of the numbered ones by their GTID, as the ledger notes them.
+    """
+
+    resource: str
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+    def of(self, gtid: str) -> int | None:
+        """The leader's sequence of the statement, None for any other transaction."""
+        source, _, number = gtid.rpartition(":")
+        return int(number) - 1 if source == ddl_uuid(self.resource) else self.noted.get(gtid)
