@@ -3,7 +3,10 @@
 import time
 from collections.abc import Callable
 
+from cdc.sandbox.server.mysql import MySql
+
 LIMIT_SECONDS = 600  # only against hangs: on a busy machine an audit alone takes two minutes
+INNODB_TRX_SECONDS = 0.11
 
 
 def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, what: str) -> None:
@@ -12,3 +15,16 @@ def until(condition: Callable[[], object], *, seconds: float = LIMIT_SECONDS, wh
     while not condition():
         assert time.monotonic() < give_up, f"not within {seconds:.0f} s: {what}"
         time.sleep(0.05)
+
+
+def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:
+    """How many rows the largest open transaction has changed; with ``connection_id``, that connection's.
+
+    The server refreshes INNODB_TRX only where nobody has read it for 0.1 s: who asks more often gets the same answer
+    for ever (manual: Persistence and Consistency of InnoDB Transaction and Locking Information).
+    """
+    time.sleep(INNODB_TRX_SECONDS)
+    of_one = "" if connection_id is None else f" WHERE trx_mysql_thread_id = {connection_id}"
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx{of_one}")
+        return int(cursor.fetchall()[0][0])

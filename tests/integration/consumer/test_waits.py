@@ -21,7 +21,7 @@ from tests.harness.outside import scrape
 from tests.harness.programs import RETRY_SECONDS, refused, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import Body, LeaderTopic, Stage, number, text
-from tests.harness.wait import until
+from tests.harness.wait import uncommitted_rows, until
 
 pytestmark = pytest.mark.integration
 COLUMNS = ["id", "name"]
@@ -77,12 +77,6 @@ class Table:
         ((found,),) = self.execute(f"SELECT IS_USED_LOCK('{lock_name(self.name)}')")
         return None if found is None else int(found)
 
-    def changed(self) -> int:
-        """How many rows that connection has changed and not committed."""
-        ours = f"trx_mysql_thread_id = {self.holder() or 0}"
-        found = self.execute(f"SELECT trx_rows_modified FROM information_schema.innodb_trx WHERE {ours}")
-        return int(found[0][0]) if found else 0
-
 
 def test_kafka_and_the_follower_are_away_at_once(tmp_path: Path, follower: MySql, kafka_broker: KafkaFactory) -> None:
     """In the midst of a large transaction, of which parts are executed: they are read anew once Kafka is back."""
@@ -92,7 +86,10 @@ def test_kafka_and_the_follower_are_away_at_once(tmp_path: Path, follower: MySql
     table.send(*records[:-1])
     with impatient(table.profile) as log:
         # Its own tables are made before the start: a transaction then is that of the rows.
-        until(lambda: " start " in log.read_text() and table.changed() > 4, what="a part of the transaction")
+        until(
+            lambda: " start " in log.read_text() and uncommitted_rows(follower, table.holder() or 0) > 4,
+            what="a part of the transaction",
+        )
         kafka.kill()
         table.execute(f"KILL {table.holder()}")
         until(

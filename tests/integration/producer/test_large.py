@@ -20,7 +20,7 @@ from tests.checks.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.harness import wait
 from tests.harness.programs import BIN, end_offset, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.wait import until
+from tests.harness.wait import uncommitted_rows, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -109,7 +109,7 @@ def applied_at_once(
     """The follower gets all of it in one commit, though its connection is cut in the midst of it, in little memory."""
     path = write_profile(folder, follower, kafka, name="huge-follower", topic=topic, consumer={"batch_rows": 1000})
     with running("cdc-consumer", path) as process:
-        until(lambda: rows_changed(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
+        until(lambda: uncommitted_rows(follower) > ROWS // 3, seconds=LIMIT_SECONDS, what="a third of the rows")
         with follower.root() as connection, connection.cursor() as cursor:
             cursor.execute("SELECT trx_mysql_thread_id FROM information_schema.innodb_trx WHERE trx_rows_modified > 0")
             for (number,) in cursor.fetchall():
@@ -124,13 +124,6 @@ def applied_at_once(
     with capsys.disabled():
         print(f"\napplied in one commit, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
     assert max(peaks) < MEMORY_MB
-
-
-def rows_changed(follower: MySql) -> int:
-    """How many rows the transactions that are open have changed."""
-    with follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx")
-        return int(cursor.fetchall()[0][0])
 
 
 def count(follower: MySql) -> int:
