@@ -1,9 +1,10 @@
 """Reads a leader's binlog: opens a dump connection as a replica does, and yields the raw events that arrive.
 
-mysql-replication connects, registers as a replica, announces checksums and heartbeat and requests the dump. From then
-on the packets are read here, in large chunks: the library's own reader decodes more than is needed, drops unknown
-events without an error and reconnects by itself. The names of the library that are used for this are private; the exact
-version in pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
+mysql-replication connects, announces checksums and heartbeat and requests the dump. It does not register as a replica:
+tools connect to each that SHOW REPLICAS lists, and percona-toolkit's end where they can't. From then on the packets are
+read here, in large chunks: the library's own reader decodes more than is needed, drops unknown events without an error
+and reconnects by itself. The names of the library that are used for this are private; the exact version in
+pyproject.toml has them, and tests/unit/producer/test_private_names.py lists them.
 """
 
 import select
@@ -51,7 +52,7 @@ binlogstream.GtidSet = _GtidSet
 
 
 class Replica(NamedTuple):
-    """How the producer registers at the leader: the leader allows one dump for each server id and UUID."""
+    """What the producer calls itself: the leader allows one dump for each server id and UUID."""
 
     server_id: int
     uuid: str
@@ -96,7 +97,6 @@ class BinlogSource:
             auto_position=str(gtid_set) if gtid_set else None,
             slave_uuid=replica.uuid,
             slave_heartbeat=heartbeat_seconds,
-            report_slave=f"cdc-producer-{replica.server_id}",
             filter_non_implemented_events=False,
             enable_logging=False,
             pymysql_wrapper=connected,

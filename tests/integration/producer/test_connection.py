@@ -105,6 +105,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
 
 
 def test_settings_that_change_while_it_is_connected(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """And tools that look for replicas, to connect to each, do not find the producer."""
     leader = mysql_server()
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (`ж` TINYINT UNSIGNED)", "CREATE TABLE d.hidden (i INT)")
     path = write_profile(tmp_path, leader, kafka, name="settings", filters={"exclude_tables": ["d.hidden"]})
@@ -112,6 +113,8 @@ def test_settings_that_change_while_it_is_connected(tmp_path: Path, mysql_server
     with running("cdc-producer", path) as process:
         execute(leader, "INSERT INTO d.a VALUES (250)")
         until(lambda: len(records(path)) == 3, what="the first row")
+        assert dumps(leader)
+        assert execute(leader, "SHOW REPLICAS") == []
         execute(
             leader,
             "SET GLOBAL binlog_checksum = NONE", *["INSERT INTO d.a VALUES (251), (252), (253)"] * 2,
