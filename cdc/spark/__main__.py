@@ -20,6 +20,7 @@ from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
+from cdc.spark.job.class_archive import class_archive, mapped, written
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 from cdc.spark.report.files import JSON, clear
@@ -42,9 +43,7 @@ def _run(options: Sequence[str]) -> int:
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
     kafkas = [profile.kafka for profile in profiles]
     consumer_profile(given)
-    if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
-    require_java(os.environ)
+    archive = _class_archive()
     # Done here too: Spark takes seconds to start, and a user's mistake is reported at once. With a state it has to wait
     # until that is locked: another audit may use the state and the report.
     if given.state is None:
@@ -54,16 +53,27 @@ def _run(options: Sequence[str]) -> int:
     small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
     environment = _environment(programs)
-    arguments = command(programs, environment, options, small=small)
     if given.watch is not None:
-        arguments, environment = _without_spark_submit(arguments, environment)
-    status = _status(arguments, environment)
+        arguments = command(programs, environment, options, small=small, java=mapped(archive))
+        status = _status(*_without_spark_submit(arguments, environment))
+    else:
+        with written(archive) as writing:
+            java = writing or mapped(archive)
+            status = _status(command(programs, environment, options, small=small, java=java), environment)
     if status in (0, 1) and (
         _version(report) in (None, earlier) or json.loads(report.read_text())["exit_status"] != status
     ):
         # spark-submit also ends with 1 if it fails itself, which would mean drift.
         raise UserError("Spark ended before the audit did", hint="see Spark's messages above")
     return status
+
+
+def _class_archive() -> Path:
+    """Where the classes that Spark loads are archived. Raises UserError: no PySpark, no Java, or a too old one."""
+    pyspark = util.find_spec("pyspark")
+    if pyspark is None or pyspark.origin is None:
+        raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
+    return class_archive(os.environ, java=require_java(os.environ), pyspark=Path(pyspark.origin).parent)
 
 
 def _environment(programs: Path) -> dict[str, str]:
@@ -87,20 +97,25 @@ def _version(report: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def command(programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool) -> list[str]:
+def command(
+    programs: Path, environment: Mapping[str, str], options: Sequence[str], *, small: bool, java: Sequence[str] = ()
+) -> list[str]:
     """The spark-submit command line: the connector from CDC_SPARK_JARS (a comma list of jars), or by its Maven name.
+
+    ``java`` are more options of the JVM.
 
     A ``small`` audit ends before the JVM's second compiler and parallel garbage collector would save time.
     """
     here = Path(__file__).parent
     jars = environment.get("CDC_SPARK_JARS")
     connector = ["--jars", jars] if jars else ["--packages", f"{_CONNECTOR}:{metadata.version('pyspark')}"]
-    java = [f"-Dlog4j2.configurationFile={(here / 'log4j2.properties').as_uri()}"]
+    java = [f"-Dlog4j2.configurationFile={(here / 'log4j2.properties').as_uri()}", *java]
     java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
     progress = str(not small and sys.stderr.isatty()).lower()
     settings = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.ui.showConsoleProgress={progress}"]
     submit = [str(programs / "spark-submit"), "--master", "local[*]", *connector, *settings]
-    return [*submit, "--driver-java-options", " ".join(java), str(here / "audit.py"), *options]
+    submit += ["--driver-java-options", " ".join(f'"{option}"' for option in java)]
+    return [*submit, str(here / "audit.py"), *options]
 
 
 def _without_spark_submit(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:

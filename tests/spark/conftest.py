@@ -1,11 +1,13 @@
 """One Spark for all tests of this folder, and the judge on streams that a test made by hand."""
 
 import gc
+import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,10 +16,12 @@ from cdc.config.profile import Kafka, Profile
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
+from cdc.service.java import require_java
 from cdc.spark import audit
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
+from cdc.spark.job.class_archive import class_archive, mapped
 from cdc.spark.job.session import CODE_CACHE
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
@@ -40,7 +44,6 @@ _SPARK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.driver.extraJavaOptions": " ".join(f"-XX:{option}" for option in _JVM),
     "spark.sql.ansi.enabled": "true",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
@@ -70,10 +73,17 @@ def _sockets_collected() -> Iterator[None]:
     gc.collect()
 
 
+def archive_of_classes() -> Path:
+    """Where an audit on this machine keeps the classes that it loads."""
+    return class_archive(os.environ, java=require_java(os.environ), pyspark=Path(pyspark.__file__).parent)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A local Spark with the settings of a small audit."""
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
+    java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
+    builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
     builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

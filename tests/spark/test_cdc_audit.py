@@ -14,11 +14,12 @@ from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.__main__ import command
+from cdc.spark.job.class_archive import mapped
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
 from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
-from tests.spark.conftest import RunAudit
+from tests.spark.conftest import RunAudit, archive_of_classes
 
 pytestmark = pytest.mark.spark
 
@@ -61,9 +62,13 @@ def reported(folder: Path) -> dict[str, Any]:
 
 
 def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
+    """And the connector is fetched without a word, and the classes archived for the next audit."""
     options = published(kafka, tmp_path, *tutorial())
-    done = run("cdc-audit", *options, env=environment())
+    settings = environment()
+    del settings["CDC_SPARK_JARS"]
+    done = run("cdc-audit", *options, env=settings)
     assert (done.returncode, done.stderr) == (0, "")
+    assert mapped(archive_of_classes())
     assert done.stdout.startswith("no drift at sequence 8\n")
     told = reported(tmp_path)
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
@@ -165,14 +170,6 @@ def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path
     assert done.returncode == 2, done.stderr
     assert "nowhere.xml" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark ended before the audit did")
-
-
-def test_the_connector_is_fetched_without_a_word(kafka: Kafka, tmp_path: Path) -> None:
-    options = published(kafka, tmp_path, *tutorial())
-    settings = environment()
-    del settings["CDC_SPARK_JARS"]
-    done = run("cdc-audit", *options, env=settings)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_no_jdk(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""Keeps an archive of the classes that an audit's JVM loads: mapped from it, they take half as long as from 250 jars.
+
+The JVM writes the archive at its end (``-XX:ArchiveClassesAtExit``) and maps it at the next start, unless the class
+path has changed since (JDK manual, "Class Data Sharing"). It belongs to one JDK and one installation of PySpark.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["class_archive", "mapped", "written"]
+
+_FOLDER = "class-archives"
+_KEPT_SECONDS = 30 * 86_400
+_FREE_BYTES = 1 << 30  # a JVM that can't write its archive, of 170 MB, ends with an error
+# Without an archive that fits, the JVM goes on without one: no reason for its warnings on standard output.
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+
+def class_archive(environment: Mapping[str, str], *, java: Path, pyspark: Path) -> Path:
+    """Where the archive of this ``java`` and the package folder ``pyspark`` is, whether or not it exists."""
+    cache = environment.get("CDC_CACHE") or Path(environment.get("HOME") or Path.home(), ".cache", "cdc")
+    program = java.resolve()
+    files = [program, *sorted((pyspark / "jars").glob("*.jar"))]
+    known = [(str(file), status.st_size, status.st_mtime_ns) for file in files if (status := file.stat())]
+    return Path(cache, _FOLDER, hashlib.sha256(repr(known).encode()).hexdigest()[:16] + ".jsa")
+
+
+def mapped(archive: Path) -> list[str]:
+    """The JVM's options that map the archive; none where it does not exist."""
+    try:
+        os.utime(archive)  # it is in use
+    except OSError:
+        return []
+    return [f"-XX:SharedArchiveFile={archive}", *_QUIET]
+
+
+@contextmanager
+def written(archive: Path) -> Iterator[list[str]]:
+    """The JVM's options that write the archive at its end; none where it exists, or does not fit into its folder.
+
+    The JVM must have ended when the context does.
+    """
+    aside = archive.with_suffix(f".{os.getpid()}")
+    try:
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        fits = os.access(archive.parent, os.W_OK) and shutil.disk_usage(archive.parent).free > _FREE_BYTES
+    except OSError:
+        fits = False
+    if archive.exists() or not fits:
+        yield []
+        return
+    try:
+        yield [f"-XX:ArchiveClassesAtExit={aside}", *_QUIET]
+        with suppress(OSError):  # the JVM could not write it, or was killed
+            aside.rename(archive)
+    finally:
+        aside.unlink(missing_ok=True)
+        _remove_unused(archive.parent)
+
+
+def _remove_unused(folder: Path) -> None:
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if time.time() - path.stat().st_mtime > _KEPT_SECONDS:
+                path.unlink()

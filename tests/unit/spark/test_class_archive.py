@@ -1,0 +1,55 @@
+import os
+import time
+from pathlib import Path
+
+from cdc.spark.job.class_archive import class_archive, mapped, written
+
+
+def test_an_archive_belongs_to_one_jdk_and_one_set_of_jars(tmp_path: Path) -> None:
+    pyspark, java = tmp_path / "pyspark", tmp_path / "java"
+    (pyspark / "jars").mkdir(parents=True)
+    (pyspark / "jars/one.jar").write_text("1")
+    java.write_text("")
+    places = {"default": {"HOME": str(tmp_path)}, "named": {"CDC_CACHE": str(tmp_path / "cache")}}
+
+    def at(place: str) -> Path:
+        return class_archive(places[place], java=java, pyspark=pyspark)
+
+    assert at("default").parent == tmp_path / ".cache/cdc/class-archives"
+    assert at("named").parent == tmp_path / "cache/class-archives"
+    found = [at("named"), at("named")]
+    (pyspark / "jars/two.jar").write_text("2")
+    found.append(at("named"))
+    os.utime(java, (1, 1))
+    found.append(at("named"))
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
+
+
+def test_an_archive_is_written_once_and_then_mapped(tmp_path: Path) -> None:
+    archive, old, newer = (tmp_path / "archives" / name for name in ("this.jsa", "old.jsa", "newer.jsa"))
+    archive.parent.mkdir()
+    for each, days in ((old, 31), (newer, 29)):
+        each.write_text("")
+        os.utime(each, (time.time() - days * 86_400,) * 2)
+    assert mapped(archive) == []
+    with written(archive) as options:
+        (aside,) = (Path(option.partition("=")[2]) for option in options if "ArchiveClassesAtExit" in option)
+        aside.write_text("classes")
+        assert not archive.exists()
+    assert archive.read_text() == "classes"
+    assert sorted(archive.parent.iterdir()) == sorted([archive, newer])
+    os.utime(archive, (1, 1))
+    assert mapped(archive)[0] == f"-XX:SharedArchiveFile={archive}"
+    assert archive.stat().st_mtime > 1, "an archive in use looked unused"
+    with written(archive) as options:
+        assert options == []
+
+
+def test_an_archive_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with written(tmp_path / "file/this.jsa") as options:
+        assert options == []
+    with written(tmp_path / "folder/this.jsa") as options:  # the JVM was killed
+        assert options
+    assert list((tmp_path / "folder").iterdir()) == []
