@@ -137,7 +137,7 @@ def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> N
     (tmp_path / "report/drift.parquet").mkdir(parents=True)
     (tmp_path / "report/report.json").write_text("an earlier audit's")
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", COLUMNS="60")
-    line = command(BIN, settings, options, small=True)
+    line = command(BIN, settings, options, small=True, java=mapped(archive_of_classes()))
     done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stdout.startswith("could not judge\n")

@@ -10,15 +10,19 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import audit
+from cdc.spark.job.class_archive import mapped
 from tests.generators.streams import Stream, Table, both, checkpoint, tutorial
 from tests.harness.programs import BIN
 from tests.harness.wait import LIMIT_SECONDS
+from tests.spark.conftest import archive_of_classes
 from tests.spark.test_cdc_audit import PET, QUICK, environment, published
 from tests.spark.test_watch import open_to_others
 
 pytestmark = pytest.mark.spark
 
-TABLES = int(os.environ.get("CDC_TABLES", "200"))
+TABLES = int(os.environ.get("CDC_TABLES", "100"))
+# Those that executors may not share: each takes a cluster of its own.
+FOLDERS = ["state", "report"][: int(os.environ.get("CDC_FOLDERS", "1"))]
 TABLES_A_TRANSACTION = 50
 HOT = 1_000  # changes of one row; those of the same table's other rows come on top
 
@@ -45,7 +49,8 @@ def on_cluster(options: Sequence[str], folder: Path) -> "subprocess.CompletedPro
     line = ["spark-submit", "--master", "local-cluster[2,1,1024]", "--jars", settings["CDC_SPARK_JARS"]]
     line += ["--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g"]
     # The JVMs end before their second compiler would be of use.
-    line += ["--driver-java-options", QUICK, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
+    driver = " ".join([QUICK, *mapped(archive_of_classes())])
+    line += ["--driver-java-options", driver, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
     # What reaches the driver is a line a table, whatever the number of rows.
     line += ["--conf", "spark.driver.maxResultSize=16m", audit.__file__, *options]
     return subprocess.run(
@@ -69,7 +74,7 @@ def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     assert open_to_others(tmp_path / "state", tmp_path / "report") == []
 
 
-@pytest.mark.parametrize("option", ["state", "report"])
+@pytest.mark.parametrize("option", FOLDERS)
 def test_a_folder_that_executors_do_not_share(kafka: Kafka, tmp_path: Path, option: str) -> None:
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))

@@ -42,7 +42,7 @@ pytestmark = pytest.mark.spark
 
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
-CUTS = 5
+CUTS = int(os.environ.get("CDC_STATE_CUTS", "4"))
 TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters
 TOY = Table("db/toy", ["id", "name"], ["id"])
 

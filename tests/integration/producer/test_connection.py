@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,9 @@ def newest(kafka: Kafka, topic: str) -> Entry:
     return next(iter(commit_log.entries(settings, topic=f"{topic}.commits", resource="mysql-srv1")))
 
 
+Trouble = Callable[[MySql, "subprocess.Popen[str]", Relay], None]
+
+
 def stall(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> None:
     """The producer does not read for longer than the leader waits."""
     process.send_signal(signal.SIGSTOP)
@@ -75,9 +79,9 @@ def restart(leader: MySql, process: "subprocess.Popen[str]", relay: Relay) -> No
     relay.slowly = 0.0
 
 
-@pytest.mark.parametrize("gtids", ["ON", "OFF"])
+@pytest.mark.parametrize(("gtids", "troubles"), [("ON", (stall, restart)), ("OFF", (kill, restart))])
 def test_a_connection_that_ends_in_the_middle_of_a_statement(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str, troubles: tuple[Trouble, ...]
 ) -> None:
     leader = mysql_server(*gtid_options(gtids))
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, t VARCHAR(1000))")
@@ -90,7 +94,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_statement(
             log = run_well("cdc-producer", path, "--until-current")
             assert not relay.cuts, log
         # More than sockets hold, so that the leader has to wait for one who does not read.
-        for trouble in (stall, kill, restart):
+        for trouble in troubles:
             insert(leader, 16_000)
             execute(leader, f"SET GLOBAL net_write_timeout = {1 if trouble is stall else 60}")
             relay.slowly = 0.002  # so that the trouble comes in time, however fast the machine is
