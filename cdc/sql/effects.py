@@ -107,15 +107,22 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
 
 
 def connects(reader: SqlReader) -> bool:
-    """Whether the table option CONNECTION [=] 'string' follows; in brackets CONNECTION is a column's name."""
-    depth = 0
+    """Whether the table options that follow have a CONNECTION, and may be of an engine to which it means something.
+
+    To engines other than FEDERATED it is a comment. Without ENGINE the table may have FEDERATED from before, or from
+    ``default_storage_engine``. In brackets CONNECTION and ENGINE are names of columns.
+    """
+    found, engine, depth = False, "", 0
     rest = reader.items[reader.at :]
     for item, *after in zip(rest, rest[1:], [*rest[2:], _END], strict=False):
         depth += (item == Token("mark", "(")) - (item == Token("mark", ")"))
         value = after[1] if after[0] == Token("mark", "=") else after[0]
         if item.word() == "CONNECTION" and value.kind == "string" and not depth:
-            return True
-    return False
+            found = True
+        # Only with the sign: a column may be called so.
+        if item.word() == "ENGINE" and after[0] == Token("mark", "=") and not depth:
+            engine = value.text.upper()
+    return found and engine in ("", "FEDERATED")
 
 
 def made_like(reader: SqlReader) -> tuple[str, str] | None:

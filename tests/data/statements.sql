@@ -141,6 +141,12 @@ DROP DATABASE encryption;
 -- -> DropDatabase encryption
 CREATE TABLE t26b (i INT) CONNECTION = 'mysql://u:secret@h/d/t';
 -- -> CreateTable s.t26b, not faithfully
+CREATE TABLE t26e (i INT) CONNECTION = 'fish' ENGINE=`InnoDB` PASSWORD = 'fish';
+-- -> CreateTable s.t26e
+ALTER TABLE t26e CONNECTION = 'fish', ENGINE = 'MyISAM';
+-- -> AlterTable s.t26e
+ALTER TABLE t26e ADD engine INT, CONNECTION = 'mysql://u:secret@h/d/t';
+-- -> AlterTable s.t26e, not faithfully
 CREATE TABLE t26c (connection VARCHAR(9) DEFAULT 'x', CHECK (connection = 'x'));
 -- -> CreateTable s.t26c
 CREATE TABLE t27 /* 99999 (i INT) */ (j INT);

@@ -220,3 +220,10 @@ def test_an_excerpt_ends_before_the_first_literal(before: str, quote: str, after
     assert "'" not in text
     assert '"' not in text
     assert len(text) <= 82
+
+
+@pytest.mark.parametrize("engine", ["", "ENGINE FEDERATED", "ENGINE=federated", "ENGINE='FEDERATED'", "ENGINE=InnoDB"])
+@pytest.mark.parametrize("start", ["CREATE TABLE t (engine INT)", "ALTER TABLE t ADD engine INT,"])
+def test_a_connection_means_nothing_to_other_engines(start: str, engine: str) -> None:
+    _, effects = classify(f"{start} CONNECTION = 'mysql://h/d/t' {engine}", database="db", ansi_quotes=False)
+    assert bool(effects[0].unfaithful) == (engine != "ENGINE=InnoDB")
