@@ -165,6 +165,7 @@ class Producer:
     record_bytes: int = field(default=900_000, metadata={"range": (1_000, 100_000_000)})
     message_bytes: int = field(default=8_000_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
+    partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid ``start``."""

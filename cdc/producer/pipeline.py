@@ -89,7 +89,8 @@ class _Producer:
     log: Callable[..., None]
 
     def leader(self) -> Leader:
-        return inspect(self.profile.database.settings(), name=str(self.profile.database))
+        database, apply = self.profile.database, self.profile.producer.partial_json == "apply"
+        return inspect(database.settings(), name=str(database), partial_json=apply)
 
     def open_sink(self) -> KafkaSink:
         """Connect to Kafka; from then on no other producer of this leader can write."""

@@ -1,13 +1,15 @@
 """The stages of the pipeline, each built from the keys of the profile that it uses."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from cdc.config.profile import Profile
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
+from cdc.producer import partial_json
 from cdc.producer.binlog.dump import Dumps
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader
+from cdc.producer.binlog.leader import Leader, update_triggers
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.event_messages import EventMessages
@@ -51,11 +53,15 @@ def decoder(
     log: Callable[..., None],
 ) -> Decoder:
     """The decoder of what follows ``entry``; ``read_again`` gives the events of a prepared XA transaction."""
+    database = profile.database
+    ask = partial(update_triggers, database.settings(), name=str(database))
+    applies = profile.producer.partial_json == "apply"
     return Decoder(
         wants_table=profile.filters.wants_table,
         collations=leader.collations,
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
+        allow_differences=partial_json.unless_triggers(ask) if applies else partial_json.refuse,
         other_events=profile.kafka.events,
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from random import Random
 
-__all__ = ["RandomColumn", "random_column"]
+__all__ = ["RandomColumn", "json_node", "random_column"]
 
 # Character sets in which any bytes are text, and those that need text of their own.
 _BYTEWISE = "latin1 latin2 latin5 latin7 cp850 cp852 cp866 cp1250 cp1251 cp1256 cp1257 koi8r koi8u dec8 hp8 swe7"
@@ -172,13 +172,13 @@ def _members(chance: Random, name: str) -> RandomColumn:
 
 
 def _document(chance: Random, name: str) -> RandomColumn:
-    return RandomColumn(name, "JSON", lambda chance: f"JSON_EXTRACT(JSON_ARRAY({_json(chance, 0)}),'$[0]')", "")
+    return RandomColumn(name, "JSON", lambda chance: f"JSON_EXTRACT(JSON_ARRAY({json_node(chance, 0)}),'$[0]')", "")
 
 
-def _json(chance: Random, depth: int) -> str:
+def json_node(chance: Random, depth: int) -> str:
     """A document's node as an SQL expression: plain JSON and members of SQL types, in one another."""
     if depth < 4 and chance.random() < 0.5:
-        nodes = [_json(chance, depth + 1) for _ in range(chance.randint(0, 4))]
+        nodes = [json_node(chance, depth + 1) for _ in range(chance.randint(0, 4))]
         if chance.random() < 0.5:
             return f"JSON_ARRAY({','.join(nodes)})"
         keys = [f"_utf8mb4 {_hex((_string(chance, 5) + str(place)).encode())}" for place in range(len(nodes))]

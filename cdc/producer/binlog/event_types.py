@@ -7,12 +7,14 @@ __all__ = ["FATAL", "HANDLED", "HARMLESS", "NAMES"]
 
 QUERY, STOP, ROTATE, FORMAT_DESCRIPTION, XID = 2, 3, 4, 15, 16
 TABLE_MAP, HEARTBEAT, IGNORABLE, ROWS_QUERY = 19, 27, 28, 29
-# Rows events that can't be decoded: with older layouts, and with partial JSON documents. Only their table id is read.
-OTHER_ROWS = frozenset({23, 24, 25, 39})
+# Rows events with older layouts, which can't be decoded. Only their table id is read.
+OTHER_ROWS = frozenset({23, 24, 25})
 # Events that belong to the statement after them: Intvar, Rand, UserVar, the data of LOAD DATA.
 OF_A_STATEMENT = frozenset({5, 13, 14, 9, 11, 17})
 EXECUTE_LOAD_QUERY = 18
-WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = ROWS = 30, 31, 32
+# The last are updates whose after-images may have differences in place of JSON documents.
+WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, PARTIAL_UPDATE_ROWS = ROWS = 30, 31, 32, 39
+UPDATES = frozenset({UPDATE_ROWS, PARTIAL_UPDATE_ROWS})
 GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEAT_V2 = 33, 34, 35, 36, 37, 41
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED})
@@ -22,7 +24,7 @@ IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})
 
 HANDLED = frozenset(
     {QUERY, ROTATE, FORMAT_DESCRIPTION, XID, TABLE_MAP, HEARTBEAT, HEARTBEAT_V2, GTID, ANONYMOUS_GTID}
-    | {WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
+    | {*ROWS, TRANSACTION_PAYLOAD, XA_PREPARE, GTID_TAGGED}
     | {EXECUTE_LOAD_QUERY, *OF_A_STATEMENT}
 )
 
@@ -41,7 +43,6 @@ FATAL = {
     0: _OLD, 1: _OLD, 6: _OLD, 7: _OLD, 8: _OLD, 10: _OLD, 12: _OLD,
     20: _OLD, 21: _OLD, 22: _OLD, 23: _OLD, 24: _OLD, 25: _OLD,
     26: "the leader's own log lost events: make a fresh copy of the leader",
-    39: "SET PERSIST binlog_row_value_options = '' on the leader",
 }  # fmt: skip
 
 NAMES = {

@@ -13,7 +13,7 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.service.mysql_connection import TLS_FAILED, connected
 
-__all__ = ["Leader", "Objects", "inspect", "objects"]
+__all__ = ["Leader", "Objects", "inspect", "objects", "update_triggers"]
 
 # Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
 # statement (MySQL manual, "Server Error Message Reference").
@@ -31,11 +31,18 @@ _SETTINGS = {
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
     "binlog_row_metadata": ("FULL", "SET PERSIST binlog_row_metadata = FULL"),
     "binlog_row_image": ("FULL", "SET PERSIST binlog_row_image = FULL"),
-    "binlog_row_value_options": ("", "SET PERSIST binlog_row_value_options = ''"),
     # With 1 the server logs a table's name as typed in statements, but in lower case with its rows.
     "lower_case_table_names": ("0", "only a new server can have another value"),
 }
+_WHOLE_DOCUMENTS = {
+    "binlog_row_value_options": (
+        "", "SET PERSIST binlog_row_value_options = '', or set producer.partial_json = \"apply\" in the profile"
+    ),
+}  # fmt: skip
 _IDENTITY = ("version", "server_uuid", "server_id", "gtid_mode")
+
+
+_GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \*\.\* TO ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +70,15 @@ class Objects:
     all_seen: bool
 
 
-def inspect(settings: dict[str, Any], *, name: str) -> Leader:
-    """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors.
+def inspect(settings: dict[str, Any], *, name: str, partial_json: bool = False) -> Leader:
+    """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors. ``partial_json``: it may
+    log partial updates of JSON documents.
 
     Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
     for it.
     """
     with _cursor(settings, name) as cursor:
-        return _ask(cursor, name)
+        return _ask(cursor, name, partial_json)
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
@@ -82,6 +90,18 @@ def objects(settings: dict[str, Any], *, name: str) -> Objects:
         tables = [(row[0], row[1]) for row in cursor.fetchall()]
     # A user sees the tables that it has a privilege on; mysql.user only with a privilege on all tables.
     return Objects(databases, tables, all_seen=("mysql", "user") in tables)
+
+
+def update_triggers(settings: dict[str, Any], database: str, table: str, *, name: str) -> list[tuple[str, str]]:
+    """The names and statements of the table's BEFORE UPDATE triggers. Raises as ``inspect`` does."""
+    with _cursor(settings, name) as cursor:
+        cursor.execute(
+            "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS "
+            "WHERE EVENT_OBJECT_SCHEMA = %s AND EVENT_OBJECT_TABLE = %s "
+            "AND EVENT_MANIPULATION = 'UPDATE' AND ACTION_TIMING = 'BEFORE'",
+            (database, table),
+        )
+        return [(row[0], row[1]) for row in cursor.fetchall()]
 
 
 @contextmanager
@@ -96,15 +116,15 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
         raise _translated(error, name) from None
 
 
-def _ask(cursor: Any, name: str) -> Leader:
+def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
     variables = _variables(cursor)
     _refuse_mariadb(variables["version"], name)
     problems = [
         f"{setting} is {variables.get(setting, 'unknown') or 'empty'}; {change}"
-        for setting, (wanted, change) in _SETTINGS.items()
+        for setting, (wanted, change) in (_SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS).items()
         if variables.get(setting, "") != wanted
     ]
-    problems += _missing_grants(cursor)
+    problems += _missing_grants(cursor, partial_json)
     # Only without missing grants: the statement needs them.
     problems = problems or list(_unlogged_replica(cursor))
     if problems:
@@ -136,7 +156,7 @@ def _ask(cursor: Any, name: str) -> Leader:
 
 
 def _variables(cursor: Any) -> dict[str, str]:
-    names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_IDENTITY))
+    names = ", ".join(f"'{name}'" for name in (*_SETTINGS, *_WHOLE_DOCUMENTS, *_IDENTITY))
     cursor.execute(f"SHOW GLOBAL VARIABLES WHERE variable_name IN ({names})")
     return dict(cursor.fetchall())
 
@@ -155,7 +175,7 @@ def _refuse_mariadb(version: str, name: str) -> None:
         raise UserError(f"the server is MySQL {version}", where=name, hint="the leader must be MySQL 8.0 or newer")
 
 
-def _missing_grants(cursor: Any) -> Iterator[str]:
+def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
     """Try statements that need each privilege: SHOW GRANTS would need roles and wildcards to be resolved here."""
     probes = {
         "REPLICATION CLIENT": ("SHOW BINARY LOGS",),
@@ -169,9 +189,26 @@ def _missing_grants(cursor: Any) -> Iterator[str]:
                 return  # reported as the setting log_bin
             if error.args[0] not in _MISSING_GRANT:
                 raise
-            cursor.execute("SELECT CURRENT_USER()")
-            user, host = cursor.fetchone()[0].rsplit("@", 1)
-            yield f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
+            yield _missing(cursor, privilege)
+    if partial_json and not _sees_triggers(cursor):
+        yield _missing(cursor, "TRIGGER")
+
+
+def _missing(cursor: Any, privilege: str) -> str:
+    cursor.execute("SELECT CURRENT_USER()")
+    user, host = cursor.fetchone()[0].rsplit("@", 1)
+    return f"{privilege} is missing; GRANT {privilege} ON *.* TO '{user}'@'{host}'"
+
+
+def _sees_triggers(cursor: Any) -> bool:
+    """Whether the server shows all triggers: it hides those of tables without the privilege TRIGGER. No statement fails
+    without it that has no effect with it."""
+    cursor.execute("SELECT CURRENT_ROLE()")
+    (roles,) = cursor.fetchone()
+    cursor.execute("SHOW GRANTS FOR CURRENT_USER()" + ("" if roles == "NONE" else f" USING {roles}"))
+    lines = [row[0] for row in cursor.fetchall()]
+    # A REVOKE line is one of partial_revokes: a database is left out.
+    return any(_GLOBAL_TRIGGER.match(line) for line in lines) and not any(line.startswith("REVOKE") for line in lines)
 
 
 def _unlogged_replica(cursor: Any) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """The changes that the decoder produces: rows, statements, starts and ends of transactions, new positions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
 from cdc.model.position import Position
-from cdc.producer.binlog.event_types import DELETE_ROWS, UPDATE_ROWS, WRITE_ROWS
+from cdc.producer.binlog.event_types import ROWS, UPDATES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.layout import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES
 from cdc.sql.ddl import Effect
@@ -37,26 +38,25 @@ class RowDecoder(Protocol):
 class TableShape:
     """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
 
-    ``rows_at``: for each type of rows event, the offset of its rows where it has no extra data. ``complete_images``:
-    the bytes before that offset that are known to mean that the images have all columns.
+    ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows where it has no extra data.
+    ``complete_images``: the bytes before that offset that are known to mean that the images have all columns.
     """
 
-    __slots__ = ("columns_json", "complete_images", "database", "insert", "name", "rows_at", "update", "width")
+    __slots__ = ("columns_json", "complete_images", "database", "decoders", "name", "rows_at", "width")
 
     def __init__(
-        self, database: str, name: str, columns_json: str, insert: RowDecoder, update: RowDecoder, width: int
+        self, database: str, name: str, columns_json: str, decoders: Mapping[int, RowDecoder], width: int
     ) -> None:
         self.database = database
         self.name = name
         self.columns_json = columns_json
-        self.insert = insert
-        self.update = update
+        self.decoders = decoders
         self.width = width
         bitmap = (width + 7) // 8
         # Behind the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each
         # image of a row.
         start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
-        self.rows_at = {WRITE_ROWS: start + bitmap, UPDATE_ROWS: start + 2 * bitmap, DELETE_ROWS: start + bitmap}
+        self.rows_at = {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}
         self.complete_images: set[bytes] = set()
 
 

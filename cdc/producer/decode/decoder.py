@@ -14,7 +14,7 @@ from cdc.producer.binlog.gtid_event import Gtid, gtid
 from cdc.producer.binlog.row_sql_mode import row_mode
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, OtherEvent, Prepared, Refused, Statement
 from cdc.producer.decode.query_event import LoggedStatement, logged_statement
-from cdc.producer.decode.table_cache import TableCache
+from cdc.producer.decode.table_cache import AllowDifferences, TableCache
 from cdc.producer.decode.unsupported import Damaged, nameless, not_closed, refused_statement, unknown_event, unreadable
 from cdc.producer.decode.whole_transactions import (
     BEGIN,
@@ -29,6 +29,7 @@ from cdc.sql.effects import needing_more
 __all__ = ["Decoder"]
 
 _KEPT = frozenset({et.TABLE_MAP, *et.ROWS, *et.OTHER_ROWS})  # events of an XA transaction, kept until it commits
+_OF_TRANSACTIONS = frozenset({"begin", "commit", "rollback", "savepoint", "xa"})  # statements that change no object
 
 
 class Decoder:
@@ -36,8 +37,8 @@ class Decoder:
 
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``collations`` maps the server's collation ids to (character set, collation); ``xa`` holds prepared transactions;
-    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``other_events``: events
-    that are part of no record are changes too.
+    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``allow_differences`` is as
+    for TableCache. ``other_events``: events that are part of no record are changes too.
     """
 
     def __init__(
@@ -47,10 +48,11 @@ class Decoder:
         collations: Mapping[int, tuple[str, str]],
         xa: XaTransactions,
         log: Callable[..., None],
+        allow_differences: AllowDifferences,
         other_events: bool = False,
     ) -> None:
         charsets = {number: charset for number, (charset, _) in collations.items()}
-        self._tables = TableCache(wants_table=wants_table, charsets=charsets)
+        self._tables = TableCache(wants_table=wants_table, charsets=charsets, allow_differences=allow_differences)
         self._whole_transactions = WholeTransactions(self._tables)
         self._collations = collations
         self._xa = xa
@@ -236,6 +238,8 @@ class Decoder:
         kind, text = statement.kind, statement.text
         effects = needing_more(statement.effects) if self._needs_more else statement.effects
         self._needs_more = False
+        if kind not in _OF_TRANSACTIONS:
+            self._tables.forget_allowed()
         if statement.failed is not None:
             yield from self._refused(event, statement.failed, statement)
         elif kind == "begin":

@@ -5,7 +5,8 @@ and cached: by the bytes of its table map, and by the bytes of a rows event's co
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from struct import error as StructError
 
 from cdc.errors import PromiseError
@@ -22,30 +23,42 @@ from cdc.producer.binlog.layout import (
     TABLE_ID_BYTES,
 )
 from cdc.producer.decode.changes import Rows, TableShape
-from cdc.producer.decode.row_codegen import row_decoder
-from cdc.producer.decode.table_map import Table, table_map, table_name
+from cdc.producer.decode.row_codegen import row_decoders
+from cdc.producer.decode.table_map import JSON, Table, table_map, table_name
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["TableCache"]
+__all__ = ["AllowDifferences", "TableCache"]
 
-_OPERATIONS = {et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete"}
+AllowDifferences = Callable[[str, str, Sequence[str]], None]
+_OPERATIONS = {
+    et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
+}  # fmt: skip
 _STATEMENT_END = 0x01
 _MAX_MAPS, _MAX_SHAPES = 10_000, 2_000  # a shape with its decoders takes some 2 kB per column
 _new = tuple.__new__  # Rows(…) itself takes twice as long
-_UNKNOWN = TableShape("", "", "", lambda data, at: [], lambda data, at: [], 0)
+_UNKNOWN = TableShape("", "", "", {}, 0)
 
 
 class TableCache:
     """The tables of one leader by the table ids in its events.
 
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
-    ``charsets`` maps the server's collation ids to character set names. ``filtered`` counts the rows events of tables
-    that do not pass the filters.
+    ``charsets`` maps the server's collation ids to character set names. ``allow_differences(database, table, columns)``
+    is called before differences are applied to documents of a table with these JSON columns; it raises PromiseError
+    where they may not be. ``filtered`` counts the rows events of tables that do not pass the filters.
     """
 
-    def __init__(self, *, wants_table: Callable[[str, str], bool], charsets: Mapping[int, str]) -> None:
+    def __init__(
+        self,
+        *,
+        wants_table: Callable[[str, str], bool],
+        charsets: Mapping[int, str],
+        allow_differences: AllowDifferences,
+    ) -> None:
         self._wants_table = wants_table
         self._charsets = charsets
+        self._allow_differences = allow_differences
+        self._allowed: set[Table] = set()
         # None where the table does not pass the filters. The keys: table id; table map without its header; the same
         # without the table id.
         self._by_id: dict[bytes, TableShape | None] = {}
@@ -56,6 +69,10 @@ class TableCache:
     def forget_ids(self) -> None:
         """To be called at a new binlog file: a restarted server counts table ids from the start again."""
         self._by_id.clear()
+
+    def forget_allowed(self) -> None:
+        """To be called at a statement: it may have made a trigger, or given a table the name of another one."""
+        self._allowed.clear()
 
     def map(self, event: RawEvent) -> None:
         """Remember a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
@@ -79,11 +96,16 @@ class TableCache:
     def _shape(self, event: RawEvent) -> TableShape:
         table = table_map(event, self._charsets)
         try:
-            insert, update = row_decoder(table, update=False), row_decoder(table, update=True)
+            decoders = row_decoders(table, allow_differences=partial(self._allow, table))
         except PromiseError as error:
             raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
-        width = len(table.columns)
-        return TableShape(table.database, table.name, _columns_json(table), insert, update, width)
+        return TableShape(table.database, table.name, _columns_json(table), decoders, len(table.columns))
+
+    def _allow(self, table: Table) -> None:
+        if table not in self._allowed:
+            documents = [column.name for column in table.columns if column.type == JSON]
+            self._allow_differences(table.database, table.name, documents)
+            self._allowed.add(table)
 
     def is_left_out(self, event: RawEvent) -> bool:
         """Whether a rows event of any version is of a table that does not pass the filters; counts it then."""
@@ -141,11 +163,12 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
     at = table.rows_at[kind]
     if data[ROWS_EXTRA_AT:at] not in table.complete_images:
         at = _after_bitmaps(event, table)
-    decode = table.update if kind == et.UPDATE_ROWS else table.insert
     try:
-        rows = decode(data, at)
+        rows = table.decoders[kind](data, at)
         if not rows:
             raise ValueError("the event has none, and no server writes such an event")
+    except PromiseError as error:
+        raise PromiseError(error.what, where=str(event.position), hint=error.hint) from None
     except (ValueError, LookupError, OverflowError, StructError) as error:
         raise PromiseError(
             f"a row of {table.database}.{table.name} cannot be read: {error}",
@@ -165,7 +188,7 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
     start = ROWS_EXTRA_AT + int.from_bytes(data[ROWS_EXTRA_AT : ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES], "little")
     columns, at = ev.packed_integer(data, start)
     width = (columns + 7) // 8
-    images = 2 if event.type == et.UPDATE_ROWS else 1
+    images = 2 if event.type in et.UPDATES else 1
     missing = 0
     for image in range(images):
         missing |= ~int.from_bytes(data[at + image * width : at + (image + 1) * width], "little")

@@ -13,7 +13,7 @@ from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
 
 __all__ = ["Column", "Table", "table_map", "table_name"]
 
-ENUM, SET, STRING = 247, 248, 254
+JSON, ENUM, SET, STRING = 245, 247, 248, 254
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
 _NO_META = frozenset({1, 2, 3, 6, 7, 8, 9, 10, 11, 12, 13, 14})
 _ONE_BYTE_META = frozenset({4, 5, 17, 18, 19, 242, 245, 249, 250, 251, 252, 255})

@@ -23,9 +23,9 @@ BEGIN = b"\0BEGIN"  # the end of a Query event that begins a transaction
 # What readers of events raise for bytes that are not as they must be.
 UNREADABLE = (ValueError, LookupError, StructError, RuntimeError, OverflowError)
 # Event types, one byte each. A transaction of rows: GTID, Query, table maps and rows, Xid.
-_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20]+)+\x10")
+_ROWS_ONLY = re.compile(rb"[\x21\x22\x2a]\x02(?:\x13+[\x1e-\x20\x27]+)+\x10")
 # The start of such a transaction at the end of a chunk.
-_INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20]*)?\Z")
+_INCOMPLETE = re.compile(rb"[\x21\x22\x2a](?:\x02\x13[\x13\x1e-\x20\x27]*)?\Z")
 _LONGEST_INCOMPLETE = 1_000_000  # bytes
 _new = tuple.__new__  # Whole(…) itself takes twice as long
 

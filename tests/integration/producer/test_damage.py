@@ -86,7 +86,10 @@ def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
 
 def decoder(leader: Leader) -> Decoder:
     xa = XaTransactions({}, read_again=lambda place: [])
-    return Decoder(wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None)
+    return Decoder(
+        wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None,
+        allow_differences=lambda *_: None,
+    )  # fmt: skip
 
 
 def texts(leader: Leader, chunks: Sequence[Sequence[RawEvent | SimpleTransaction]]) -> list[bytes]:

@@ -141,7 +141,10 @@ def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) 
         ("--binlog-format=MIXED", "SET PERSIST binlog_format = ROW"),
         ("--binlog-row-metadata=MINIMAL", "SET PERSIST binlog_row_metadata = FULL"),
         ("--binlog-row-image=MINIMAL", "SET PERSIST binlog_row_image = FULL"),
-        ("--binlog-row-value-options=PARTIAL_JSON", "SET PERSIST binlog_row_value_options = ''"),
+        (
+            "--binlog-row-value-options=PARTIAL_JSON",
+            "SET PERSIST binlog_row_value_options = '', or set producer.partial_json",
+        ),
     ],
 )
 def test_a_setting_that_loses_changes(
@@ -173,6 +176,13 @@ def test_a_replica_that_does_not_log_what_it_replicates(
         (["SET binlog_format = STATEMENT", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
         (["SET binlog_format = MIXED", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
         (
+            [
+                "SET binlog_row_image = MINIMAL, binlog_row_value_options = PARTIAL_JSON",
+                "UPDATE a SET j = JSON_SET(j, '$.a', 2)",
+            ],
+            "SET PERSIST binlog_row_image = FULL",
+        ),
+        (
             ["SET binlog_row_value_options = PARTIAL_JSON", "UPDATE a SET j = JSON_SET(j, '$.a', 2)"],
             "SET PERSIST binlog_row_value_options = ''",
         ),
@@ -185,7 +195,7 @@ def test_a_replica_that_does_not_log_what_it_replicates(
             "event 26 (Incident)",
         ),
     ],
-    ids=["metadata", "image", "noblob", "statement", "mixed", "partial-json", "incident"],
+    ids=["metadata", "image", "noblob", "statement", "mixed", "partial-json-minimal", "partial-json", "incident"],
 )
 def test_a_setting_that_is_changed_later_stops_at_the_position(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, statements: list[str], said: str

@@ -22,7 +22,12 @@ STOP, GTID, ROWS_QUERY = event(et.STOP), event(et.ANONYMOUS_GTID), event(et.ROWS
 def decoded(*chunks: Sequence[RawEvent], other_events: bool = True) -> list[Change]:
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     decoder = Decoder(
-        wants_table=lambda database, table: True, collations={}, xa=xa, log=pytest.fail, other_events=other_events
+        wants_table=lambda database, table: True,
+        collations={},
+        xa=xa,
+        log=pytest.fail,
+        allow_differences=pytest.fail,
+        other_events=other_events,
     )
     return [*decoder.decode(chunks)]
 

@@ -18,7 +18,13 @@ def test_each_type_is_on_one_list() -> None:
 @pytest.mark.parametrize("kind", [*FATAL, 43, 160, 165])  # the last three: to come, and MariaDB's
 def test_an_event_that_is_not_handled_stops_the_stream_at_its_position(kind: int) -> None:
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
-    decoder = Decoder(wants_table=lambda database, table: True, collations={}, xa=xa, log=pytest.fail)
+    decoder = Decoder(
+        wants_table=lambda database, table: True,
+        collations={},
+        xa=xa,
+        log=pytest.fail,
+        allow_differences=lambda *_: None,
+    )
     event = RawEvent(kind, bytes(30), "binlog.000001", 400, 430)
     with pytest.raises(PromiseError, match=rf"event {kind} .*is not supported.*at binlog\.000001:400; hint: "):
         list(decoder.decode([[event]]))

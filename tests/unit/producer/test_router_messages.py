@@ -16,7 +16,7 @@ from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.router import Message, Router
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
-from tests.unit.producer.test_router import EVENT, GTID, PET, REFUSED, TABLE, no_rows, router, row_sum, rows, statement
+from tests.unit.producer.test_router import EVENT, GTID, PET, REFUSED, TABLE, router, row_sum, rows, statement
 
 BEGIN = Begin(GTID, GTID, 1_700_000_000_123_456)
 HEADER = (
@@ -24,7 +24,7 @@ HEADER = (
     b'"event_flags":0}'
 )
 START = '"bn_file":{"fileName":"binlog.000001","offset":400},"transaction":{"id":"' + GTID + '",'
-OTHER = TableShape("flvDb", "owner", '"columns":["id"],"key":null', no_rows, no_rows, 1)
+OTHER = TableShape("flvDb", "owner", '"columns":["id"],"key":null', {}, 1)
 
 
 def message(body: str, *, uri: str = PET, sequence: int = 5, index: int = 0, last: bool = True, **more: Any) -> Message:
@@ -245,7 +245,7 @@ def test_each_tables_rows_go_to_its_topic() -> None:
 def test_many_tables_are_told_apart() -> None:
     route = router()
     for number in range(10_050):
-        table = TableShape("d", str(number), f'"columns":["{number}"],"key":null', no_rows, no_rows, 1)
+        table = TableShape("d", str(number), f'"columns":["{number}"],"key":null', {}, 1)
         (found,) = route.whole(Whole(BEGIN, [rows("a")._replace(table=table)], "binlog.000001", 500))
         content = json.loads(found.value)
         assert (content["uri"], content["columns"]) == (f"flv://mysql-srv1/d/{number}", [str(number)])

@@ -66,7 +66,14 @@ def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
     retry = Retry(seconds=1, log=lambda *_, **__: None, stop=stop)
     metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
     stream = Stream(
-        Decoder(wants_table=lambda *_: True, collations={}, xa=xa, log=pytest.fail, other_events=True),
+        Decoder(
+            wants_table=lambda *_: True,
+            collations={},
+            xa=xa,
+            log=pytest.fail,
+            allow_differences=lambda *_: None,
+            other_events=True,
+        ),
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
         sink,
         Progress(START),

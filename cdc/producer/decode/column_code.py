@@ -1,0 +1,231 @@
+"""Generates the lines of code that read a column of a row and format it as JSON text, for module row_codegen.
+
+The lines work on ``d`` (the event's bytes) and ``p`` (the offset in it). Value layouts: MySQL source,
+libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
+"""
+
+from binascii import b2a_base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from json.encoder import encode_basestring
+from typing import Any
+
+from cdc.errors import PromiseError
+from cdc.model.charset import text_decoder
+from cdc.producer.decode.decimals import decimal_reader
+from cdc.producer.decode.json_binary import json_value
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
+
+__all__ = ["ColumnCode", "column_code", "constants"]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnCode:
+    """How a column's value ``x`` is read and formatted.
+
+    ``packed`` is its struct format, empty where its width varies. ``lines`` then read it and advance ``p``; otherwise
+    they convert the unpacked value. ``text`` is the JSON text, a %-format of ``values``.
+    """
+
+    packed: str
+    lines: tuple[str, ...]
+    text: str
+    values: str
+
+
+def constants() -> dict[str, Any]:
+    """A new namespace with what the lines use."""
+    return dict(_CONSTANTS)
+
+
+def column_code(column: Column, x: str, constants: dict[str, Any], table: Table) -> ColumnCode:
+    """The code of ``column`` with the variable ``x``; it uses ``constants``, and adds to them.
+
+    Raises PromiseError for a type that can't be replicated exactly.
+    """
+    if column.type in _INTEGERS:
+        return _integer(column, x)
+    if column.type in (ENUM, SET):
+        return _members(column, x, constants)
+    if column.type in _TYPES:
+        return _TYPES[column.type](column, x, constants)
+    raise PromiseError(
+        f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
+        where=f"table {table.database}.{table.name}",
+        hint="leave the table out with filters.exclude_tables",
+    )
+
+
+_REFUSED = {
+    7: "TIMESTAMP of MySQL before 5.6", 11: "TIME of MySQL before 5.6", 12: "DATETIME of MySQL before 5.6",
+}  # fmt: skip
+_INTEGERS = {1: "b", 2: "h", 9: "3s", 3: "i", 8: "q"}
+
+
+def _integer(column: Column, x: str) -> ColumnCode:
+    text = '{"UnsignedInteger":%d}' if column.unsigned else '{"SignedInteger":%d}'
+    packed = _INTEGERS[column.type]
+    if packed == "3s":
+        return ColumnCode(packed, (f"{x} = int.from_bytes({x}, 'little', signed={not column.unsigned})",), text, x)
+    return ColumnCode(packed.upper() if column.unsigned else packed, (), text, x)
+
+
+def _float(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("d", (), '{"Double":%r}', x) if column.type == 5 else ColumnCode("f", (), '{"Float":%r}', x)
+
+
+def _decimal(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    precision, scale = column.meta >> 8, column.meta & 0xFF
+    width, convert = decimal_reader(precision, scale)
+    constants[f"decimal_{precision}_{scale}"] = convert
+    return ColumnCode(f"{width}s", (), '{"Decimal":"%s"}', f"decimal_{precision}_{scale}({x})")
+
+
+def _sized(column: Column, x: str, prefix: int) -> tuple[str, ...]:
+    length = "d[p]" if prefix == 1 else f"int.from_bytes(d[p:p+{prefix}], 'little')"
+    # A slice past the end is shorter without an error: the end is checked once, after the last row.
+    return f"s = p + {prefix} + {length}", f"{x} = d[p+{prefix}:s]", "p = s"
+
+
+def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> ColumnCode:
+    """A character or binary column with its length in ``prefix`` bytes before it."""
+    lines = _sized(column, x, prefix)
+    if column.charset == "binary":
+        # The server strips trailing zero bytes of BINARY(n) in the log; the stored value has n bytes.
+        padded = f"{x}.ljust({column.meta}, b'\\0')" if column.type == 254 else x
+        return ColumnCode("", lines, '{"Blob":"%s"}', f"b64({padded}, newline=False).decode()")
+    if column.charset in ("utf8mb4", "utf8mb3"):
+        return ColumnCode("", lines, '{"String":%s}', f"quote({x}.decode())")
+    decode = text_decoder(column.charset)
+    if decode is None:
+        text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
+        return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
+    constants[f"text_{column.charset}"] = decode
+    return ColumnCode("", lines, '{"String":%s}', f"quote(text_{column.charset}({x}))")
+
+
+def _string(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return _text(column, x, 2 if column.meta > 255 else 1, constants)
+
+
+def _blob(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return _text(column, x, column.meta, constants)
+
+
+def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("", _sized(column, x, column.meta), "%s", f"json_value({x})")
+
+
+def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
+    """A type whose stored bytes are sent unchanged."""
+
+    def code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+        text = f'{{"{tag}":"%s"}}'
+        return ColumnCode("", _sized(column, x, column.meta), text, f"b64({x}, newline=False).decode()")
+
+    return code
+
+
+def _bit(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width = (column.meta >> 8) + (1 if column.meta & 0xFF else 0)
+    return ColumnCode(f"{width}s", (), '{"Bit":%d}', f"int.from_bytes({x}, 'big')")
+
+
+def _year(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("B", (), '{"Year":%d}', f"{x} + 1900 if {x} else 0")
+
+
+def _date(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    return ColumnCode("3s", (), "%s", f"dates[int.from_bytes({x}, 'little')]")
+
+
+def _fraction(column: Column) -> tuple[int, int]:
+    """Bytes of the fraction of a second, and microseconds per unit of it."""
+    width = (column.meta + 1) // 2
+    return width, 10 ** (6 - 2 * width)
+
+
+def _time(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (
+        f"{x} = int.from_bytes({x}, 'big') - {0x800000 << 8 * width}",
+        f"s{x} = 'true' if {x} < 0 else 'false'",
+        f"{x} = abs({x}); f{x} = ({x} & {(1 << 8 * width) - 1}) * {unit}; {x} >>= {8 * width}",
+    )
+    text = '{"Time":{"negative":%s,"hour":%d,"minute":%d,"second":%d,"subsecond":%d}}'
+    return ColumnCode(f"{3 + width}s", lines, text, f"s{x}, {x} >> 12 & 1023, {x} >> 6 & 63, {x} & 63, f{x}")
+
+
+def _datetime(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (f"{x} = int.from_bytes({x}, 'big') - {0x8000000000 << 8 * width}",)
+    values = (
+        f"days[{x} >> {17 + 8 * width}], clocks[{x} >> {8 * width} & 0x1FFFF], ({x} & {(1 << 8 * width) - 1}) * {unit}"
+    )
+    return ColumnCode(f"{5 + width}s", lines, '{"DateTime":{%s,%s,"subsecond":%d}}', values)
+
+
+def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    width, unit = _fraction(column)
+    lines = (f"{x} = int.from_bytes({x}, 'big')",)
+    values = f"{x} >> {8 * width}, ({x} & {(1 << 8 * width) - 1}) * {unit}"
+    return ColumnCode(f"{4 + width}s", lines, '{"Timestamp":{"unix_time":%d,"subsecond":%d}}', values)
+
+
+def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
+    packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
+    decode = text_decoder(column.charset)
+    if decode is None or (column.type == SET and b"" in column.members):
+        # As text, a SET with only the member '' would look like the empty set.
+        return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
+    texts = [encode_basestring(decode(member)) for member in column.members]
+    if column.type == ENUM:
+        constants[f"enum_{x}"] = ["0", *texts]
+        return ColumnCode(packed, lines, '{"Enum":%s}', f"enum_{x}[{x}]")
+    constants[f"set_{x}"] = [(1 << bit, text) for bit, text in enumerate(texts)]
+    return ColumnCode(packed, lines, '{"Set":[%s]}', f"','.join([t for b, t in set_{x} if {x} & b])")
+
+
+_TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
+    4: _float, 5: _float, 10: _date, 13: _year, 15: _string, 16: _bit, 17: _timestamp, 18: _datetime, 19: _time,
+    242: _bytes("Vector"), JSON: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string, 255: _bytes("Geometry"),
+}  # fmt: skip
+
+_MOST_TEXTS = 50_000
+
+
+class _Texts(dict[int, str]):
+    """The JSON text of dates and times of day by packed value: real columns have few different ones."""
+
+    def __init__(self, make: Callable[[int], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, packed: int) -> str:
+        if len(self) >= _MOST_TEXTS:
+            self.clear()
+        text = self[packed] = self._make(packed)
+        return text
+
+
+def _day_text(packed: int) -> str:
+    month = packed >> 5
+    return f'"year":{month // 13},"month":{month % 13},"day":{packed & 31}'
+
+
+def _clock_text(packed: int) -> str:
+    return f'"hour":{packed >> 12},"minute":{packed >> 6 & 63},"second":{packed & 63}'
+
+
+def _date_text(packed: int) -> str:
+    return f'{{"Date":{{"year":{packed >> 9},"month":{packed >> 5 & 15},"day":{packed & 31}}}}}'
+
+
+_DATES = _Texts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
+_DAYS = _Texts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
+_CLOCKS = _Texts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
+_CONSTANTS = {
+    "b64": b2a_base64, "quote": encode_basestring, "json_value": json_value,
+    "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
+}  # fmt: skip

@@ -1,0 +1,174 @@
+"""Applies the differences that a partial update logs in place of a JSON document to the document before it. Pure.
+
+Written under binlog_row_value_options = PARTIAL_JSON. Format: MySQL source, sql-common/json_diff.cc: of each difference
+the operation (1 byte), the path and, unless it removes, the value as binary JSON, both with a length-encoded length.
+The paths are exact, without wildcards and autowrapping: the server resolves these before it logs a path.
+"""
+
+import json
+import re
+from typing import Any
+
+from cdc.producer.binlog.events import packed_integer
+from cdc.producer.decode.json_binary import json_value
+
+__all__ = ["json_after"]
+
+_REPLACE, _INSERT, _REMOVE = _OPERATIONS = range(3)
+_NAMES = ("replace", "insert", "remove")
+# One leg: a quoted key, a key as it is, an index, or an index from the end. A key that the server does not quote may
+# have any character above ASCII: its test for letters looks at the lowest byte of the code point.
+_LEG = re.compile(r'\.(?:("(?:[^"\\]|\\.)*")|([^\x00-\x20"*.\[\]]+))|\[(?:(\d+)|last(?:-(\d+))?)\]', re.DOTALL)
+
+# Objects are dicts, arrays lists, other values those of module json, or a _SqlMember.
+_Node = Any
+
+
+class _SqlMember:
+    """A member of an SQL type, as its tagged value in a document's tree (module json_binary)."""
+
+    __slots__ = ("tagged",)
+
+    def __init__(self, tagged: dict[str, Any]) -> None:
+        self.tagged = tagged
+
+
+class _SqlMemberFound(Exception):
+    pass
+
+
+def json_after(before: str | None, differences: bytes, column: str) -> str:
+    """The document ``before`` of ``column`` with ``differences``; both as the text that ``json_value`` gives.
+
+    Raises ValueError where a difference can't be applied. ``before`` is None where the column is NULL.
+    """
+    try:
+        if before is None:
+            raise ValueError("differences to a document that is NULL")
+        return _changed(before, differences) if differences else before
+    except (ValueError, LookupError) as error:
+        raise ValueError(f"column {column}: {error}") from None
+
+
+def _changed(before: str, differences: bytes) -> str:
+    document, at, number = _tree(before), 0, 0
+    while at < len(differences):
+        number += 1
+        operation, value = differences[at], None
+        if operation not in _OPERATIONS:
+            raise ValueError(f"difference {number} has the unknown operation {operation}")
+        path, at = _sized(differences, at + 1)
+        if operation != _REMOVE:
+            value, at = _sized(differences, at)
+        if not _applied(document, operation, _legs(path), value):
+            # The path is not told: keys can be as private as values.
+            raise ValueError(
+                f"difference {number} ({_NAMES[operation]}) cannot be applied: the document before does not have what "
+                "its path names, or has what it inserts"
+            )
+    return _text(document)
+
+
+def _sized(data: bytes, at: int) -> tuple[bytes, int]:
+    length, at = packed_integer(data, at)
+    found = data[at : at + length]
+    if len(found) != length:
+        raise ValueError("the differences end within one of them")
+    return found, at + length
+
+
+def _legs(path: bytes) -> list[str | int]:
+    """The legs of ``path``: keys, and indexes as Python's, negative ones from the end."""
+    text = path.decode()
+    legs: list[str | int] = []
+    at = 1
+    while at < len(text) and (leg := _LEG.match(text, at)):
+        quoted, key, index, from_end = leg.groups()
+        if quoted is not None:
+            legs.append(json.loads(quoted))
+        elif key is not None:
+            legs.append(key)
+        else:
+            legs.append(int(index) if index is not None else -1 - int(from_end or 0))
+        at = leg.end()
+    if text[:1] != "$" or at != len(text) or not legs:
+        raise ValueError("a difference has no path that can be read")
+    return legs
+
+
+def _applied(document: _Node, operation: int, legs: list[str | int], value: bytes | None) -> bool:
+    """Change ``document``; False where it is not as the difference needs it."""
+    *parents, last = legs
+    for leg in parents:
+        if not _has(document, leg):
+            return False
+        document = document[leg]
+    if operation == _INSERT:
+        return _inserted(document, last, _tree(json_value(value or b"")))
+    if not _has(document, last):
+        return False
+    if operation == _REPLACE:
+        document[last] = _tree(json_value(value or b""))
+    else:
+        del document[last]
+    return True
+
+
+def _has(container: _Node, leg: str | int) -> bool:
+    if isinstance(leg, str):
+        return isinstance(container, dict) and leg in container
+    return isinstance(container, list) and -len(container) <= leg < len(container)
+
+
+def _inserted(container: _Node, leg: str | int, value: _Node) -> bool:
+    if isinstance(leg, int):
+        if not isinstance(container, list):
+            return False
+        container.insert(leg, value)  # as in MySQL, an index out of bounds stands for the nearer end
+        return True
+    if not isinstance(container, dict) or leg in container:
+        return False
+    container[leg] = value
+    # The server stores keys by their length in bytes, then by their bytes.
+    members = sorted(container.items(), key=lambda member: (len(key := member[0].encode()), key))
+    container.clear()
+    container.update(members)
+    return True
+
+
+def _tree(text: str) -> _Node:
+    ((form, content),) = json.loads(text).items()
+    return content if form == "Json" else _from_typed(content)
+
+
+def _from_typed(node: Any) -> _Node:
+    if not isinstance(node, dict):
+        return node
+    if "array" in node:
+        return [_from_typed(member) for member in node["array"]]
+    if "object" in node:
+        return {key: _from_typed(member) for key, member in node["object"].items()}
+    return _SqlMember(node)
+
+
+def _typed(node: _Node) -> Any:
+    if isinstance(node, list):
+        return {"array": [_typed(member) for member in node]}
+    if isinstance(node, dict):
+        return {"object": {key: _typed(member) for key, member in node.items()}}
+    return node.tagged if isinstance(node, _SqlMember) else node
+
+
+def _text(document: _Node) -> str:
+    try:
+        return f'{{"Json":{_dumped(document)}}}'
+    except _SqlMemberFound:
+        return f'{{"JsonTyped":{_dumped(_typed(document))}}}'
+
+
+def _dumped(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=_found)
+
+
+def _found(_: _SqlMember) -> Any:
+    raise _SqlMemberFound
