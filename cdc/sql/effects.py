@@ -39,7 +39,7 @@ class Effect(NamedTuple):
     the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the
     primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled`` is the column
     whose zeros and NULLs it numbers, if it was none of AUTO_INCREMENT. With these two, ``dropped`` are the columns that
-    it drops.
+    it drops. ``any_order``: it numbers the rows in an order of each server's own, so there must not be two.
     """
 
     action: str
@@ -49,6 +49,7 @@ class Effect(NamedTuple):
     unfaithful: str = ""
     like: tuple[str, str] | None = None
     numbered: bool = False
+    any_order: bool = False
     filled: str = ""
     dropped: tuple[str, ...] = ()
 
@@ -83,6 +84,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
     dropped = dropped_columns(clauses) if numbered or filled else ()
+    any_order = False
     doubts = [_OWN_VALUES] if _asks_the_session(reader.items) else []
     doubts += [ELSEWHERE] if connects(reader) else []
     for clause in reader.clauses():
@@ -96,13 +98,15 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
         elif clause.take("ADD"):
-            doubts += [_OWN_NUMBERS] if not numbered and numbers_rows(clause) else []
+            any_order = any_order or (not numbered and numbers_rows(replace(clause)))
             doubts += [_OWN_VALUES] if _has_unsafe_default(clause.items) else []
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=True) else []
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
     doubt = next(iter(doubts), "")
-    yield Effect("AlterTable", *table, unfaithful=doubt, numbered=numbered, filled=filled, dropped=dropped)
+    yield Effect(
+        "AlterTable", *table, unfaithful=doubt, numbered=numbered, any_order=any_order, filled=filled, dropped=dropped
+    )
     yield from others
 
 
@@ -165,7 +169,7 @@ def needing_more(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
     """``effects`` of a statement for which the engine, or the steps of the numbers, are others than is needed."""
     return tuple(
-        effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered else effect
+        effect._replace(unfaithful=effect.unfaithful or _OWN_NUMBERS) if effect.numbered or effect.any_order else effect
         for effect in effects
     )
 

@@ -329,13 +329,13 @@ ALTER TABLE t26b CONNECTION 'mysql://u:secret@h/d/t';
 CREATE TABLE t47 (i INT);
 -- -> CreateTable s.t47
 ALTER TABLE t47 ADD id INT AUTO_INCREMENT PRIMARY KEY FIRST;
--- -> AlterTable s.t47, not faithfully
+-- -> AlterTable s.t47
 ALTER TABLE t47 MODIFY id INT, ADD COLUMN n INT(5) NOT NULL COMMENT 'x' UNIQUE KEY AUTO_INCREMENT;
--- -> AlterTable s.t47, not faithfully
+-- -> AlterTable s.t47
 ALTER TABLE t47 DROP n, ADD (a INT, b BIGINT(20) AUTO_INCREMENT, KEY (b));
--- -> AlterTable s.t47, not faithfully
+-- -> AlterTable s.t47
 ALTER TABLE t47 DROP b, ADD serial SERIAL;
--- -> AlterTable s.t47, not faithfully
+-- -> AlterTable s.t47
 ALTER TABLE t47 ADD auto_increment INT, ADD KEY k (auto_increment), ADD UNIQUE KEY (i, auto_increment), ADD c INT AFTER serial, ADD d INT DEFAULT (1 + auto_increment), AUTO_INCREMENT = 7;
 -- -> AlterTable s.t47
 ALTER TABLE t47 MODIFY serial BIGINT AUTO_INCREMENT;

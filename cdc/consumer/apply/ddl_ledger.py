@@ -53,6 +53,10 @@ _OTHER_ZEROS = (
     "on the follower, give the column the leader's numbers where it is 0 or NULL, and start again; or leave "
     "the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
+_ANY_ORDER = (
+    "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
+    "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
+)
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
@@ -210,7 +214,7 @@ class DdlLedger:
             raise Unapplicable(
                 f"the follower may number the rows otherwise than the leader, {reason}: {excerpt(record.query)}",
                 record=record,
-                hint=_OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
+                hint=_ANY_ORDER if effect.any_order else _OTHER_NUMBERS if effect.numbered else _OTHER_ZEROS,
             )
         if effect.numbered:
             # It must be the leader's, too, which the stream does not show.

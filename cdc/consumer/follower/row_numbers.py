@@ -20,6 +20,9 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
 
     ``same_engine``: its table has the leader's engine. To be called with no transaction open.
     """
+    if effect.any_order:
+        several = _has_rows(session, effect, "TRUE LIMIT 1, 1")
+        return "the table has rows, and each server numbers them in an order of its own" if several else ""
     where = _where(effect)
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.COLUMNS {where} AND EXTRA LIKE '%auto_increment%'"
@@ -51,11 +54,14 @@ def key_columns(session: Session, effect: Effect) -> list[str]:
 
 def _has_rows_to_number(session: Session, effect: Effect) -> bool:
     """Whether a row may have no number yet: 0, NULL, or what may become 0 in the column's new type."""
+    return _has_rows(session, effect, f"COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
+
+
+def _has_rows(session: Session, effect: Effect, condition: str) -> bool:
+    """Whether the table has rows that fulfil ``condition``, which may end in a limit; not if it does not exist."""
     table = f"{identifier(effect.database)}.{identifier(effect.name or '')}"
     try:
-        return bool(
-            session.rows(f"SELECT 1 FROM {table} WHERE COALESCE({identifier(effect.filled)} + 0 < 1, TRUE) LIMIT 1")
-        )
+        return bool(session.rows(f"SELECT 1 FROM {table} WHERE {condition}"))
     except Refused as error:
         return error.code not in _UNKNOWN
     finally:

@@ -43,7 +43,7 @@ def numbering(record: Record) -> Effect | None:
     """The effect that numbers rows of a table, if the statement has one."""
     database = (record.context or {}).get("database", "")
     _, effects = classify(parsed(record), database=database, **quoting(record))
-    return next((effect for effect in effects if effect.numbered or effect.filled), None)
+    return next((effect for effect in effects if effect.numbered or effect.any_order or effect.filled), None)
 
 
 def _problem(record: Record, version: int) -> str:

@@ -19,6 +19,9 @@ TABLES = """
 CREATE TABLE bare (i INT, v VARCHAR(9))
 CREATE TABLE keyed (p INT PRIMARY KEY, i INT, v VARCHAR(9))
 CREATE TABLE counted (p INT AUTO_INCREMENT PRIMARY KEY, i INT, v VARCHAR(9))
+CREATE TABLE none (v VARCHAR(9))
+CREATE TABLE single (v VARCHAR(9))
+INSERT INTO single VALUES ('1')
 CREATE TABLE parted (p INT PRIMARY KEY, i INT, v VARCHAR(9)) PARTITION BY KEY () PARTITIONS 2
 CREATE TABLE myisam (p INT PRIMARY KEY, i INT, v VARCHAR(9)) ENGINE = MyISAM
 INSERT INTO bare VALUES (0, '1'), (5, '2')
@@ -51,6 +54,11 @@ def test_what_is_certain(tmp_path: Path, follower: MySql, kafka: Kafka, same_eng
         "counted MODIFY p INT, MODIFY i INT AUTO_INCREMENT UNIQUE": "counter",
         "counted MODIFY p INT, CHANGE v i2 INT AUTO_INCREMENT UNIQUE": "counter",
         "counted DROP P, MODIFY i INT AUTO_INCREMENT UNIQUE": engine or "",
+        "bare ADD n INT AUTO_INCREMENT PRIMARY KEY": "an order of its own",
+        "keyed ADD n SERIAL": "an order of its own",
+        "none ADD n INT AUTO_INCREMENT PRIMARY KEY": "",
+        "single ADD COLUMN n INT AUTO_INCREMENT UNIQUE FIRST, RENAME TO s": "",
+        "gone ADD n INT AUTO_INCREMENT PRIMARY KEY": "",  # the server refuses it
         f"keyed {NEW_KEY}": "",
         f"parted {NEW_KEY}": "partitions",
         f"myisam {NEW_KEY}": "of another engine",
@@ -61,7 +69,7 @@ def test_what_is_certain(tmp_path: Path, follower: MySql, kafka: Kafka, same_eng
     with Session(profile.database) as session:
         session.connect()
         for statement, reason in expected.items():
-            _, (effect,) = classify(f"ALTER TABLE {statement}", database=name, ansi_quotes=False)
+            _, (effect, *_) = classify(f"ALTER TABLE {statement}", database=name, ansi_quotes=False)
             found = other_numbers(session, effect, same_engine=same_engine)
             assert (reason in found) if reason else not found, (statement, found)
         with follower.root(database=name) as connection, connection.cursor() as cursor:
@@ -77,8 +85,10 @@ def test_the_ways_on(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafk
     target = write_profile(tmp_path, follower, kafka, name="target", **keys)
     run_well("cdc-producer", source, "--until-current")
     with leader.root() as connection, connection.cursor() as cursor:
-        for statement in (f"CREATE DATABASE {name}", f"USE {name}", *TABLES.strip().splitlines()[:3]):
+        for statement in (f"CREATE DATABASE {name}", f"USE {name}", *TABLES.strip().splitlines()[:6]):
             cursor.execute(statement)
+        cursor.execute("ALTER TABLE single ADD n INT AUTO_INCREMENT PRIMARY KEY FIRST")
+        cursor.execute("INSERT INTO single (v) VALUES ('2')")
         cursor.execute("INSERT INTO bare VALUES (7, '1'), (0, '2')")
         cursor.execute("INSERT INTO counted (v) VALUES ('a'), ('b')")
         cursor.execute("BEGIN")
@@ -86,6 +96,7 @@ def test_the_ways_on(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafk
         cursor.execute("ROLLBACK")
         cursor.execute("ALTER TABLE bare MODIFY i INT AUTO_INCREMENT UNIQUE")
         cursor.execute(f"ALTER TABLE counted MODIFY p INT NOT NULL, {NEW_KEY}")
+        cursor.execute("ALTER TABLE single DROP PRIMARY KEY, DROP n, ADD m INT AUTO_INCREMENT UNIQUE")
     run_well("cdc-producer", source, "--until-current")
     line = refused("cdc-consumer", target, "--until-current", status=3)
     assert "may number the rows otherwise than the leader, the table has no primary key" in line
@@ -96,6 +107,14 @@ def test_the_ways_on(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafk
     with follower.root(database=name) as connection, connection.cursor() as cursor:
         cursor.execute("ALTER TABLE counted AUTO_INCREMENT = 5")
         cursor.execute(f"ALTER TABLE counted MODIFY p INT NOT NULL, {NEW_KEY}")
-    sequence = line.partition("sequence ")[2].split()[0].rstrip(",);:")
-    run_well("cdc-consumer", target, "--until-current", "--skip", sequence)
+    line = refused("cdc-consumer", target, "--until-current", "--skip", sequence_of(line), status=3)
+    assert "the table has rows, and each server numbers them in an order of its own" in line
+    with follower.root(database=name) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE single DROP PRIMARY KEY, DROP n, ADD m INT AUTO_INCREMENT UNIQUE")
+    run_well("cdc-consumer", target, "--until-current", "--skip", sequence_of(line))
     assert content(follower, name) == content(leader, name)
+
+
+def sequence_of(line: str) -> str:
+    """The sequence of the record that a message is about."""
+    return line.partition("sequence ")[2].split()[0].rstrip(",);:")
