@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
-from cdc.config.start_position import BEGINNING, WORDS, parsed_start
+from cdc.config.start_position import BEGINNING, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
@@ -186,10 +186,13 @@ class Consumer:
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     schema: str = CHECKPOINT_DATABASE
     engine: str = field(default="keep", metadata={"choices": ("keep", "InnoDB")})
+    start: str = ""
 
     def __post_init__(self) -> None:
-        """Raises UserError for an invalid ``schema``."""
+        """Raises UserError for an invalid ``schema`` or ``start``."""
         require_own(self.schema)
+        if self.start:
+            parsed_copy(self.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Reads ``producer.start``: where a producer without a commit log starts in the binlog."""
+"""Reads ``producer.start`` and ``consumer.start``: where a producer without a commit log starts in the binlog, and what
+the copy holds that a follower without a checkpoint began from."""
 
 import re
 
@@ -6,9 +7,10 @@ from cdc.errors import UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 
-__all__ = ["BEGINNING", "NOW", "OLDEST", "WORDS", "parsed_start"]
+__all__ = ["BEGINNING", "COPY_KEY", "NOW", "OLDEST", "WORDS", "parsed_copy", "parsed_start"]
 
 WORDS = BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
+COPY_KEY = "profile key consumer.start"
 
 
 def parsed_start(text: str) -> GtidSet | Position:
@@ -27,5 +29,20 @@ def parsed_start(text: str) -> GtidSet | Position:
             f"{text!r} is not a position to start from",
             where="profile key producer.start",
             hint=f'"{BEGINNING}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
+        )
+    return held
+
+
+def parsed_copy(text: str) -> GtidSet:
+    """The GTIDs that a copy of the leader holds, from ``consumer.start``. Raises UserError for other text."""
+    try:
+        held = GtidSet.parse(text)
+    except UserError as error:
+        raise UserError(error.what, where=COPY_KEY, hint=error.hint or "write uuid:first-last") from None
+    if not held:
+        raise UserError(
+            f"{text!r} is no GTID set of a copy",
+            where=COPY_KEY,
+            hint='write the copy\'s GTID set "uuid:1-5", or leave the key out for a follower that begins empty',
         )
     return held

@@ -21,6 +21,7 @@ from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Stopped
+from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
@@ -38,8 +39,10 @@ from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
+from cdc.kafka.commit_log import oldest_commits
 from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
@@ -76,8 +79,10 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         topic = startup.topic(names.main, wait=not options.until_current)
         if topic is None:
             return
-        checkpoint = startup.checkpoint(
-            topic, first=None if many else partial(reader.first_sequence, topic.name, names.commits)
+        checkpoint, copied = startup.checkpoint(
+            topic,
+            first=None if many else partial(reader.first_sequence, topic.name, names.commits),
+            attachment=_attachment(profile, reader),
         )
         _check_options(options, checkpoint, startup, reader)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
@@ -86,7 +91,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         start = partial(source.start, topic, until_current=options.until_current)
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
-        _replicate(startup, checkpoint, start, counters=counters, options=options)
+        _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
@@ -102,7 +107,13 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, r
 
 
 def _replicate(
-    startup: Startup, checkpoint: Checkpoint, start: Callable[..., object], *, counters: Counters, options: Options
+    startup: Startup,
+    checkpoint: Checkpoint,
+    start: Callable[..., object],
+    *,
+    copied: Copied,
+    counters: Counters,
+    options: Options,
 ) -> None:
     """Apply all records of the started source; ``start`` starts it again where records must be read again."""
     profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
@@ -110,17 +121,17 @@ def _replicate(
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
     ledger = DdlLedger(
         startup.session,
-        resource=profile.mysql_resource_name,
+        copied=copied,
         passes=passes,
         statements=FollowerStatements(renaming, engine=profile.consumer.engine),
         skips=skips,
         lock_seconds=profile.consumer.retry_seconds,
     )
-    applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes))
+    applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes), copied=copied)
     counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
     while True:
         try:
-            for applied in _applied(startup, renaming, applier, until=options.until, delay=delay):
+            for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, delay=delay):
                 if applied is not None:
                     counters.applied(
                         applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
@@ -139,7 +150,7 @@ def _replicate(
 
 
 def _applied(
-    startup: Startup, renaming: Renaming, applier: Applier, *, until: Until | None, delay: Delay
+    startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, delay: Delay
 ) -> Iterator[Applied | None]:
     """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
 
@@ -151,6 +162,8 @@ def _applied(
         records = renaming.located(records)
     sequence = applier.checkpoint.sequence
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
+    if copied.held:
+        assembled = with_gtids(assembled, copied)
     transactions = UntilError(delay.due(assembled if until is None else until.up_to(assembled, applied=sequence)))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
     if until is not None and until.again:
@@ -171,7 +184,9 @@ def _check_end(options: Options, sequence: int) -> None:
     options.skips.check_end(sequence)
 
 
-def _applier(startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool]) -> Applier:
+def _applier(
+    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
+) -> Applier:
     """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail."""
     session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
     tables = SchemaCache(session, Triggers(session, drop=settings.triggers == "drop", passes=passes))
@@ -188,10 +203,27 @@ def _applier(startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, pas
         SerialExecutor(session, row_by_row, read_ahead=read_ahead),
         ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
     )
-    preparation = Preparation(session, ledger, tables, differences=differences, passes=passes, checkpoint=checkpoint)
+    preparation = Preparation(
+        session,
+        ledger,
+        tables,
+        differences=differences,
+        passes=lambda record: passes(record.uri) and not copied.has(record),
+        checkpoint=checkpoint,
+    )
     committed = Committed(session, checkpoint)
     calls = startup.calls
     return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)
+
+
+def _attachment(profile: Profile, reader: KafkaReader) -> Attachment:
+    commits = profile.kafka.topics().commits
+    return Attachment(
+        profile.consumer.start,
+        resource=profile.mysql_resource_name,
+        newest=lambda: reader.commits(commits) if reader.topic(commits) else None,
+        oldest=lambda: reader.commits(commits, which=oldest_commits),
+    )
 
 
 def _reader(profile: Profile) -> KafkaReader:

@@ -5,10 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
+from cdc.consumer.extent.attachment import Attachment
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
 from cdc.service.logs import event
 from cdc.service.mysql_connection import TLS_FAILED
@@ -143,11 +145,14 @@ def _privileges(session: Session) -> set[str]:
     return held
 
 
-def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: First | None) -> Checkpoint:
-    """The leader's checkpoint in the follower; created, with the consumer's tables, where there is none.
+def load_checkpoint(
+    session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Attachment
+) -> tuple[Checkpoint, Copied]:
+    """The leader's checkpoint in the follower, and the copy it began from; created, with the consumer's tables, where
+    there is none.
 
-    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where the server does
-    not answer.
+    ``topic`` and ``first`` as in ``check_topics``. Raises UserError, Stopped, and Disconnected where a server does not
+    answer.
     """
     schema = session.schema
     try:
@@ -159,7 +164,8 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
         if not rows:
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
-            session.run([new.insert().encode()])
+            session.run([*attachment.begin(session), new.insert().encode()])
+        held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
         raise
@@ -168,9 +174,9 @@ def load_checkpoint(session: Session, *, resource: str, topic: Topic, first: Fir
     except Refused as error:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, ledger and offsets",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger and offsets",
         ) from None
-    return Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
+    return (Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new), held
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:

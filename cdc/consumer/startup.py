@@ -9,10 +9,12 @@ from typing import TypeVar
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
 from cdc.consumer.errors import Stopped
+from cdc.consumer.extent.attachment import Attachment
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, Unreachable, UserError
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls
@@ -56,18 +58,22 @@ class Startup:
             self.calls.pause(_ASK_SECONDS)
         return topic
 
-    def checkpoint(self, topic: Topic, *, first: preflight.First | None) -> Checkpoint:
-        """The follower's checkpoint, once the topics are known to be those it was written for.
+    def checkpoint(
+        self, topic: Topic, *, first: preflight.First | None, attachment: Attachment
+    ) -> tuple[Checkpoint, Copied]:
+        """The follower's checkpoint, once the topics are known to be those it was written for; the copy it began from.
 
         ``first`` as in ``preflight.check_topics``. Raises UserError, Stopped, ServerGone.
         """
 
-        def load() -> Checkpoint:
+        def load() -> tuple[Checkpoint, Copied]:
             resource = self.profile.mysql_resource_name
-            checkpoint = preflight.load_checkpoint(self.session, resource=resource, topic=topic, first=first)
+            checkpoint, copied = preflight.load_checkpoint(
+                self.session, resource=resource, topic=topic, first=first, attachment=attachment
+            )
             others = self.source.topics({partition.topic for partition in checkpoint.offsets} - {topic.name})
             preflight.check_topics(checkpoint, topic, others, first=first)
-            return checkpoint
+            return checkpoint, copied
 
         return self._once_connected(load)
 

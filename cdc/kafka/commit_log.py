@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from cdc.errors import UserError
-from cdc.kafka.partitions import backwards
+from cdc.kafka.partitions import backwards, oldest
 from cdc.model.commit_entry import Commits, Entry
 
-__all__ = ["entries", "newest_commits"]
+__all__ = ["entries", "newest_commits", "oldest_commits"]
 
 
 def entries(properties: dict[str, Any], *, topic: str, resource: str, committed: bool = True) -> Iterator[Entry]:
@@ -37,3 +37,11 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     for message in backwards(properties, (topic, 0)):
         return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
     return None
+
+
+def oldest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
+    """As ``newest_commits``, the oldest entry that compaction has left."""
+    message = oldest(properties, (topic, 0))
+    if message is None or not message.value():  # as in ``entries``
+        return None
+    return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")

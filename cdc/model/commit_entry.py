@@ -56,7 +56,8 @@ class Entry:
     layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
     ``fragmented``: a record was written as several messages, so that readers must put it together. These four are left
     out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
-    ``Filters.listed``; None in entries of older versions.
+    ``Filters.listed``. ``origin`` are the GTIDs of what came before the first record; None where some of that may have
+    none. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
     """
 
     next_sequence: int
@@ -72,13 +73,13 @@ class Entry:
     shown: Position | None = None
     fragmented: bool = False
     filters: dict[str, list[str]] | None = None
+    origin: str | None = None
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
-        if self.filters is None:
-            del body["filters"]
+        body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
         body["version"] = _NOT_PACKED
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": VERSION}))
@@ -126,13 +127,15 @@ def _unknown(kind: type[Entry] | type[Partial], body: object) -> list[str]:
 class Commits:
     """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``.
 
-    ``gtid_set`` has the GTIDs that the producer has passed, those without records included.
+    ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
+    came before the first record; None where that is not known.
     """
 
     next_sequence: int
     partitions: tuple[Partition, ...]
     fragmented: bool = False
     gtid_set: str = ""
+    origin: str | None = None
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -143,8 +146,8 @@ class Commits:
         body = _body(text, where=where, gtids=False)
         try:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
-            gtids = str(body.get("gtid_set", ""))
-            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids)
+            gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
+            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -5,14 +5,16 @@ The text is that of the MySQL manual, "GTID Format and Storage": ``uuid[:tag]:fi
 
 import re
 import uuid
+from bisect import bisect_right
 from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["GtidSet"]
+__all__ = ["GtidSet", "is_gtid"]
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}")
+_GTID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}:(?:[a-z_][a-z0-9_]{0,31}:)?[1-9]\d{0,18}")
 
 Intervals = list[tuple[int, int]]
 
@@ -33,7 +35,7 @@ class GtidSet:
             if not item:
                 continue
             source, *parts = item.split(":")
-            if not _UUID.fullmatch(source) or not parts:
+            if not _UUID.fullmatch(source) or not parts or _names_nothing(parts):
                 raise UserError(f"not a GTID set: {item!r}", hint="write uuid:first-last, as MySQL shows it")
             key = source
             for part in parts:
@@ -58,12 +60,23 @@ class GtidSet:
 
     def __contains__(self, gtid: str) -> bool:
         source, _, number = gtid.rpartition(":")
-        gno = int(number)
-        return any(low <= gno <= high for low, high in self._sources.get(source, []))
+        gno, intervals = int(number), self._sources.get(source, [])
+        at = bisect_right(intervals, gno, key=lambda interval: interval[0])
+        return at > 0 and gno <= intervals[at - 1][1]
 
     def issubset(self, other: "GtidSet") -> bool:
         """Whether every GTID of this set is in ``other``."""
         return all(_inside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items())
+
+    def minus(self, other: "GtidSet") -> "GtidSet":
+        """The GTIDs of this set that are not in ``other``."""
+        return GtidSet({
+            source: _outside(intervals, other._sources.get(source, [])) for source, intervals in self._sources.items()
+        })  # fmt: skip
+
+    def of_sources(self, other: "GtidSet") -> "GtidSet":
+        """The GTIDs of this set whose source (and tag) ``other`` has, too."""
+        return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
     def without(self, gtid: str) -> "GtidSet":
         """This set except for one GTID."""
@@ -112,9 +125,20 @@ class GtidSet:
         return f"GtidSet.parse({str(self)!r})"
 
 
+def is_gtid(transaction: str) -> bool:
+    """Whether a record's transaction is named by its GTID, and not by its position as on a leader without GTIDs."""
+    return _GTID.fullmatch(transaction) is not None
+
+
+def _names_nothing(parts: list[str]) -> bool:
+    """Whether a tag among ``parts`` is followed by no interval."""
+    tags = [bool(_TAG.fullmatch(part)) for part in parts]
+    return any(one and next_ for one, next_ in zip(tags, [*tags[1:], True], strict=True))
+
+
 def _interval(text: str, *, source: str) -> tuple[int, int]:
     first, _, last = text.partition("-")
-    if not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
+    if not (first + last).isascii() or not first.isdigit() or not (last or first).isdigit() or int(first) < 1:
         raise UserError(f"not a GTID interval: {text!r} of {source}", hint="write uuid:first-last")
     low, high = int(first), int(last or first)
     if high < low:
@@ -143,3 +167,22 @@ def _inside(intervals: Intervals, others: Intervals) -> bool:
         if around is None or not around[0] <= low <= high <= around[1]:
             return False
     return True
+
+
+def _outside(intervals: Intervals, others: Intervals) -> Intervals:
+    """What none of ``others`` has of ``intervals``; both are merged."""
+    found: Intervals = []
+    at = 0
+    for first, high in intervals:
+        low = first
+        while at < len(others) and others[at][1] < low:
+            at += 1
+        inside = at  # the last one may reach into the next interval
+        while inside < len(others) and others[inside][0] <= high:
+            if low < others[inside][0]:
+                found.append((low, others[inside][0] - 1))
+            low = others[inside][1] + 1
+            inside += 1
+        if low <= high:
+            found.append((low, high))
+    return found

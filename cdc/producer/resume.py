@@ -72,6 +72,7 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
         gtid_set=str(executed) if leader.gtid_on else "",
         server_uuid=leader.server_uuid,
         gtids_complete=leader.gtid_on,
+        origin=str(executed) if leader.gtid_on else None,
     )
 
 

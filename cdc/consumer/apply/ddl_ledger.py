@@ -29,6 +29,7 @@ from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
+from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
@@ -61,27 +62,27 @@ _SHOWN = 100_000  # characters of a skipped statement, which may be too large fo
 
 
 class DdlLedger:
-    """Executes Query records of the leader ``resource``; the caller commits the notes that are returned.
+    """Executes Query records of one leader; the caller commits the notes that are returned.
 
     ``session`` is the one that applies rows; each statement runs on a new connection, so that no session variable of
-    one affects another. ``passes(uri)`` says which tables are replicated, by the leader's names; ``statements``
-    changes what the follower needs otherwise. ``skips`` says which records may be skipped. ``lock_seconds`` is how long
-    a statement waits for each lock. ``applied`` counts the statements that were executed, ``left_out`` those that the
-    filters left out or that act on the leader only.
+    one affects another. What ``copied`` has is not executed. ``passes(uri)`` says which tables are replicated, by the
+    leader's names; ``statements`` changes what the follower needs otherwise. ``skips`` says which records may be
+    skipped. ``lock_seconds`` is how long a statement waits for each lock. ``applied`` counts the statements that were
+    executed, ``left_out`` those that the filters left out, that act on the leader only, or that were in the copy.
     """
 
     def __init__(
         self,
         session: Session,
         *,
-        resource: str,
+        copied: Copied,
         passes: Callable[[Uri], bool],
         statements: FollowerStatements,
         skips: Skips,
         lock_seconds: int,
     ) -> None:
         self._session = session
-        self._resource = resource
+        self._copied = copied
         self._passes = passes
         self._statements = statements
         self.skips = skips
@@ -108,9 +109,11 @@ class DdlLedger:
             return self.skip(record, error)
         self.left_out += 1
         event(_LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query))
-        return Statement(
-            ledger_table.insert_not_run(self._session.schema, record, state="not applied", note=reason).encode()
-        )
+        return self._not_applied(record, reason)
+
+    def _not_applied(self, record: Record, reason: str) -> Statement:
+        note = ledger_table.insert_not_run(self._session.schema, record, state="not applied", note=reason)
+        return Statement(note.encode())
 
     def skip(self, record: Record, error: Unapplicable) -> Statement:
         """The note that a record was skipped, because of ``error``."""
@@ -128,6 +131,8 @@ class DdlLedger:
 
     def note_left_out(self, record: Record) -> Statement:
         """The note that the producer has left an event out (its option --skip)."""
+        if self._copied.has(record):
+            return self._not_applied(record, ledger_table.IN_COPY)
         event(
             _LOG, "event skipped by the producer", level=logging.WARNING, sequence=record.sequence,
             position=record.position, what=record.query,
@@ -145,13 +150,14 @@ class DdlLedger:
     def _why_not(self, record: Record) -> str | None:
         """The reason to leave the statement out, or None.
 
-        Raises Unapplicable where the filters let only some of its objects pass.
+        Raises Unapplicable where the filters let only some of its objects pass, and the copy does not have it.
         """
         uris = [_filtered(affect, end) for affect in record.affects for end in ("uri", "to") if end in affect]
         wanted = [self._passes(uri) for uri in uris]
         if uris and not any(wanted):
             return "of a database or table that is not replicated to this follower"
-        if not all(wanted):
+        in_copy = self._copied.has(record)
+        if not (all(wanted) or in_copy):
             raise Unapplicable(
                 f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 record=record,
@@ -159,8 +165,9 @@ class DdlLedger:
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):
+            # Of one in the copy, too: the follower must not have the triggers that came with it.
             return ledger_table.ACTS_ON_LEADER
-        return None
+        return ledger_table.IN_COPY if in_copy else None
 
     def _intend(self, record: Record) -> str:
         """Commit the intent unless it is in the ledger; the GTID under which the statement runs, or ran."""
@@ -184,10 +191,11 @@ class DdlLedger:
         Raises UserError where the GTID of this statement or of a later one was executed without an intent: the follower
         has another history.
         """
+        resource = record.uri.resource
         for order in (ledger_table.SEQUENCE, ledger_table.NUMBER):
-            known = self._session.rows(ledger_table.highest_gtid(self._session.schema, self._resource, by=order))
-            gtid = statement_gtid(self._resource, int(known[0][0].rpartition(":")[2]) + 1 if known else 1)
-            unused = quoted(f"{former_gtid(self._resource, record.sequence)},{gtid}-{LAST}")
+            known = self._session.rows(ledger_table.highest_gtid(self._session.schema, resource, by=order))
+            gtid = statement_gtid(resource, int(known[0][0].rpartition(":")[2]) + 1 if known else 1)
+            unused = quoted(f"{former_gtid(resource, record.sequence)},{gtid}-{LAST}")
             ((used,),) = self._session.rows(
                 f"SELECT GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"
             )
@@ -198,7 +206,7 @@ class DdlLedger:
             where=position_of(record),
             hint=f"put back what was deleted from {ledger_table.table(self._session.schema)}; if the follower has "
             "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
-            f"AND GTIDS) or another mysql_resource_name than {self._resource!r}",
+            f"AND GTIDS) or another mysql_resource_name than {resource!r}",
         )
 
     def _executed(self, gtid: str) -> bool:

@@ -15,7 +15,7 @@ from cdc.consumer.plan.planner import plan, removes
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.model.record import Record, Uri
+from cdc.model.record import Record
 
 __all__ = ["Preparation"]
 
@@ -23,7 +23,8 @@ __all__ = ["Preparation"]
 class Preparation:
     """Prepares batches in their order, each from the checkpoint that the one before it sets.
 
-    ``passes(uri)`` says which tables are replicated. With ``differences`` the before-images of rows are compared.
+    ``passes(record)`` says whether the record's rows are for this follower. With ``differences`` the before-images of
+    rows are compared.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Preparation:
         tables: SchemaCache,
         *,
         differences: RowDifferences | None,
-        passes: Callable[[Uri], bool],
+        passes: Callable[[Record], bool],
         checkpoint: Checkpoint,
     ) -> None:
         self._session = session
@@ -88,7 +89,7 @@ class Preparation:
         return PreparedBatch(pending, steps, made, shapes)
 
     def _passing(self, batch: Batch) -> list[Record]:
-        return [record for record in batch.records if self._passes(record.uri)]
+        return [record for record in batch.records if self._passes(record)]
 
     def _pending(self, batch: Batch, records: list[Record], *, started: float) -> PendingBatch:
         if batch.statement is not None:

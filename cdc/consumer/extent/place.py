@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Self
 
 from cdc.errors import UserError
+from cdc.model.gtid import is_gtid
 
-__all__ = ["OPTION", "Place", "is_gtid"]
+__all__ = ["OPTION", "Place"]
 
 OPTION = "option --until"
-_GTID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}:(?:[a-z_][a-z0-9_]{0,31}:)?[1-9]\d{0,18}")
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -29,7 +29,7 @@ class Place:
         """Read the option's value. Raises UserError."""
         if re.fullmatch(r"\d{1,18}", text, re.ASCII):
             return cls(text, sequence=int(text))
-        if _GTID.fullmatch(text.lower()):
+        if is_gtid(text.lower()):
             return cls(text, gtid=text.lower())
         try:
             time = datetime.fromisoformat(text)
@@ -47,8 +47,3 @@ class Place:
                 hint=f"write {text}Z for UTC, or {text}+02:00 where clocks are two hours ahead of it",
             )
         return cls(text, time_us=(time - _BEGINNING) // timedelta(microseconds=1))
-
-
-def is_gtid(transaction: str) -> bool:
-    """Whether a record's transaction is named by its GTID, and not by its position as on a leader without GTIDs."""
-    return _GTID.fullmatch(transaction) is not None

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from cdc.consumer.extent.place import OPTION, Place, is_gtid
+from cdc.consumer.extent.place import OPTION, Place
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import UserError
+from cdc.model.gtid import is_gtid
 from cdc.model.record import Record
 
 __all__ = ["Reached", "Until"]

@@ -5,7 +5,7 @@ The consumer group is never asked for offsets. They are committed to it for lag 
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -134,10 +134,10 @@ class KafkaReader:
             found[name].ranges[number] = begins[name, number], ends[name, number]
         return found
 
-    def commits(self, topic: str) -> Commits | None:
+    def commits(self, topic: str, *, which: Callable[..., Commits | None] = newest_commits) -> Commits | None:
         """The newest entry of the commit log ``topic``. Raises Unreachable where the brokers can't be reached."""
         try:
-            return newest_commits(self._connection, topic)
+            return which(self._connection, topic)
         except KafkaException as error:
             raise self._unreachable(error.args[0]) from None
         except Disconnected as error:

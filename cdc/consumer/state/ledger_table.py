@@ -2,7 +2,7 @@
 
 intent       the statement is about to run, or the consumer ended before it recorded that it ran
 done         the statement ran
-not applied  the statement is not for this follower; ``note`` says why
+not applied  the statement is not for this follower, or was in the copy it began from; ``note`` says why
 skipped      the operator left the record out (``--skip``); ``note`` says what the follower refused
 """
 
@@ -14,12 +14,14 @@ from cdc.model.record import Record
 from cdc.model.statement_gtid import statement_uuid
 
 __all__ = [
-    "ACTS_ON_LEADER", "BYTES", "NUMBER", "SEQUENCE", "create", "finish", "gtid_of", "has_context", "highest_gtid",
-    "insert_intent", "insert_not_run", "table", "upgrade",
+    "ACTS_ON_LEADER", "BYTES", "IN_COPY", "NUMBER", "SEQUENCE", "create", "finish", "gtid_of", "has_context",
+    "highest_gtid", "insert_intent", "insert_not_run", "table", "upgrade",
 ]  # fmt: skip
 
 # The note of statements that must run when the follower is promoted to a leader.
 ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as rows"
+# The note of statements whose effects the follower has had from the beginning.
+IN_COPY = "the copy that the follower began from has it (consumer.start)"
 BYTES = "bytes"  # the member of the context that has the exact bytes of a statement, in base64
 SEQUENCE, NUMBER = "sequence", "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"

@@ -14,7 +14,7 @@ from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.locks import lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
-from cdc.consumer.state import checkpoint, conflicts, ledger_table
+from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
@@ -24,6 +24,7 @@ __all__ = ["Applied", "Entry", "ResolvedConflict", "Status", "lag", "read_status
 _NEWEST = 10
 # Dropping a database drops its triggers and events.
 _ON_TRIGGERS_AND_EVENTS = " OR ".join(f"affects LIKE '%{end}\"%'" for end in (*LEADER_ONLY, '"DropDatabase'))
+_TOOK_EFFECT = f"{quoted(ledger_table.ACTS_ON_LEADER)}, {quoted(ledger_table.IN_COPY)}"  # on the leader
 _ENTRY_COLUMNS = "sequence, state, statement, note, COALESCE(finished_at, intended_at)"
 
 
@@ -74,14 +75,16 @@ class ResolvedConflict:
 class Status:
     """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one.
 
-    ``states`` counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that
-    create the triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
+    ``copied`` are the GTIDs of the copy that the follower began from, empty where it began without one. ``states``
+    counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the
+    triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
     first. The fields' names are those of ``--status --json``.
     """
 
     consumer: int | None
     applied: Applied | None = None
     states: dict[str, int] = field(default_factory=dict)
+    copied: str = ""
     newest: tuple[Entry, ...] = ()
     open: tuple[Entry, ...] = ()
     skipped: tuple[Entry, ...] = ()
@@ -139,6 +142,7 @@ def _read(session: Session, resource: str) -> Status:
                 f"SELECT state, COUNT(*) FROM {ledger_table.table(session.schema)} WHERE {ours} GROUP BY state"
             )
         ),
+        copied=_copied(session, resource) if "copies" in tables else "",
         newest=_entries(session, f"{ours} ORDER BY sequence DESC LIMIT {_NEWEST}"),
         open=_entries(session, f"{ours} AND state='intent' ORDER BY sequence"),
         skipped=_entries(session, f"{ours} AND state='skipped' ORDER BY sequence"),
@@ -166,6 +170,11 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
     )
 
 
+def _copied(session: Session, resource: str) -> str:
+    rows = session.rows(copied.select(session.schema, resource))
+    return str(rows[0][0]) if rows else ""
+
+
 def _entries(session: Session, where: str) -> tuple[Entry, ...]:
     return tuple(
         Entry(*row)
@@ -181,7 +190,7 @@ def _missing(session: Session, ours: str) -> tuple[Entry, ...]:
     query = (
         f"SELECT {_ENTRY_COLUMNS}, COALESCE(context, 'null'), COALESCE(affects, '[]') "
         f"FROM {ledger_table.table(session.schema)} WHERE {ours} "
-        f"AND (state='done' OR note={quoted(ledger_table.ACTS_ON_LEADER)}) AND ({_ON_TRIGGERS_AND_EVENTS}) "
+        f"AND (state='done' OR note IN ({_TOOK_EFFECT})) AND ({_ON_TRIGGERS_AND_EVENTS}) "
         "ORDER BY sequence"
     )
     for sequence, state, statement, note, at, context, affects in session.rows(query):

@@ -71,6 +71,8 @@ def _lines(status: Status, *, follower: str, resource: str, following: int | Non
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return
     yield from _checkpoint(status.applied)
+    if status.copied:
+        yield _line("began from", f"a copy of the leader with the transactions {status.copied}")
     yield _line("lag", _lag(status.applied, following))
     counts = ", ".join(f"{count} {state}" for state, count in sorted(status.states.items()))
     yield _line("ledger", counts or "empty")

@@ -1,8 +1,8 @@
-"""What producer.start may say."""
+"""What producer.start and consumer.start may say."""
 
 import pytest
 
-from cdc.config.start_position import parsed_start
+from cdc.config.start_position import parsed_copy, parsed_start
 from cdc.errors import UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
@@ -32,3 +32,15 @@ def test_a_place(text: str, place: Position) -> None:
 def test_neither(text: str) -> None:
     with pytest.raises(UserError, match="is not a position to start from"):
         parsed_start(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", ",", "now", "binlog.000012:4567", UUID, f"{UUID}:0", f"{UUID}:5-3"])
+def test_no_copy(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parsed_copy(text)
+    assert refused.value.where == "profile key consumer.start"
+    assert refused.value.hint
+
+
+def test_a_copy() -> None:
+    assert str(parsed_copy(f" {UUID.upper()}:1-3:5,\n")) == f"{UUID}:1-3:5"

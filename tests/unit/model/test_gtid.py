@@ -52,6 +52,12 @@ def test_sets_read_from_text_are_those_of_their_numbers(
         return {(source, number) for source, low, more in items for number in range(low, low + more + 1)}
 
     assert parsed(left).issubset(parsed(right)) == (numbers(left) <= numbers(right))
+    missing = parsed(left).minus(parsed(right))
+    assert str(missing) == str(GtidSet.parse(str(missing)))
+    for source in (A, B, f"{A}:blue"):
+        for number in range(1, 71):
+            assert (f"{source}:{number}" in missing) == ((source, number) in numbers(left) - numbers(right))
+    assert bool(missing) == bool(numbers(left) - numbers(right))
     one_by_one = GtidSet()
     for source, number in sorted(numbers(left)):
         one_by_one.add(f"{source}:{number}")
@@ -71,7 +77,7 @@ def test_parse_reads_what_the_server_shows() -> None:
     assert str(GtidSet.parse(shown)) == f"{A}:1-5:7,{A}:blue:1-2,{B}:9"
 
 
-@pytest.mark.parametrize("text", ["x", f"{A}", f"{A}:0", f"{A}:5-3", f"{A}:1-b"])
+@pytest.mark.parametrize("text", ["x", f"{A}", f"{A}:0", f"{A}:5-3", f"{A}:1-b", f"{A}:1-5:tag", f"{A}:a:b:1"])
 def test_parse_refuses_anything_else(text: str) -> None:
     with pytest.raises(UserError):
         GtidSet.parse(text)

@@ -23,20 +23,24 @@ START = Entry(7, Position("binlog.000001", 4), f"{UUID}:1-3", UUID, gtids_comple
 @given(
     st.none() | st.builds(Partial, st.text(), st.integers(0), st.integers(0), st.integers(0)),
     st.dictionaries(st.text(), st.integers(0)),
+    st.none() | st.text(),
 )
-def test_an_entry_survives_its_json(partial: Partial | None, counts: dict[str, int]) -> None:
-    entry = Entry(7, Position("binlog.000001", 4), "", UUID, partial, counts, "i")
+def test_an_entry_survives_its_json(partial: Partial | None, counts: dict[str, int], origin: str | None) -> None:
+    entry = Entry(7, Position("binlog.000001", 4), "", UUID, partial, counts, "i", origin=origin)
     assert Entry.parse(entry.to_json(), where="here") == entry
+    # A version that does not know the field would refuse an entry that has it.
+    assert ("origin" in json.loads(entry.to_json())) == (origin is not None)
 
 
 def test_a_large_entry_is_packed() -> None:
     numbers = ":".join(map(str, range(2, 60_000, 3)))
     counts = {f"srv.shop_{number}/0": number for number in range(9_000)}
     last = {name: 10 * count for name, count in counts.items() if count % 10}
-    for large in (replace(START, gtid_set=f"{OTHER}:{numbers},{UUID}:1-3"), replace(START, counts=counts, last=last)):
+    sets = replace(START, gtid_set=f"{OTHER}:{numbers},{UUID}:1-3", origin=f"{OTHER}:1")
+    for large in (sets, replace(START, counts=counts, last=last)):
         text = large.to_json()
         assert Entry.parse(text, where="here") == large
-        assert Commits.parse(text, where="here") == Commits(7, tuple(sorted(large.partitions)))
+        assert Commits.parse(text, where="here") == Commits(7, tuple(sorted(large.partitions)), origin=large.origin)
         # The audit reads these in SQL; an earlier version reads the version, and says what to do.
         assert (json.loads(text)["version"], json.loads(text)["next_sequence"]) == (2, 7)
         assert len(text) < 90_000

@@ -1,0 +1,144 @@
+"""consumer.start: attaches a copy of the leader to a topic that goes on, where both together are certainly whole.
+
+A transaction that is in neither would be missing for good, and nothing could show it. What came before the first record
+tells the commit log: exactly, or at most by its oldest entry, which has passed that and more.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+
+from cdc.config.start_position import COPY_KEY, parsed_copy
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import quoted
+from cdc.consumer.source.assembler import Transaction
+from cdc.consumer.state import copied
+from cdc.consumer.state.copied import Copied
+from cdc.errors import Disconnected, UserError
+from cdc.model.commit_entry import Commits
+from cdc.model.gtid import GtidSet
+from cdc.service.logs import event
+
+__all__ = ["Attachment", "check_topic", "with_gtids"]
+
+_LOG = logging.getLogger("cdc.consumer")
+_NEWER = "take a newer copy of the leader, which holds them, or start over with a new topic and a fresh copy"
+
+
+class Attachment:
+    """``start`` is the profile's ``consumer.start``. ``newest()`` and ``oldest()`` return the commit log's newest entry
+    and the oldest that compaction has left, None where there is none.
+    """
+
+    def __init__(
+        self, start: str, *, resource: str, newest: Callable[[], Commits | None], oldest: Callable[[], Commits | None]
+    ) -> None:
+        self._wanted = parsed_copy(start) if start else None
+        self._resource = resource
+        self._newest = newest
+        self._oldest = oldest
+
+    def begin(self, session: Session) -> list[bytes]:
+        """Check that the topic goes on where the copy ends; the statements that commit with the first checkpoint.
+
+        Raises UserError where rows may be missing, Disconnected where the producer has not written yet.
+        """
+        if self._wanted is None:
+            return []
+        check_topic(self._wanted, newest=self._newest(), oldest=self._oldest)
+        self._check_follower(session, self._wanted)
+        event(_LOG, "the follower begins from a copy of the leader", gtids=self._wanted)
+        session.run([copied.create(session.schema).encode()])
+        return [copied.insert(session.schema, self._resource, self._wanted).encode()]
+
+    def copied(self, session: Session, *, now: bool) -> Copied:
+        """What the copy held that the follower with a checkpoint began from; ``now``: the checkpoint is new.
+
+        Raises UserError where ``consumer.start`` says another one.
+        """
+        held = self._noted(session)
+        if self._wanted is not None and held != self._wanted:
+            raise UserError(
+                "the follower has a checkpoint, and began from " + (f"a copy that held {held}" if held else "no copy"),
+                where=COPY_KEY,
+                hint=f"remove the key or set it to {str(held)!r}; for another copy {_fresh(session.schema)}"
+                if held
+                else f"remove the key; for a copy {_fresh(session.schema)}",
+            )
+        if self._wanted is not None and not now:
+            event(_LOG, "consumer.start has no effect any more: the follower has it beside its checkpoint")
+        return Copied(held)
+
+    def _noted(self, session: Session) -> GtidSet:
+        there = (
+            f"SELECT 1 FROM information_schema.TABLES WHERE TABLE_SCHEMA={quoted(session.schema)} "
+            "AND TABLE_NAME='copies'"
+        )
+        rows = session.rows(copied.select(session.schema, self._resource)) if session.rows(there) else []
+        return GtidSet.parse(rows[0][0]) if rows else GtidSet()
+
+    def _check_follower(self, session: Session, held: GtidSet) -> None:
+        """Raises UserError where the follower's own GTIDs say that it is another copy."""
+        ((executed,),) = session.rows("SELECT @@GLOBAL.gtid_executed")
+        there = GtidSet.parse(str(executed)).of_sources(held)
+        if there and there != held:
+            raise UserError(
+                f"the follower has executed {there} of the leader's transactions, the key says {held}",
+                where=COPY_KEY,
+                hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
+                "rule, beside the GTIDs of its own",
+            )
+
+
+def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:
+    """Raises UserError unless a copy that ``held`` these has all that came before the topic's first record.
+
+    ``newest`` and ``oldest()`` are entries of the commit log. Disconnected where there is none yet.
+    """
+    if newest is None:
+        raise Disconnected(
+            "the commit log has no entry yet, so it is not known what came before the topic's first record",
+            where=COPY_KEY,
+            hint="start cdc-producer",
+        )
+    if newest.origin is None:
+        _check_older_log(held, oldest() or newest)
+    elif missing := GtidSet.parse(newest.origin).minus(held):
+        raise UserError(
+            f"the topic begins after transactions that the copy lacks: {missing}", where=COPY_KEY, hint=_NEWER
+        )
+
+
+def _check_older_log(held: GtidSet, oldest: Commits) -> None:
+    """``check_topic`` for a log that an earlier version began: its ``oldest`` entry has passed all that came before."""
+    if oldest.next_sequence and not oldest.gtid_set:
+        raise UserError(
+            "the leader has no GTIDs (gtid_mode), so it is not known which transactions the copy has",
+            where=COPY_KEY,
+            hint="start over with a new topic: producer.start takes the position of the copy",
+        )
+    missing = GtidSet.parse(oldest.gtid_set).minus(held)
+    if missing:
+        raise UserError(
+            f"the topic may begin after transactions that the copy lacks, which are among {missing}: its commit log, "
+            f"of an earlier version, goes back to sequence {oldest.next_sequence} only",
+            where=COPY_KEY,
+            hint=f"{_NEWER}; where the log never goes back far enough, stop cdc-producer, make the copy, and start "
+            "this consumer before it",
+        )
+
+
+def _fresh(schema: str) -> str:
+    return f"put it on a fresh follower, without the database {schema}"
+
+
+def with_gtids(transactions: Iterable[Transaction | None], copied: Copied) -> Iterator[Transaction | None]:
+    """``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it."""
+    told = False
+    for item in transactions:
+        if item is not None and item.begins:
+            first = item.records[0]
+            copied.require_gtid(first)
+            if not told and copied.has(first):
+                told = True
+                event(_LOG, "passing over what the copy has", sequence=first.sequence, transaction=first.transaction)
+        yield item

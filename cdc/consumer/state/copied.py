@@ -1,0 +1,63 @@
+"""What the copy of the leader held that the follower began from (``consumer.start``): a row in the follower, and what
+it means for a record.
+
+The row commits with the leader's first checkpoint, and is never changed: whether a transaction is passed over is the
+same after each crash, whatever the profile says by then.
+"""
+
+from cdc.config.start_position import COPY_KEY
+from cdc.consumer.literals.values import quoted
+from cdc.errors import UserError
+from cdc.model.gtid import GtidSet, is_gtid
+from cdc.model.record import Record
+
+__all__ = ["Copied", "create", "insert", "select"]
+
+_COPIES = """
+  resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
+  gtid_set LONGTEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'transactions of the leader in the copy',
+  at DATETIME(6) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (resource)
+) ENGINE=InnoDB"""
+
+
+def _table(schema: str) -> str:
+    return f"`{schema}`.`copies`"
+
+
+def create(schema: str) -> str:
+    """The statement that creates the table in the consumer's own database."""
+    return f"CREATE TABLE IF NOT EXISTS {_table(schema)} ({_COPIES}"
+
+
+def insert(schema: str, resource: str, held: GtidSet) -> str:
+    """The statement that notes what the copy held."""
+    values = f"{quoted(resource)}, {quoted(str(held))}, NOW(6)"
+    return f"INSERT INTO {_table(schema)} (resource, gtid_set, at) VALUES ({values})"
+
+
+def select(schema: str, resource: str) -> str:
+    """The query for the GTID set of the copy; no row for a follower that began empty."""
+    return f"SELECT gtid_set FROM {_table(schema)} WHERE resource={quoted(resource)}"
+
+
+class Copied:
+    """The GTIDs ``held`` by the copy that the follower began from; none where it began empty."""
+
+    def __init__(self, held: GtidSet | None = None) -> None:
+        self.held = held or GtidSet()
+        self._any = bool(self.held)
+
+    def has(self, record: Record) -> bool:
+        """Whether the copy has the record's transaction, so that the record is passed over."""
+        return self._any and record.transaction in self.held
+
+    def require_gtid(self, record: Record) -> None:
+        """Raises UserError where it can't be known whether the copy has the record's transaction."""
+        if self._any and not is_gtid(record.transaction):
+            raise UserError(
+                f"transaction {record.transaction} has no GTID, so it is not known whether the copy has it",
+                where=f"{COPY_KEY}, sequence {record.sequence}",
+                hint="everything before is applied; a follower can begin from a copy only where all transactions in "
+                "the topic have GTIDs: start over with a new topic (producer.start), and a fresh copy",
+            )
