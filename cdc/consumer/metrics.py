@@ -58,7 +58,8 @@ class Activity:
         if counters.started:
             yield _value("sequence", "The sequence of the last record applied.", counters.sequence)
             yield _count("conflicts", "Rows resolved in the leader's favour.", counters.conflicts)
-            yield _count("filtered_rows", "Rows that the filters left out, or that the copy had (consumer.start).", counters.filtered_rows)
+            left_out = "Rows that the filters left out, or that the copy had (consumer.start)."
+            yield _count("filtered_rows", left_out, counters.filtered_rows)
             yield _count("statements", "Statements executed.", counters.statements)
             yield _count(
                 "statements_left_out", "Statements that are not for this follower.", counters.statements_left_out

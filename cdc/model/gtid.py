@@ -78,6 +78,10 @@ class GtidSet:
         """The GTIDs of this set whose source (and tag) ``other`` has, too."""
         return GtidSet({source: each for source, each in self._sources.items() if other._sources.get(source)})
 
+    def intervals(self) -> list[tuple[str, Intervals]]:
+        """By source (and tag) the first and last number of each interval."""
+        return [(source, list(each)) for source, each in sorted(self._sources.items()) if each]
+
     def without(self, gtid: str) -> "GtidSet":
         """This set except for one GTID."""
         source, _, number = gtid.rpartition(":")

@@ -119,8 +119,9 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     noted = streams.contents[FOLLOWER].conflicts or "skipped" in streams.not_run.values()
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
+    compared = rows_upto(streams.new_records, "sequence", within.ends)
     records = without_cascades(
-        rows_upto(streams.new_records, "sequence", within.ends),
+        streams.copy.behind(compared) if streams.copy else compared,
         streams.new_transactions,
         streams.contents,
         of_side[FOLLOWER],

@@ -52,6 +52,7 @@ class StreamFindings:
     foreign_over_time: list[tuple[int, int, int]]
     skipped: list[Skip]
     breaks: list[Break]
+    copy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,7 @@ def stream_findings(streams: Streams, integrity: Integrity, topics: Topics, repl
         foreign_over_time=_foreign_over_time(streams) if foreign else [],
         skipped=skipped_records(streams.records, resource=replication.resource, limit=_LISTED) if skips else [],
         breaks=integrity.examples,
+        copy=str(streams.copy.held) if streams.copy else None,
     )
 
 

@@ -12,6 +12,7 @@ from cdc.spark.schema.lineage import Act
 from cdc.spark.state.coverage import Held
 from cdc.spark.streams.consumer_notes import Ledger, ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
+from cdc.spark.streams.copy import Copy, copy_of
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity
 from cdc.spark.streams.preconditions import Preconditions
 from cdc.spark.streams.skipped_events import is_skip
@@ -30,7 +31,8 @@ class Streams:
     ``records`` are the new ones and those that the state keeps of the others: statements and the consumer's notes. By
     side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
     ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
-    which statements it ran.
+    which statements it ran. ``copy`` is what the follower began from, None if it began empty; ``acts`` and
+    ``skipped_events`` come behind it.
     """
 
     new_records: DataFrame
@@ -44,6 +46,7 @@ class Streams:
     skipped_events: Mapping[str, list[Act]]
     not_run: Mapping[int, str]
     sequences: StatementSequences
+    copy: Copy | None = None
 
     @property
     def new_rows(self) -> int:
@@ -70,7 +73,11 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     notes = ledger(records, replication.resource) if noted else Ledger()
     sequences = StatementSequences(replication.resource, notes.numbered)
     new_transactions = transactions(new, sequences=sequences, ends=ends)
-    acts = statements(records)
+    copy = copy_of(records, replication.resource) if FOLLOWER in contents and contents[FOLLOWER].copied else None
+    acts = {
+        side: [act for act in those if copy is None or not copy.holds(act, side)]
+        for side, those in statements(records).items()
+    }
     found = watermark(new_transactions)
     return Streams(
         new_records=new,
@@ -84,6 +91,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
         not_run=notes.not_run,
         sequences=sequences,
+        copy=copy,
     )
 
 

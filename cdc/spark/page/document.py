@@ -7,7 +7,7 @@ from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.page.row_diff import drifted
 from cdc.spark.page.sections import breaks, compared, discontinued, foreign, schema, section, skipped, tables
 from cdc.spark.report.outcome import Audit
-from cdc.spark.report.phrases import audit_time, not_found, verdict_sentence
+from cdc.spark.report.phrases import audit_time, not_compared, not_found, verdict_sentence
 
 __all__ = ["page"]
 
@@ -52,12 +52,14 @@ def _verdict(audit: Audit) -> Html:
     title = element("h1", sign, " ", audit.verdict)
     reasons = [element("li", reason) for reason in audit.reasons]
     listed = element("ul", *reasons) if reasons else Html("")
+    unknown = element("p", not_compared(audit)) if audit.copy else Html("")
     none = element("p", not_found(audit), class_="dim")
     return element(
         "header",
         title,
         element("p", verdict_sentence(audit), class_="lede"),
         listed,
+        unknown,
         none,
         class_=audit.verdict.replace(" ", "-"),
     )

@@ -71,6 +71,7 @@ class Audit:
     discontinued: list[Discontinuity] = field(default_factory=list)
     lag: Lag | None = None
     waiting_us: int | None = None
+    copy: str | None = None
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":

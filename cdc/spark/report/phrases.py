@@ -18,6 +18,7 @@ __all__ = [
     "drifted_first",
     "enumerated",
     "has_drift",
+    "not_compared",
     "not_found",
     "object_name",
     "row_notes",
@@ -45,7 +46,8 @@ def verdict_sentence(audit: Audit) -> str:
     at = f"at the leader's sequence {audit.sequence:,}"
     if audit.verdict == "no drift":
         rows = counted(sum(table.leader_rows for table in audit.tables), "row")
-        return f"{follower} is a true copy of {leader} {at}: {rows} in {tables}."
+        what = " in what has changed since the copy that it began from" if audit.copy else ""
+        return f"{follower} is a true copy of {leader} {at}{what}: {rows} in {tables}."
     found = []
     if audit.drifted_rows:
         found.append(
@@ -75,6 +77,17 @@ def has_drift(table: Table) -> bool:
 def drifted_first(tables: list[Table]) -> list[Table]:
     """The tables with most drifted rows first, then by name."""
     return sorted(tables, key=lambda t: (-(t.missing + t.extra + t.different), t.database, t.table))
+
+
+def not_compared(audit: Audit) -> str:
+    """A sentence about what was never compared; empty for a follower that began empty."""
+    if not audit.copy:
+        return ""
+    return (
+        "The follower began from a copy of the leader (consumer.start). What the copy held was never compared: rows "
+        "that have not changed since may differ, and so may definitions. It held the transactions "
+        f"{audit.copy}."
+    )
 
 
 def not_found(audit: Audit) -> str:

@@ -16,6 +16,7 @@ from cdc.spark.report.phrases import (
     counted,
     drifted_first,
     has_drift,
+    not_compared,
     not_found,
     object_name,
     row_notes,
@@ -47,6 +48,8 @@ def _lines(audit: Audit, width: int) -> Iterator[str]:
     yield audit.verdict + (f" at sequence {audit.sequence}" if audit.sequence is not None else "")
     yield verdict_sentence(audit)
     yield from (f"  because {reason}" for reason in audit.reasons)
+    if unknown := not_compared(audit):
+        yield unknown
     if none := not_found(audit):
         yield none
     for name, side in (("leader", audit.leader), ("follower", audit.follower)):

@@ -38,7 +38,7 @@ __all__ = [
 SIDES = (LEADER, FOLLOWER)
 
 # The tables of the consumer that ``streams.consumer_notes`` reads; its others change with each of its commits.
-_NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts')"
+_NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
 _NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
 
 

@@ -25,7 +25,7 @@ from cdc.model.statement_gtid import statement_uuid
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["MARK", "Ledger", "Skip", "ledger", "marked", "marks", "skipped_records"]
+__all__ = ["MARK", "Ledger", "Skip", "copies", "ledger", "marked", "marks", "skipped_records"]
 
 # The type of the column ``mark``, kept in a state as ``leader_marked`` and ``follower_marked``.
 MARK = (
@@ -77,6 +77,12 @@ def ledger(records: DataFrame, resource: str) -> Ledger:
         {row["sequence"]: row["not_run"] for row in found if row["not_run"]},
         {row["gtid"]: row["sequence"] for row in found if row["gtid"]},
     )
+
+
+def copies(records: DataFrame, resource: str) -> list[tuple[str, int]]:
+    """The GTID sets of the copy that the follower began from, with the follower's sequences of the notes."""
+    rows = _images(records, "copies", resource)
+    return [(row[0], row[1]) for row in rows.select(_cell("gtid_set", "String"), "at").collect()]
 
 
 def marks(

@@ -24,9 +24,10 @@ class Contents:
     """One topic's records: counts, first and last sequence (None in an empty topic), resources and tables named.
 
     ``first_us`` and ``last_us`` are the earliest and the latest commit time. ``noted``: the consumer's ledger is in it;
-    ``conflicts``: its table of resolved conflicts is. ``silent_keys``: the server does not log what its foreign keys
-    change; ``unchecked`` has for each table the last sequence of rows that were changed with foreign key checks off.
-    ``own``: records of a database with the name of the consumer's own are in it. A state keeps these fields.
+    ``conflicts``: its table of resolved conflicts is; ``copied``: its note of the copy that it began from is.
+    ``silent_keys``: the server does not log what its foreign keys change; ``unchecked`` has for each table the last
+    sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of the
+    consumer's own are in it. A state keeps these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shape`` (``streams.row_digests``;
     None if it has several, or one that digests can't be made of) are only known of records that were read together.
@@ -48,6 +49,7 @@ class Contents:
     fingerprint: int | None = None
     shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     own: bool = False
+    copied: bool = False
 
     @property
     def end(self) -> int:
@@ -103,6 +105,7 @@ def _contents(rows: Sequence[Row]) -> Contents:
         fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
         shapes={name: _shape(of_tables[name]) for name in tables},
         own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
+        copied=(CHECKPOINT_DATABASE, "copies") in of_tables,
     )
 
 
@@ -136,6 +139,7 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         silent_keys=one.silent_keys or two.silent_keys,
         unchecked={**one.unchecked, **two.unchecked},
         own=one.own or two.own,
+        copied=one.copied or two.copied,
     )
 
 

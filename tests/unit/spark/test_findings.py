@@ -17,7 +17,7 @@ def test_sections_have_each_field_of_the_outcome_but_the_reasons_once() -> None:
 
 def test_an_outcome_is_put_together_from_sections() -> None:
     rows, schema = RowFindings([], drifted_rows=2), SchemaFindings(0, [])
-    streams: Any = StreamFindings("2026-11-21T17:31:54+00:00", *[None] * 2, 3, [], [], [], [])  # type: ignore[arg-type]
+    streams: Any = StreamFindings("2026-11-21T17:31:54+00:00", *[None] * 2, 3, [], [], [], [], None)  # type: ignore[arg-type]
     audit = Audit.of(streams, schema, rows, reasons=["no checkpoint"])
     assert (audit.drifted_rows, audit.foreign_writes, audit.reasons) == (2, 3, ["no checkpoint"])
     assert (audit.sequence, audit.verdict) == (None, "could not judge")

@@ -1,0 +1,53 @@
+"""A follower that began from a copy (consumer.start): what the copy held is never compared, and the report says so."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.spark.compare import causes
+from cdc.spark.report.phrases import verdict_sentence
+from cdc.spark.report.terminal import terminal
+from tests.harness.dump import dump, restore
+from tests.harness.pair import Pair
+from tests.harness.programs import run_well
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+UNTIL = "--until-current"
+
+
+def test_a_follower_that_began_from_a_copy(pair: Pair, kafka: Kafka, tmp_path: Path, spark: SparkSession) -> None:
+    """Also where the follower's capture has seen the copy, statement by statement, as foreign writes."""
+    name = "began_from_a_copy"
+    filters = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}}
+    capture = {"filters": {"include_dbs": [name, "cdc"]}, "producer": {"start": "now"}}
+    make = lambda **target: Pair.make(  # noqa: E731
+        tmp_path, pair.leader, pair.follower, kafka, name=name, source=filters, capture=capture, target=target
+    )
+    made = make()
+    run_well("cdc-producer", made.source, UNTIL)
+    run_well("cdc-producer", made.capture, UNTIL)
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE k (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE bare (n INT)", "INSERT INTO k VALUES (1, 1), (2, 2), (3, 3)",
+        "INSERT INTO bare VALUES (1), (1), (2)", "UPDATE k SET n = 9 WHERE id = 2",
+        "ALTER TABLE bare ADD COLUMN a INT DEFAULT 5",
+    )  # fmt: skip
+    text, held = dump(pair.leader, name)
+    restore(pair.follower, text.replace("SET @@SESSION.SQL_LOG_BIN= 0;", ""))
+    made = make(consumer={"start": held})
+    pair.on_leader(
+        "UPDATE k SET n = 7 WHERE id = 1", "INSERT INTO bare VALUES (1, 5)", "DELETE FROM bare WHERE n = 2",
+        "ALTER TABLE k ADD COLUMN a INT", "INSERT INTO k VALUES (4, 4, 4)", database=name,
+    )  # fmt: skip
+    made.replicate()
+    audit = made.audit(spark, tmp_path / "true")
+    assert (audit.verdict, audit.reasons, audit.schema, audit.copy) == ("no drift", [], [], held)
+    assert f"in what has changed since the copy that it began from: {2:,} rows in 2 tables." in verdict_sentence(audit)
+    assert "What the copy held was never compared" in "\n".join(terminal(audit))
+    # A write to a row that was in the copy only.
+    made.on_follower("UPDATE k SET n = 0 WHERE id = 3", database=name)
+    audit = made.audit(spark, tmp_path / "drifted")
+    assert [(each.table, each.cause) for each in audit.drifted] == [("k", causes.FOREIGN)]
