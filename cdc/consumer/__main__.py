@@ -3,6 +3,7 @@
 import argparse
 import gc
 import logging
+import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from cdc.config.profile import Profile, load
 from cdc.consumer.counters import Counters
+from cdc.consumer.extent.pause import Pause
 from cdc.consumer.extent.place import Place
 from cdc.consumer.extent.until import Until
 from cdc.consumer.metrics import Activity
@@ -28,6 +30,7 @@ __all__ = ["main"]
 _EPILOG = """\
 The profile's [database] is the follower, mysql_resource_name the leader whose records are applied.
 The follower remembers what was applied (cdc.checkpoint): start and stop it at any time, nothing is lost or repeated.
+SIGUSR1 pauses it between two transactions of the leader, SIGUSR2 lets it go on.
 
 exit status: 0 done; 2 something must be changed first; 3 stopped to keep a promise (a gap, a conflict under "stop", a
 row or statement that the follower refuses); 4 a server is unreachable for longer than consumer.retry_seconds
@@ -102,11 +105,17 @@ def _consume(profile: Profile, options: Options) -> int:
     gc.set_threshold(1_000_000, 50, 1000)
     brokers = Brokers(profile.kafka.properties())
     counters = Counters()
+    for number, wanted in ((signal.SIGUSR1, True), (signal.SIGUSR2, False)):
+        signal.signal(number, partial(_on_signal, counters.pause, wanted))
     commits = profile.kafka.topics().commits
     activity = Activity(counters, retry=retry, brokers=brokers, commits=commits, follower=profile.database)
     with shown(activity, metrics=profile.metrics, line=line, log=log):
         run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0
+
+
+def _on_signal(pause: Pause, wanted: bool, *_: object) -> None:
+    pause.wanted = wanted  # no more than that: a handler runs between any two instructions
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cdc.consumer.apply.applier import Applied
 from cdc.consumer.extent.delay import Delay
+from cdc.consumer.extent.pause import Pause
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.service.seconds_behind import Behind
 
@@ -20,7 +21,7 @@ class Counters:
 
     ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
     ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers, ``delay``
-    until when the next transaction is held.
+    until when the next transaction is held, ``pause`` whether the operator has paused the program.
     """
 
     started: bool = False
@@ -38,6 +39,7 @@ class Counters:
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
     delay: Delay | None = None
+    pause: Pause = field(default_factory=Pause)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
         """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
@@ -69,6 +71,8 @@ class Counters:
     def seconds_behind(self) -> float | None:
         """As ``Behind.seconds``; while a transaction is held, how long ago the leader committed it: none is older."""
         committed_at = self.delay.committed_at if self.delay is not None else None
+        if committed_at is None:
+            committed_at = self.pause.committed_at
         if committed_at is not None:
             return max(0.0, time.time() - committed_at)
         return self.behind.seconds(wall=time.time(), monotonic=time.monotonic())

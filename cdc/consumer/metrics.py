@@ -66,6 +66,7 @@ class Activity:
             )
             held = "For so long is the next transaction held yet (consumer.delay_seconds); 0 where none is."
             yield _value("held_seconds", held, counters.held_seconds())
+        yield _value("paused", "1 while the operator has paused the program.", counters.pause.holding)
         yield from self._distance()
 
     def _distance(self) -> Iterator[Metric]:
@@ -90,7 +91,9 @@ class Activity:
             ago = time.monotonic() - counters.applied_at
             held = counters.held_seconds()
             holds = f", the next transaction is held for another {held:.0f} s (consumer.delay_seconds)" if held else ""
-            yield Check("stream", True, f"sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}")
+            paused = "paused (SIGUSR2 goes on), " if counters.pause.holding else ""
+            says = f"{paused}sequence {counters.sequence} applied, last commit {ago:.1f} s ago{holds}"
+            yield Check("stream", True, says)
         yield self._ask_follower()
         yield self._brokers.check({partition.topic for partition in counters.offsets})
 
@@ -118,7 +121,8 @@ class Activity:
         if held:
             words.append(f"next in {held:.0f} s")
         waits = "the follower" if self._retry.trouble else "Kafka" if counters.kafka_away() else ""
-        return "  ".join(([f"waiting for {waits}"] if waits else []) + words)
+        paused = ["paused"] if counters.pause.holding else []
+        return "  ".join(paused + ([f"waiting for {waits}"] if waits else []) + words)
 
     def totals(self) -> dict[str, object]:
         """For the log; empty before the start."""

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,16 +20,17 @@ from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.counters import Counters
-from cdc.consumer.errors import Stopped
+from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
+from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.scope import replicated
-from cdc.consumer.source.assembler import UntilError, assemble
+from cdc.consumer.source.assembler import Transaction, UntilError, assemble
 from cdc.consumer.source.batches import batches
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
@@ -49,6 +50,7 @@ from cdc.service.retry import RetriedCalls, Retry
 
 __all__ = ["Options", "run"]
 
+Held = Callable[[Iterable[Transaction | None]], Iterator[Transaction | None]]
 _LOG = logging.getLogger("cdc.consumer")
 
 
@@ -129,16 +131,21 @@ def _replicate(
     )
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes), copied=copied)
     counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
+    pause, tell = counters.pause, partial(_tell_pause, startup.session, profile.mysql_resource_name)
+
+    def held(transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
+        return pause.between(delay.due(transactions), stop=calls.stop, tell=tell)
+
     while True:
         try:
-            for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, delay=delay):
+            for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
                 if applied is not None:
                     counters.applied(
                         applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
                     )
                     source.commit(applied.offsets)
                     skips.check_applied(applied.last.sequence)
-                elif source.drained() and delay.due_at is None:
+                elif source.drained() and delay.due_at is None and not pause.holding:
                     counters.drained()
         except Reread:
             begin = applier.checkpoint
@@ -149,8 +156,13 @@ def _replicate(
         _check_end(options, applier.checkpoint.sequence)
 
 
+def _tell_pause(session: Session, resource: str, paused: bool) -> None:
+    with suppress(Interrupted, Refused):  # a lost connection shows when there is something to apply
+        tell_pause(session, resource, paused)
+
+
 def _applied(
-    startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, delay: Delay
+    startup: Startup, renaming: Renaming, applier: Applier, *, copied: Copied, until: Until | None, held: Held
 ) -> Iterator[Applied | None]:
     """Records, renamed, become transactions, these become batches, and each batch a commit of the follower.
 
@@ -164,7 +176,7 @@ def _applied(
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
         assembled = with_gtids(assembled, copied)
-    transactions = UntilError(delay.due(assembled if until is None else until.up_to(assembled, applied=sequence)))
+    transactions = UntilError(held(assembled if until is None else until.up_to(assembled, applied=sequence)))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
     if until is not None and until.again:
         raise Reread

@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 from cdc.consumer.errors import NO_SUCH_THREAD, Locked, Refused
 
-__all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "lock_name", "outlast", "take"]
+__all__ = ["MOST_ADDITIONAL", "SILENT_SECONDS", "is_paused", "lock_name", "outlast", "take", "tell_pause"]
 
 MOST_ADDITIONAL = 7
+_PAUSED = -1  # the number of a lock that the first connection holds too while the consumer is paused
 # A connection that was cut without notice keeps its locks until the server has heard nothing for so long.
 SILENT_SECONDS = 60
 _LOCK_SECONDS = 5  # the server may take a moment to see that a killed consumer is gone
@@ -69,3 +70,16 @@ def _holder(session: _Session, name: str) -> int | None:
     """The connection that holds the lock."""
     ((holder,),) = session.rows(f"SELECT IS_USED_LOCK('{name}')")
     return None if holder is None else int(holder)
+
+
+def tell_pause(session: _Session, resource: str, paused: bool) -> None:
+    """Let ``is_paused`` answer so, for as long as this connection lasts. Raises Interrupted or Refused."""
+    name = lock_name(resource, _PAUSED)
+    # A lock that is taken twice must be released twice.
+    taken = f"SELECT IF(IS_USED_LOCK('{name}') <=> CONNECTION_ID(), 1, GET_LOCK('{name}', 0))"
+    session.rows(taken if paused else f"SELECT RELEASE_LOCK('{name}')")
+
+
+def is_paused(session: _Session, resource: str) -> bool:
+    """Whether the leader's consumer is paused."""
+    return session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource, _PAUSED)}')") != [(None,)]

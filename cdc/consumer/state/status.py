@@ -11,7 +11,7 @@ from typing import Any
 
 from cdc.config.profile import Database
 from cdc.consumer.errors import Interrupted, Refused
-from cdc.consumer.follower.locks import lock_name
+from cdc.consumer.follower.locks import is_paused, lock_name
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table
@@ -73,7 +73,8 @@ class ResolvedConflict:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one.
+    """``applied`` is None if no consumer has run here yet; ``consumer`` is the connection id of a running one,
+    which may be ``paused``.
 
     ``copied`` are the GTIDs of the copy that the follower began from, empty where it began without one. ``states``
     counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the
@@ -90,6 +91,7 @@ class Status:
     skipped: tuple[Entry, ...] = ()
     missing: tuple[Entry, ...] = ()
     conflicts: tuple[ResolvedConflict, ...] = ()
+    paused: bool = False
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
@@ -122,6 +124,7 @@ def read_status(follower: Database, *, resource: str, schema: str) -> Status:
 
 def _read(session: Session, resource: str) -> Status:
     ((consumer,),) = session.rows(f"SELECT IS_USED_LOCK('{lock_name(resource)}')")
+    paused = is_paused(session, resource)
     # One snapshot for all queries, while a consumer may go on writing.
     session.run([
         b"COMMIT",
@@ -132,7 +135,7 @@ def _read(session: Session, resource: str) -> Status:
     tables = {name for (name,) in session.rows(names)}
     applied = _applied(session, resource, many="offsets" in tables) if "checkpoint" in tables else None
     if applied is None or "ledger" not in tables:
-        return Status(consumer, applied)
+        return Status(consumer, applied, paused=paused)
     ours = f"resource={quoted(resource)}"
     return Status(
         consumer,
@@ -148,6 +151,7 @@ def _read(session: Session, resource: str) -> Status:
         skipped=_entries(session, f"{ours} AND state='skipped' ORDER BY sequence"),
         missing=_missing(session, ours),
         conflicts=_conflicts(session, ours) if "conflicts" in tables else (),
+        paused=paused,
     )
 
 

@@ -66,7 +66,8 @@ def as_text(status: Status, *, follower: str, resource: str, following: int | No
 
 def _lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
     yield _line("follower", f"{follower}, of leader {resource}")
-    yield _line("consumer", "not running" if status.consumer is None else f"running, connection {status.consumer}")
+    runs = "paused" if status.paused else "running"
+    yield _line("consumer", "not running" if status.consumer is None else f"{runs}, connection {status.consumer}")
     if status.applied is None:
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return

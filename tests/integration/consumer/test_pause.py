@@ -1,0 +1,47 @@
+"""SIGUSR1 and SIGUSR2 on real servers: the consumer pauses between two transactions, says so, and goes on."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
+from tests.harness.outside import health, scrape
+from tests.harness.programs import run, running, write_profile
+from tests.harness.topic import Stage, number
+from tests.harness.wait import until
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_pause(tmp_path: Path, stage: Stage, follower: MySql, kafka: Kafka) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    port = free_port()
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, metrics={"port": port})
+
+    def send(id_: int) -> None:
+        stage.topic.send([stage.topic.add(path, ["id"], [number(id_)], key=["id"])])
+
+    with running("cdc-consumer", stage.profile) as process:
+        until(lambda: scrape(port)["cdc_consumer_sequence"] == 1, what="the table")
+        assert "running, connection" in run("cdc-consumer", stage.profile, "--status").stdout
+        process.send_signal(signal.SIGUSR1)
+        until(lambda: scrape(port)["cdc_consumer_paused"] == 1, what="the pause")
+        send(1)
+        status, checks = health(port)
+        assert (status, checks["stream"]["says"][:6]) == (200, "paused")
+        until(lambda: "paused, connection" in run("cdc-consumer", stage.profile, "--status").stdout, what="the status")
+        # What is in the topic stays there.
+        assert stage.execute("SELECT * FROM t") == []
+        assert stage.checkpoint() == 1
+        process.send_signal(signal.SIGUSR2)
+        until(lambda: stage.execute("SELECT * FROM t") == [(1,)], what="the row")
+        until(lambda: scrape(port)["cdc_consumer_paused"] == 0, what="the end of the pause")
+        assert "running, connection" in run("cdc-consumer", stage.profile, "--status").stdout
+        process.send_signal(signal.SIGUSR1)
+        until(lambda: scrape(port)["cdc_consumer_paused"] == 1, what="the second pause")
+        send(2)
+    # SIGTERM ended it well, while it was paused.
+    assert stage.checkpoint() == 2
