@@ -1,6 +1,7 @@
 """Measures cdc-consumer, from a full topic into the follower, beside a native replica with a full relay log.
 
-    python bench/consumer.py [--scale 1.0] [--shapes rows,inserts,updates,mixed,hot,keyless,gone,lag]
+    python bench/consumer.py [--scale 1.0] [--tables 100]
+                             [--shapes rows,inserts,updates,mixed,hot,keyless,gone,statements,migrations,lag]
 
 Each shape of work has servers of its own: a leader, Kafka, a follower and a native replica, the last two with the same
 settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
@@ -19,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -52,6 +54,7 @@ class Shape:
     work: Work
     count: int
     unit: str = "transactions"
+    beside: int = 0  # other tables, which stay as they are
 
 
 def plain(n: int) -> str:
@@ -98,6 +101,27 @@ def mixed(count: int, chance: random.Random) -> Iterator[str]:
         yield "COMMIT"
 
 
+def statements(count: int, _: random.Random) -> Iterator[str]:
+    """A table is created, altered and dropped."""
+    yield from islice(chain.from_iterable(map(lifetime, range(count))), count)
+
+
+def lifetime(n: int) -> tuple[str, str, str]:
+    return (
+        f"CREATE TABLE bench.s{n} ({PLAIN})",
+        f"ALTER TABLE bench.s{n} ADD COLUMN more INT NOT NULL DEFAULT {n}, ADD INDEX (k)",
+        f"DROP TABLE bench.s{n}",
+    )
+
+
+def migrations(count: int, _: random.Random) -> Iterator[str]:
+    """Statements, and after each a row in five tables that stay."""
+    for n in range(count):
+        yield f"ALTER TABLE bench.t ALTER COLUMN k SET DEFAULT {n}"
+        for table in range(5):
+            yield f"INSERT INTO bench.stays{table} VALUES {plain(n)}"
+
+
 def oltp(n: int, chance: random.Random) -> str:
     return f"({n},{chance.randrange(1000)},'{chance.getrandbits(380):0115d}','{chance.getrandbits(190):058d}')"
 
@@ -111,6 +135,8 @@ SHAPES = {
     "hot": Shape("updates of one row", PLAIN, 100, hot, 100_000),
     # The whole table at once: before as many rows as are counted.
     "keyless": Shape("all rows updated, no key", KEYLESS, 100_000, all_updated, 100_000, "rows"),
+    "statements": Shape("statements", PLAIN, 0, statements, 300, beside=100),
+    "migrations": Shape("statements between rows", PLAIN, 0, migrations, 300, beside=100),
     "gone": Shape("all rows deleted, no key", KEYLESS, 100_000, all_deleted, 100_000, "rows"),
 }
 
@@ -119,6 +145,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="of the amounts of work (default %(default)s)")
     parser.add_argument("--shapes", default=",".join([*SHAPES, "lag"]), help="which to measure (default %(default)s)")
+    parser.add_argument("--tables", type=int, default=100, help="that stay beside statements (default %(default)s)")
     options = parser.parse_args()
     print(f"{'':26}{'':16}{'count':>9}{'wall s':>8}{'CPU s':>8}{'server':>8}{'MB':>6}{'each/s':>9}{'ratio':>7}")
     for key in options.shapes.split(","):
@@ -127,7 +154,9 @@ def main() -> int:
                 measure_lag(Path(folder))
             else:
                 shape, count = SHAPES[key], int(SHAPES[key].count * options.scale)
-                measure(Path(folder), replace(shape, before=count) if shape.columns == KEYLESS else shape, count)
+                shape = replace(shape, before=count if shape.columns == KEYLESS else shape.before,
+                                beside=options.tables if shape.beside else 0)  # fmt: skip
+                measure(Path(folder), shape, count)
     return 0
 
 
@@ -149,7 +178,7 @@ def measure(folder: Path, shape: Shape, count: int) -> None:
     server = server_cpu_seconds(follower)
     ours = used("cdc-consumer", target)
     line(shape, "cdc-consumer", count, ours, server_cpu_seconds(follower) - server)
-    if shape.columns != KEYLESS:  # whose SQL depends on what the follower answers
+    if shape.columns != KEYLESS and not shape.beside:  # whose SQL depends on what the follower answers
         measure_stages(target, since=since, count=count)
     os.sync()
     server, begun = server_cpu_seconds(third), time.monotonic()
@@ -174,7 +203,8 @@ def fill(leader: MySql, shape: Shape) -> None:
     chance = random.Random(0)
     row = (lambda n: oltp(n, chance)) if shape.columns == OLTP else plain
     execute(leader, ["SET GLOBAL sync_binlog = 0, GLOBAL innodb_flush_log_at_trx_commit = 2", "CREATE DATABASE bench",
-                     f"CREATE TABLE bench.t ({shape.columns})"])  # fmt: skip
+                     f"CREATE TABLE bench.t ({shape.columns})",
+                     *(f"CREATE TABLE bench.stays{n} ({shape.columns})" for n in range(shape.beside))])  # fmt: skip
     for first in range(1, shape.before, 1000):
         last = min(first + 1000, shape.before + 1)
         execute(leader, [f"INSERT INTO bench.t VALUES {','.join(map(row, range(first, last)))}"])

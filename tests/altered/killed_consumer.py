@@ -4,6 +4,7 @@ The points are those of a statement on its way through the ledger; it dies at th
 """
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ class Killed(Session):
 
     point = ""
     sequence = -1
-    intended = -1
+    gtid = ""  # under which its statement runs
     reached = False
 
     def _pass(self, point: str) -> None:
@@ -38,22 +39,27 @@ class Applying(Killed):
 
     sent = ""
 
-    def another(self) -> Session:
-        """The session of a statement."""
+    def _single(self) -> Session:
+        """The session of statements."""
         return Executing(self._database, stop=self._stop, parent=self)
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a query; one asks for the intent of the statement that is next."""
-        if sql.startswith("SELECT gtid FROM") and (of := sql.rpartition("AND sequence=")[2]).isdigit():
-            Killed.intended = int(of)
-        return super().rows(sql)
+        """The rows of a query; one asks for the intents, of which a killed consumer may have left some for later."""
+        found = super().rows(sql)
+        if sql.startswith("SELECT sequence, gtid FROM"):
+            for sequence, gtid in found:
+                if int(sequence) == self.sequence:
+                    Killed.gtid = gtid
+                    self._pass("before the intent")
+                    self._pass("after the intent")
+        return found
 
     def send(self, packet: Sequence[bytes]) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
         text = b";".join(packet)
         self.sent = ""
-        if f"VALUES ({self.sequence}, NOW(6)".encode() in text:
-            self.sent = "the intent"
+        if intent := re.search(rf"VALUES \({self.sequence}, NOW\(6\), '[^']*', '([^']*)'".encode(), text):
+            self.sent, Killed.gtid = "the intent", intent[1].decode()
         elif self.reached and b"COMMIT" in packet:
             self.sent = "the commit"
         self._pass(f"before {self.sent}")
@@ -68,12 +74,15 @@ class Applying(Killed):
 
 
 class Executing(Killed):
-    """The session of one statement; the one after SET gtid_next is it."""
+    """The session of the statements; the one that follows the SET of gtid_next is it."""
 
     def run(self, packet: Sequence[bytes]) -> list[int]:
-        """Run a packet."""
+        """Run a packet, statement by statement."""
+        if len(packet) > 1:
+            return super().run(packet)
         if not self.reached:
-            self.reached = self.intended == self.sequence and packet[-1].startswith(b"SET gtid_next")
+            named = packet[-1].endswith(f"gtid_next='{self.gtid}'".encode())
+            self.reached = named and self.gtid != ""
             return super().run(packet)
         self._pass("before the statement")
         if self.point == "in the statement":
@@ -82,6 +91,7 @@ class Executing(Killed):
         self._pass("in the statement")
         counts = super().run(packet)
         self._pass("after the statement")
+        self.reached = False
         return counts
 
 

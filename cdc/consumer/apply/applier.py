@@ -14,7 +14,7 @@ from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
-from cdc.errors import PromiseError
+from cdc.errors import CdcError, PromiseError
 from cdc.model.record import Record
 from cdc.service.retry import Retry
 
@@ -85,8 +85,13 @@ class Applier:
         for batch in batches:
             if batch is not None:
                 self._queue.append(batch)
-            if not self._persist(wait=batch is None):
-                return
+            try:
+                if not self._persist(wait=batch is None):
+                    return
+            except CdcError:
+                # Statements before the one that fails have committed.
+                yield from self._take_applied()
+                raise
             yield from self._take_applied()
             if batch is None:
                 yield None
@@ -126,6 +131,7 @@ class Applier:
         if wait:
             self._commit()
             self._session.keep()
+            self._preparation.rest()
             if not self._queue:
                 # With nothing left to do, a connection that was lost and opened again counts as recovered.
                 self._retry.success()
@@ -133,7 +139,12 @@ class Applier:
     def _send(self, batch: Batch) -> None:
         if self._preparation.needs_commit(batch):
             self._commit()
-        self._execution.put(self._preparation.prepare(batch))
+        prepared = self._preparation.prepare(batch)
+        done, rest = batch.cut(len(prepared.pending.batch.statements))
+        if rest is not None:
+            self._queue[self._sent] = done
+            self._queue.insert(self._sent + 1, rest)
+        self._execution.put(prepared)
         self._sent += 1
         self._take_committed()
 

@@ -5,8 +5,8 @@ A statement runs under a GTID of its own, and a server executes a GTID once. Pro
 says which GTID it is, and the follower's own executed GTID set whether the statement ran. If it is still running on the
 lost connection, SET gtid_next waits for it.
 
-The GTID has the number after that of the ledger's last statement. Only the consumer that holds the lock gives numbers.
-A number above that was executed without the ledger knowing of it, which no crash can do.
+Of statements that follow one another, all intents commit first and all done rows last: a commit takes about as long as
+a statement. After a crash each of them is found by its own GTID.
 
 CREATE TABLE … SELECT comes as CREATE TABLE … START TRANSACTION and rows. MySQL allows no plain INSERT after that form
 (error 3977), so the table is created and committed under its GTID, and the rows, the done row and the checkpoint commit
@@ -14,26 +14,28 @@ together. Between the two commits the follower has an empty table.
 """
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cdc.config.filters import filtered_name
-from cdc.consumer.errors import UNKNOWN_DATABASE, Interrupted, Refused, Unapplicable, position_of
+from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.session_variables import assignments
-from cdc.consumer.literals.values import identifier, quoted
+from cdc.consumer.follower.session_variables import SessionVariables
+from cdc.consumer.follower.statement_connection import StatementConnection
+from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.intents import Intents
 from cdc.consumer.state.skips import Skips
-from cdc.errors import UserError
+from cdc.errors import CdcError
 from cdc.model.record import Record, Uri
-from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid
 from cdc.service.logs import event
 from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
@@ -58,17 +60,18 @@ _ANY_ORDER = (
     "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
+_UNCOMMITTED_SECONDS = 1.0  # after which the statements that have run are committed
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
 
 class DdlLedger:
     """Executes Query records of one leader; the caller commits the notes that are returned.
 
-    ``session`` is the one that applies rows; each statement runs on a new connection, so that no session variable of
-    one affects another. What ``copied`` has is not executed. ``passes(uri)`` says which tables are replicated, by the
-    leader's names; ``statements`` changes what the follower needs otherwise. ``skips`` says which records may be
-    skipped. ``lock_seconds`` is how long a statement waits for each lock. ``applied`` counts the statements that were
-    executed, ``left_out`` those that the filters left out, that act on the leader only, or that were in the copy.
+    ``session`` is the one that applies rows; statements run on another connection, which is reset before each, so that
+    no session variable of one affects another. What ``copied`` has is not executed. ``passes(uri)`` says which tables
+    are replicated, by the leader's names; ``statements`` changes what the follower needs otherwise. ``skips`` says
+    which records may be skipped. ``lock_seconds`` is how long a statement waits for each lock. ``applied`` counts the
+    statements that were executed, ``left_out`` those that are not for this follower.
     """
 
     def __init__(
@@ -83,6 +86,11 @@ class DdlLedger:
     ) -> None:
         self._session = session
         self._copied = copied
+        self._connection = StatementConnection(session)
+        self._variables = SessionVariables()
+        self._intents = Intents(session)
+        self._failed: tuple[int, Exception] | None = None  # a statement's sequence, and its error
+        self._ready: dict[tuple[str, int], Record] = {}  # the last run's, by server and sequence
         self._passes = passes
         self._statements = statements
         self.skips = skips
@@ -90,26 +98,26 @@ class DdlLedger:
         self.applied = 0
         self.left_out = 0
 
-    def execute(self, record: Record) -> Statement:
-        """Execute the record's statement unless it was executed before; the note that commits with the checkpoint.
+    def execute(self, records: Sequence[Record]) -> list[Statement]:
+        """Execute the first of the statements, at least one, unless they were executed before.
 
-        Raises Unapplicable where the follower refuses the statement, Interrupted where it must be tried again.
+        The notes of these, which commit with the checkpoint. It ends early before a statement that the filters leave
+        out or that fails, and after a while: what has run commits first. Raises Unapplicable where the follower refuses
+        the first statement, Interrupted where it must be tried again.
         """
+        first = records[0]
         try:
-            reason = self._why_not(record)
-            # Checked where the statement can be executed: now or, if it only acts on the leader, by an operator who
-            # promotes the follower.
-            if reason in (None, ledger_table.ACTS_ON_LEADER):
-                check_claims(record, version=self._session.version)
+            self._raise_again(first)
+            reason = self._reason(first)
             if reason is None:
-                return self._execute_once(self._statements.of(record))
+                return self._run(self._for_follower(records))
         except Unapplicable as error:
-            if not self.skips.allow(record):
+            if not self.skips.allow(first):
                 raise
-            return self.skip(record, error)
+            return [self.skip(first, error)]
         self.left_out += 1
-        event(_LOG, "statement not applied", sequence=record.sequence, reason=reason, statement=excerpt(record.query))
-        return self._not_applied(record, reason)
+        event(_LOG, "statement not applied", sequence=first.sequence, reason=reason, statement=excerpt(first.query))
+        return [self._not_applied(first, reason)]
 
     def _not_applied(self, record: Record, reason: str) -> Statement:
         note = ledger_table.insert_not_run(self._session.schema, record, state="not applied", note=reason)
@@ -129,6 +137,10 @@ class DdlLedger:
             ).encode()
         )
 
+    def rest(self) -> None:
+        """Close the connection of the statements if there were none for a while: to be called now and then."""
+        self._connection.rest()
+
     def note_left_out(self, record: Record) -> Statement:
         """The note that the producer has left an event out (its option --skip)."""
         if self._copied.has(record):
@@ -140,12 +152,62 @@ class DdlLedger:
         note = "the leader's event was left out of the stream (cdc-producer --skip)"
         return Statement(ledger_table.insert_not_run(self._session.schema, record, state="skipped", note=note).encode())
 
-    def _execute_once(self, record: Record) -> Statement:
-        gtid = self._intend(record)
-        if not self._executed(gtid):
-            self._check_numbers(record)
-            self._execute(record, gtid)
-        return Statement(ledger_table.finish(self._session.schema, record).encode(), 1)
+    def _raise_again(self, record: Record) -> None:
+        """Raise the error of the statement, if it has failed after others that were not yet committed."""
+        failed, self._failed = self._failed, None
+        if failed is not None and failed[0] == record.sequence:
+            raise failed[1]
+
+    def _for_follower(self, records: Sequence[Record]) -> list[Record]:
+        """The first of the statements, as the follower needs them, up to one that is not to be executed.
+
+        Raises Unapplicable or UserError for the first one.
+        """
+        # Those of a run that was not executed to its end are the next ones.
+        known, self._ready = self._ready, {}
+        for record in records:
+            place = self._session.server, record.sequence
+            try:
+                ready = known.get(place)
+                if ready is None:
+                    if self._ready and self._reason(record) is not None:
+                        break
+                    ready = self._statements.of(record)
+            except CdcError:
+                if not self._ready:
+                    raise
+                break
+            self._ready[place] = ready
+        return list(self._ready.values())
+
+    def _run(self, records: Sequence[Record]) -> list[Statement]:
+        notes: list[Statement] = []
+        begun = time.monotonic()
+        for record, intent in zip(records, self._intents.intend(records), strict=False):
+            try:
+                # Where the session is lost that holds the lock, another consumer may be at work. That shows here, by
+                # the commit of the intents, and by the question that follows each statement.
+                if intent.is_new or not self._executed(intent.gtid):
+                    self._check_numbers(record)
+                    self._execute(record, intent.gtid)
+            except (CdcError, Interrupted, Refused) as error:
+                if not notes:
+                    raise
+                self._failed = record.sequence, error
+                break
+            notes.append(Statement(ledger_table.finish(self._session.schema, record).encode(), 1))
+            if time.monotonic() - begun > _UNCOMMITTED_SECONDS:
+                break
+        return notes
+
+    def _reason(self, record: Record) -> str | None:
+        """The reason to leave the statement out, or None. Raises Unapplicable."""
+        reason = self._why_not(record)
+        # Checked where the statement can be executed: now or, if it only acts on the leader, by an operator who
+        # promotes the follower.
+        if reason in (None, ledger_table.ACTS_ON_LEADER):
+            check_claims(record, version=self._session.version)
+        return reason
 
     def _why_not(self, record: Record) -> str | None:
         """The reason to leave the statement out, or None.
@@ -169,46 +231,6 @@ class DdlLedger:
             return ledger_table.ACTS_ON_LEADER
         return ledger_table.IN_COPY if in_copy else None
 
-    def _intend(self, record: Record) -> str:
-        """Commit the intent unless it is in the ledger; the GTID under which the statement runs, or ran."""
-        known = self._session.rows(ledger_table.gtid_of(self._session.schema, record))
-        if known and known[0][0]:
-            return str(known[0][0])
-        gtid = self._next_gtid(record)
-        intent = ledger_table.insert_intent(self._session.schema, record, gtid=gtid).encode()
-        if len(intent) >= self._session.max_packet:
-            raise Unapplicable(
-                f"a statement needs a packet of {len(intent)} bytes, the follower takes {self._session.max_packet}",
-                record=record,
-                hint=f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(intent) + 1024).bit_length()}",
-            )
-        self._session.run([intent, b"COMMIT"])
-        return gtid
-
-    def _next_gtid(self, record: Record) -> str:
-        """A GTID that was never used.
-
-        Raises UserError where the GTID of this statement or of a later one was executed without an intent: the follower
-        has another history.
-        """
-        resource = record.uri.resource
-        for order in (ledger_table.SEQUENCE, ledger_table.NUMBER):
-            known = self._session.rows(ledger_table.highest_gtid(self._session.schema, resource, by=order))
-            gtid = statement_gtid(resource, int(known[0][0].rpartition(":")[2]) + 1 if known else 1)
-            unused = quoted(f"{former_gtid(resource, record.sequence)},{gtid}-{LAST}")
-            ((used,),) = self._session.rows(
-                f"SELECT GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"
-            )
-            if not used:
-                return gtid
-        raise UserError(
-            f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the statement",
-            where=position_of(record),
-            hint=f"put back what was deleted from {ledger_table.table(self._session.schema)}; if the follower has "
-            "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
-            f"AND GTIDS) or another mysql_resource_name than {resource!r}",
-        )
-
     def _executed(self, gtid: str) -> bool:
         return self._session.rows(f"SELECT GTID_SUBSET({quoted(gtid)}, @@GLOBAL.gtid_executed)") == [(1,)]
 
@@ -230,46 +252,44 @@ class DdlLedger:
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str) -> None:
-        session = self._session.another()
-        session.connect()
+        context = dict(record.context or {})
+        session = self._entered(record, context.get("database", ""))
         lock_wait = LockWait(session, seconds=self._lock_seconds, asking=self._session)
         try:
-            context = dict(record.context or {})
-            _enter_database(session, context.get("database", ""))
-            # The next statement runs under this GTID. The introducer makes it readable with any character set.
-            named = f"SET gtid_next=_utf8mb4 {quoted(gtid)}".encode()
-            session.run([b"SET autocommit=1", lock_wait.settings, *assignments(session, context), named])
+            own = f"autocommit=1, {lock_wait.settings}"
+            # Last: the next statement runs under this GTID.
+            session.run([self._variables.assignment(session, context, own=own, last=f"gtid_next={quoted(gtid)}")])
             session.run([to_send(record)])
             if not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
                 session.run([b"COMMIT"])
-        except Refused as error:
-            raise _refusal(record, error) from None
-        except Interrupted as error:
-            raise lock_wait.given_up(error) from None
-        finally:
+        except BaseException as error:
             # Closing frees the GTID of a statement that did not run.
-            session.close()
+            self._connection.close()
+            if isinstance(error, Refused):
+                raise _refusal(record, error) from None
+            if isinstance(error, Interrupted):
+                raise lock_wait.given_up(error) from None
+            raise
+        self._connection.used()
         self.applied += 1
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
+
+    def _entered(self, record: Record, database: str) -> Session:
+        """A fresh session in the database, if there is such a one. Raises Unapplicable, Interrupted, Refused."""
+        session = self._connection.fresh()
+        try:
+            alone = self._connection.enter(session, database)
+        except Refused as error:
+            self._connection.close()
+            raise _refusal(record, error) from None
+        return session if alone else self._connection.opened()
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:
     """The name that the filters are applied to: the object at this end of the effect, or its database."""
     uri = Uri.parse(affect[end])
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
-
-
-def _enter_database(session: Session, name: str) -> None:
-    if not name:
-        return
-    try:
-        session.run([f"USE {identifier(name)}".encode()])
-    except Refused as error:
-        # The leader's session may have used a database that is not replicated. Then the statement names its databases,
-        # or the server refuses it because no database is selected.
-        if error.code != UNKNOWN_DATABASE:
-            raise
 
 
 def _refusal(record: Record, error: Refused) -> Unapplicable:

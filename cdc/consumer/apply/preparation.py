@@ -55,6 +55,10 @@ class Preparation:
         """Tables may have changed: ask the follower about them again."""
         self._tables.forget()
 
+    def rest(self) -> None:
+        """There is nothing to prepare for now."""
+        self._ledger.rest()
+
     def needs_commit(self, batch: Batch) -> bool:
         """Whether all batches before must be committed before this one is prepared.
 
@@ -67,7 +71,10 @@ class Preparation:
         return removes(records, schema=self._tables.shape)
 
     def prepare(self, batch: Batch) -> PreparedBatch:
-        """The batch with its SQL; a DDL statement is executed. Raises PromiseError, Interrupted, Refused."""
+        """The batch with its SQL; DDL statements are executed. Raises PromiseError, Interrupted, Refused.
+
+        Of a batch of many statements it may be the first ones only: ``pending.batch`` says which.
+        """
         if batch.begins:
             self._rows = self._filtered = 0
             self._notes = []
@@ -92,9 +99,14 @@ class Preparation:
         return [record for record in batch.records if self._passes(record)]
 
     def _pending(self, batch: Batch, records: list[Record], *, started: float) -> PendingBatch:
-        if batch.statement is not None:
-            self._notes = [self._ledger.execute(batch.statement)]
-            self._tables.forget()
+        if batch.statements:
+            self._notes = self._ledger.execute(batch.statements)
+            batch, _ = batch.cut(len(self._notes))
+            if self._ledger.skips:
+                # One that is skipped was perhaps run by hand in another form.
+                self._tables.forget()
+            else:
+                self._tables.forget_changed(batch.statements)
             if self._differences:
                 self._differences.forget()
         self._notes += map(self._ledger.note_left_out, batch.left_out)

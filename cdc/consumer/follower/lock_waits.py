@@ -34,9 +34,9 @@ class LockWait:
         session.meanwhile = self.look
 
     @property
-    def settings(self) -> bytes:
-        """The statement that sets the session's patience: for locks on definitions, and for locks on rows."""
-        return f"SET SESSION lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}".encode()
+    def settings(self) -> str:
+        """The session variables with its patience: for locks on definitions, and for locks on rows."""
+        return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
     def look(self, waited: float) -> None:
         """Log once that the statement waits for a lock, and for whom; ``waited`` is how long it has run."""

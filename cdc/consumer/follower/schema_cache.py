@@ -1,7 +1,8 @@
 """Reads the columns, keys and relations of the follower's tables from its information schema, once for each table."""
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cdc.consumer.follower.session import Session
@@ -9,14 +10,19 @@ from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.literals.values import quoted, table_name
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
-from cdc.model.record import Uri
+from cdc.model.record import Record, Uri
 
-__all__ = ["SchemaCache"]
+__all__ = ["SchemaCache", "changed_tables"]
 
 # Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
 # division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
 # again) and block_encryption_mode.
 _DOUBTFUL = re.compile("/|'|aes_", re.IGNORECASE)
+
+
+# What somebody has changed on the follower by hand is seen after the first statement that comes so long after the
+# tables were read.
+_TRUSTED_SECONDS = 10.0
 
 
 class SchemaCache:
@@ -26,11 +32,22 @@ class SchemaCache:
         self._session = session
         self._triggers = triggers
         self._shapes: dict[Uri, TableSchema] = {}
+        self._forgot_at = time.monotonic()
 
     def forget(self) -> None:
         """Read all tables again when they are needed."""
         self._shapes.clear()
         self._triggers.forget()
+        self._forgot_at = time.monotonic()
+
+    def forget_changed(self, statements: Sequence[Record]) -> None:
+        """Read those tables again that the statements may have changed, and now and then all."""
+        names = changed_tables(statements)
+        if names is None or time.monotonic() - self._forgot_at > _TRUSTED_SECONDS:
+            self.forget()
+            return
+        for table in [table for table in self._shapes if (table.table or "").lower() in names]:
+            del self._shapes[table]
 
     def know(self, tables: Iterable[Uri]) -> bool:
         """Whether ``shape`` returns all of these without a query."""
@@ -117,3 +134,19 @@ class SchemaCache:
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
         where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
         return self._session.rows(f"{what} WHERE {where} {more}")
+
+
+def changed_tables(statements: Sequence[Record]) -> set[str] | None:
+    """The names, in lower case and of any database, of all tables that the statements may change; None for all tables.
+
+    Another table than those that a statement names changes only where it gets a foreign key to it. The database may
+    have another name on the follower, and the name may be in another case than rows have it.
+    """
+    if any("REFERENCES" in statement.query.upper() for statement in statements):
+        return None
+    ends = [affect[end] for statement in statements for affect in statement.affects for end in ("uri", "to")
+            if end in affect]  # fmt: skip
+    names = [Uri.parse(end).table for end in ends]
+    if any(name is None or not name.isascii() for name in names):
+        return None
+    return {name.lower() for name in names if name is not None}

@@ -7,19 +7,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Self
+from weakref import WeakSet
 
 import pymysql
 from pymysql.constants import CLIENT, COMMAND
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
-from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, Stopped, server_error
+from cdc.consumer.errors import Interrupted, Refused, Stopped
+from cdc.consumer.follower.answers import responds, translated
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.follower.socket_reader import SocketReader
 from cdc.consumer.literals.row_sql_mode import STRICT
 from cdc.service.mysql_connection import connected
 
-__all__ = ["LOCK_WAIT_SECONDS", "Session", "ask"]
+__all__ = ["LOCK_WAIT_SECONDS", "Session"]
 
 # Short lock waits that are repeated: during one long wait the consumer could neither log nor react to a signal.
 LOCK_WAIT_SECONDS = 10
@@ -30,10 +32,12 @@ _SETUP = (
     # An administrator may have set stricter global defaults.
     "transaction_read_only=0, sql_big_selects=1, sql_select_limit=18446744073709551615"
 )
+_KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
 # The read timeout holds until the connection is set up, after that ``_check_wait`` decides. The write timeout is for a
 # whole packet.
 _TIMEOUTS = {"read_timeout": 10, "write_timeout": 300}
-_STOP_SECONDS, _LONG_SECONDS, _PROBE_SECONDS = 2.0, 10.0, 3.0
+_STOP_SECONDS, _LONG_SECONDS = 2.0, 10.0
+_RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, which pymysql has no name for
 # A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never comes.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 _PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
@@ -71,6 +75,7 @@ class Session:
         self._replies: SocketReader | None = None
         self._thread_ids: dict[str, int] = {}  # of the newest connection to each server, by the server's UUID
         self._additional: dict[int, Session] = {}
+        self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
         self._sent = 0
         self.max_packet = 0
@@ -86,8 +91,14 @@ class Session:
     def another(self) -> "Session":
         """A session with the same server that is not connected, holds no lock and runs single statements.
 
-        While it waits this one is kept alive: a statement may take longer than the server allows silence.
+        While it waits this one is kept alive: a statement may take longer than the server allows silence. It ends with
+        this one.
         """
+        other = self._single()
+        self._others.add(other)
+        return other
+
+    def _single(self) -> "Session":
         return Session(self._database, stop=self._stop, parent=self, schema=self.schema)
 
     def additional(self, number: int) -> "Session":
@@ -130,7 +141,7 @@ class Session:
                 autocommit=False,
             )
         except (pymysql.MySQLError, OSError) as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         for option, value in _KEEPALIVE.items():
             self._connection._sock.setsockopt(socket.IPPROTO_TCP, option, value)
         self._connection._rfile = self._replies = SocketReader(self._connection._sock, self._check_wait)
@@ -141,8 +152,24 @@ class Session:
             self.close()
             raise
 
+    def renew(self) -> None:
+        """Give the connection the state of a new one, of which nothing is left but the default database.
+
+        The server ends what is open, drops temporary tables and gives all session variables their global values.
+        Raises Interrupted or Refused.
+        """
+        self._check_idle()
+        try:
+            self._connection._execute_command(_RESET_CONNECTION, b"")
+            self._connection.next_result()
+        except (pymysql.MySQLError, OSError) as error:
+            raise translated(error) from None
+        self._last_sent_at = time.monotonic()
+        # pymysql sends SET NAMES, too, over a new connection.
+        self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT])
+
     def _set_up(self) -> None:
-        self.run([_SETUP.encode(), f"SET SESSION wait_timeout={SILENT_SECONDS}".encode()])
+        self.run([_SETUP.encode() + _KEPT])
         ((packet, version, self.server),) = self.rows("SELECT @@max_allowed_packet, VERSION(), @@server_uuid")
         self.max_packet = int(packet)
         # As in executable comments: 90704 for 9.7.4.
@@ -174,8 +201,8 @@ class Session:
                 self.keep()
 
     def close(self) -> None:
-        """End this connection and the additional ones; the server rolls back what is not committed."""
-        for other in self._additional.values():
+        """End this connection and those made from it; the server rolls back what is not committed."""
+        for other in (*self._additional.values(), *self._others):
             other.close()
         self._sent = 0
         if self._connection is not None:
@@ -196,7 +223,7 @@ class Session:
         self._probed_at = min(self._probed_at, waited)
         if waited - self._probed_at > _LONG_SECONDS:
             self._probed_at = waited
-            if not _responds(self._database):
+            if not responds(self._database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
     def send(self, packet: Sequence[bytes]) -> None:
@@ -206,7 +233,7 @@ class Session:
             # The first half of pymysql's query(): while the server executes this, the next packet can be made.
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(packet))
         except (pymysql.MySQLError, OSError) as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         self._sent = len(packet)
         self._last_sent_at = time.monotonic()
 
@@ -224,7 +251,7 @@ class Session:
                     self._work_until_reply(meanwhile)
                 counts.append(self._connection.next_result())
         except (pymysql.MySQLError, OSError) as error:
-            raise _translated(error) from None
+            raise translated(error) from None
         return counts
 
     def _work_until_reply(self, meanwhile: Callable[[], bool]) -> None:
@@ -254,7 +281,7 @@ class Session:
                 cursor.execute(sql)
                 return list(cursor.fetchall())
         except (pymysql.MySQLError, OSError) as error:
-            raise _translated(error) from None
+            raise translated(error) from None
 
     def _check_idle(self) -> None:
         if self._sent:
@@ -267,32 +294,3 @@ class Session:
     def reset(self, *, savepoint: str = "") -> None:
         """Roll back, to the savepoint if one is named, and give the session variables their values after connecting."""
         self.run([f"ROLLBACK TO SAVEPOINT {savepoint}".encode() if savepoint else b"ROLLBACK", _SETUP.encode()])
-
-
-def ask(database: Database, *, seconds: float) -> None:
-    """Run a query over a connection of its own. Raises Interrupted or Refused where no result comes in time."""
-    limits = {"connect_timeout": seconds, "read_timeout": seconds, "write_timeout": seconds}
-    try:
-        with connected(**database.settings() | limits) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
-    except (pymysql.MySQLError, OSError) as error:
-        raise _translated(error) from None
-
-
-def _responds(database: Database) -> bool:
-    """Whether the server answers a new connection, even if with an error."""
-    try:
-        ask(database, seconds=_PROBE_SECONDS)
-    except Interrupted as error:
-        return error.code not in UNREACHABLE
-    except Refused:
-        pass
-    return True
-
-
-def _translated(error: Exception) -> Interrupted | Refused:
-    code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-    text = str(error.args[1]) if len(error.args) > 1 else str(error)
-    # pymysql reports a connection that is already closed as InterfaceError 0.
-    failed = isinstance(error, (OSError, pymysql.InterfaceError))
-    return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)

@@ -1,11 +1,13 @@
 """Makes the SET statement that gives a session the variables of the leader's session, as recorded with a statement."""
 
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted, seconds
 
-__all__ = ["assignments"]
+__all__ = ["SessionVariables"]
 
 # From a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
 _VARIABLES = {
@@ -44,26 +46,49 @@ _UNLESS_LOGGED = {
     "restrict_fk_on_non_standard_key": "OFF",
 }
 
+_AS_SELECTED = {"OFF": "0"}
 
-def assignments(session: Session, context: dict[str, Any]) -> list[bytes]:
-    """The SET statement for a recorded context, alone in a list.
 
-    It is one statement because the server then parses all literals before any variable changes: after
-    ``collation_connection=utf16_bin`` it would not accept 'OFF'.
-    """
-    wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
-    for variable in _RESTRICTED & wanted.keys():
-        # Setting these needs grants or causes a warning, and usually they have the right value already.
-        if str(session.rows(f"SELECT @@SESSION.{variable}")[0][0]) == wanted[variable].strip("'"):
-            del wanted[variable]
-    names = ", ".join(map(quoted, _UNLESS_LOGGED.keys() - wanted.keys()))
-    for variable, value in session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({names})"):
-        usual = _UNLESS_LOGGED[variable]
-        if value != usual:
-            wanted[variable] = usual if usual.isdigit() else quoted(usual)
-    if "timestamp_us" in context:
-        wanted["timestamp"] = seconds(context["timestamp_us"])
-    return [("SET SESSION " + ", ".join(f"{variable}={value}" for variable, value in wanted.items())).encode()]
+class SessionVariables:
+    """Gives one session after the other the variables of the leader's sessions."""
+
+    def __init__(self) -> None:
+        self._server = ("", 0)
+        self._existing: frozenset[str] = frozenset()  # of those that we ask that server for
+
+    def assignment(self, session: Session, context: dict[str, Any], *, own: str, last: str) -> bytes:
+        """The SET statement for a recorded context, for our ``own`` assignments before it and the ``last`` one.
+
+        It is one statement because the server then parses all literals before any variable changes: after
+        ``collation_connection=utf16_bin`` it would not accept 'OFF'.
+        """
+        wanted = {variable: _variable(context[name]) for name, variable in _VARIABLES.items() if name in context}
+        for variable, value in self._values(
+            session, (_RESTRICTED & wanted.keys()) | (_UNLESS_LOGGED.keys() - wanted.keys())
+        ):
+            if variable in wanted:
+                # Setting these needs grants or causes a warning, and usually they have the right value already.
+                if value == wanted[variable].strip("'"):
+                    del wanted[variable]
+                continue
+            usual = _UNLESS_LOGGED[variable]
+            if value != _AS_SELECTED.get(usual, usual):
+                wanted[variable] = usual if usual.isdigit() else quoted(usual)
+        if "timestamp_us" in context:
+            wanted["timestamp"] = seconds(context["timestamp_us"])
+        values = (f"{name}={value}" for name, value in wanted.items())
+        return ", ".join([f"SET SESSION {own}", *values, last]).encode()
+
+    def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
+        """Those of the variables that the server has, with the session's values."""
+        server = session.server, session.version
+        if server != self._server:
+            all_ = ", ".join(map(quoted, [*_RESTRICTED, *_UNLESS_LOGGED]))
+            shown = session.rows(f"SHOW SESSION VARIABLES WHERE variable_name IN ({all_})")
+            self._server, self._existing = server, frozenset(str(name) for name, _ in shown)
+        asked = sorted(names & self._existing)
+        (row,) = session.rows(f"SELECT {', '.join(f'@@SESSION.{name}' for name in asked)}")
+        return zip(asked, map(str, row), strict=True)
 
 
 def _variable(value: object) -> str:

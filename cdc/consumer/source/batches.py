@@ -1,6 +1,6 @@
 """Joins leader transactions into batches, each for one commit of the follower. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
@@ -10,12 +10,15 @@ from cdc.model.record import SKIPPED, Record
 
 __all__ = ["Batch", "batches"]
 
+_STATEMENTS = 64  # in a batch
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Complete leader transactions for one follower commit, and the offsets that follow them in their partitions.
 
     ``statement`` is the Query record of a batch that is a single transaction with one; ``records`` holds the others.
+    ``run`` are the batches that are joined in a batch of many statements, each of which is a transaction of its own.
     ``left_out`` are the records of events that the producer has skipped (its option --skip).
     A large transaction is many batches for one commit: the first has ``begins``, the last ``ends``. ``full``: the batch
     has reached its limit of rows or bytes, but is small enough that several such batches fit in memory.
@@ -29,6 +32,18 @@ class Batch:
     ends: bool = True
     full: bool = False
     left_out: tuple[Record, ...] = ()
+    run: tuple["Batch", ...] = ()
+
+    @property
+    def statements(self) -> list[Record]:
+        """The Query records, in order."""
+        return [one.statement for one in self.run or (self,) if one.statement is not None]
+
+    def cut(self, count: int) -> tuple["Batch", "Batch | None"]:
+        """The batch of the first ``count`` statements of the run, and the batch of the others if there are any."""
+        if count >= len(self.run):
+            return self, None
+        return _run(self.run[:count]), _run(self.run[count:])
 
     @property
     def rows(self) -> int:
@@ -39,9 +54,32 @@ class Batch:
 def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
     """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
 
-    A transaction with a statement and each part of a large one is a batch of its own. A None is passed on after the
-    batches of all transactions before it. Raises PromiseError for a transaction with rows before its statement.
+    Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, and each
+    part of a large one, is a batch of its own. A None is passed on after the batches of all transactions before it.
+    Raises PromiseError for a transaction with rows before its statement.
     """
+    run: list[Batch] = []
+    try:
+        for batch in _batches(transactions, rows=rows, size=size):
+            if batch is not None and _joins_a_run(batch):
+                run.append(batch)
+                if len(run) < _STATEMENTS and sum(len(one.last.query) for one in run) < size:
+                    continue
+            if run:
+                yield _run(run)
+            if not (run and run[-1] is batch):
+                yield batch
+            run = []
+    except PromiseError:
+        # What comes before it is applied.
+        if run:
+            yield _run(run)
+        raise
+    if run:
+        yield _run(run)
+
+
+def _batches(transactions: Iterable[Transaction | None], *, rows: int, size: int) -> Iterator[Batch | None]:
     waiting: list[Transaction] = []
     count = total = 0
     for transaction in transactions:
@@ -61,6 +99,18 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
             yield _alone(transaction)
     if waiting:
         yield _joined(waiting, full=False)
+
+
+def _joins_a_run(batch: Batch) -> bool:
+    """Whether the batch is a statement and nothing else."""
+    return batch.statement is not None and batch.ends and not batch.records and not batch.left_out
+
+
+def _run(run: Sequence[Batch]) -> Batch:
+    if len(run) == 1:
+        return run[0]
+    offsets = {partition: offset for one in run for partition, offset in one.offsets.items()}
+    return Batch([], run[-1].last, offsets, run[0].statement, run=tuple(run))
 
 
 def _can_wait(transaction: Transaction) -> bool:

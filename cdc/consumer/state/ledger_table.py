@@ -8,14 +8,15 @@ skipped      the operator left the record out (``--skip``); ``note`` says what t
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 
 from cdc.consumer.literals.values import quoted
 from cdc.model.record import Record
 from cdc.model.statement_gtid import statement_uuid
 
 __all__ = [
-    "ACTS_ON_LEADER", "BYTES", "IN_COPY", "NUMBER", "SEQUENCE", "create", "finish", "gtid_of", "has_context",
-    "highest_gtid", "insert_intent", "insert_not_run", "table", "upgrade",
+    "ACTS_ON_LEADER", "BYTES", "IN_COPY", "create", "finish", "gtids_of", "has_context", "highest_gtid",
+    "insert_intent", "insert_not_run", "table", "upgrade",
 ]  # fmt: skip
 
 # The note of statements that must run when the follower is promoted to a leader.
@@ -23,7 +24,7 @@ ACTS_ON_LEADER = "triggers and events act on the leader; what they do arrives as
 # The note of statements whose effects the follower has had from the beginning.
 IN_COPY = "the copy that the follower began from has it (consumer.start)"
 BYTES = "bytes"  # the member of the context that has the exact bytes of a statement, in base64
-SEQUENCE, NUMBER = "sequence", "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
+_NUMBER = "CAST(SUBSTRING_INDEX(gtid, ':', -1) AS UNSIGNED)"
 _STATES = "ENUM('intent', 'done', 'not applied', 'skipped') NOT NULL"
 _CONTEXT = "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: of the record'"
 _LEDGER = f"""
@@ -67,20 +68,23 @@ def has_context(schema: str) -> str:
     )
 
 
-def gtid_of(schema: str, record: Record) -> str:
-    """The query that returns the GTID of the statement; no row if the ledger does not have it."""
-    return f"SELECT gtid FROM {table(schema)} WHERE {_is(record)}"
+def gtids_of(schema: str, records: Sequence[Record]) -> str:
+    """The query that returns sequence and GTID of each of the statements that the ledger has."""
+    sequences = ", ".join(str(record.sequence) for record in records)
+    return (
+        f"SELECT sequence, gtid FROM {table(schema)} "
+        f"WHERE resource={quoted(records[0].uri.resource)} AND sequence IN ({sequences})"
+    )
 
 
-def highest_gtid(schema: str, resource: str, *, by: str) -> str:
+def highest_gtid(schema: str, resource: str) -> str:
     """The query that returns the highest numbered GTID of a statement of ``resource``; no row without one.
 
-    Numbers grow with the sequences, unless the checkpoint was put back by hand. ``by`` SEQUENCE the server reads the
-    last rows only, by NUMBER all of them.
+    It reads all of its rows: their numbers need not grow with the sequences.
     """
     return (
         f"SELECT gtid FROM {table(schema)} WHERE resource={quoted(resource)} "
-        f"AND gtid LIKE {quoted(statement_uuid(resource) + ':%')} ORDER BY {by} DESC LIMIT 1"
+        f"AND gtid LIKE {quoted(statement_uuid(resource) + ':%')} ORDER BY {_NUMBER} DESC LIMIT 1"
     )
 
 

@@ -134,3 +134,46 @@ def test_a_statement_is_the_first_and_only_one_of_its_transaction(
 def test_a_part_with_a_statement_that_ends_later_keeps_its_ends() -> None:
     first = Transaction([CREATE], {T: 6}, 0, True, True, False, 50)
     assert list(batches([first], rows=100)) == [Batch([], CREATE, {T: 6}, CREATE, ends=False)]
+
+
+def statement(sequence: int) -> Transaction:
+    record = replace(CREATE, sequence=sequence, last=True, query="x" * 10)
+    return Transaction([record], {T: sequence + 1}, 0, True)
+
+
+def sequences(batch: Batch | None) -> list[int] | None:
+    return batch and ([each.sequence for each in batch.statements] or [each.sequence for each in batch.records])
+
+
+def test_statements_that_follow_one_another_are_one_batch() -> None:
+    given = [statement(1), statement(2), transaction(3), statement(4), None, statement(5), statement(6)]
+    assert list(map(sequences, batches(given, rows=100))) == [[1, 2], [3], [4], None, [5, 6]]
+    many = [statement(at) for at in range(130)]
+    assert [len(sequences(each) or ()) for each in batches(many, rows=1)] == [64, 64, 2]
+    assert list(map(sequences, batches([*many[:4]], rows=1, size=20))) == [[0, 1], [2, 3]]
+    # One with rows, or that is one of many parts, is for itself.
+    with_rows = Transaction([CREATE, rows_of(6)], {T: 7}, 1, True)
+    part = Transaction([CREATE], {T: 6}, 0, True, True, False, 50)
+    for other in (with_rows, part):
+        assert list(map(sequences, batches([statement(4), other, statement(8)], rows=1))) == [[4], [5], [8]]
+
+
+def test_a_batch_of_statements_can_be_cut() -> None:
+    (batch,) = batches([statement(at) for at in (1, 2, 3)], rows=1)
+    assert batch is not None
+    assert (batch.last.sequence, batch.offsets, batch.rows) == (3, {T: 4}, 0)
+    first, others = batch.cut(1)
+    assert (sequences(first), first.offsets, first.last.sequence) == ([1], {T: 2}, 1)
+    assert sequences(others) == [2, 3]
+    assert batch.cut(3) == (batch, None)
+    assert first.cut(1) == (first, None)
+    begun, last = batch.cut(2)
+    assert (sequences(begun), begun.offsets, sequences(last)) == ([1, 2], {T: 3}, [3])
+
+
+def test_statements_before_one_that_cannot_be_applied_are_a_batch() -> None:
+    bad = Transaction([rows_of(4), CREATE], {T: 7}, 0, True)
+    found = batches([statement(1), statement(2), bad], rows=1)
+    assert sequences(next(found)) == [1, 2]
+    with pytest.raises(PromiseError):
+        next(found)

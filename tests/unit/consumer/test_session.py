@@ -84,7 +84,7 @@ def test_a_wait_that_is_given_up_ends_the_connection(
 ) -> None:
     """The reply that it was waiting for must not be taken for that of the next statement."""
     monkeypatch.setattr(module, "_LONG_SECONDS", 0.05)
-    monkeypatch.setattr(module, "_responds", lambda _: False)
+    monkeypatch.setattr(module, "responds", lambda _: False)
     here, there = ends
     follower = session(here)
     follower.send([b"COMMIT"])

@@ -1,0 +1,112 @@
+"""Statements that follow one another: over one connection, with nothing left of the one before, and few commits."""
+
+import pytest
+
+from cdc.config.profile import load
+from cdc.consumer.errors import Refused
+from cdc.consumer.follower.session import Session
+from cdc.consumer.follower.statement_connection import StatementConnection
+from tests.harness.programs import refused, run_well
+from tests.harness.topic import Body, Stage, number
+
+pytestmark = pytest.mark.integration
+
+# What no two sessions share, or changes with the time.
+OF_THE_SESSION = {"pseudo_thread_id", "rand_seed1", "rand_seed2", "timestamp", "statement_id"}
+CHANGES = """\
+CREATE TEMPORARY TABLE temporary (i INT)
+SET @variable = 5
+SELECT LAST_INSERT_ID(7)
+PREPARE one FROM 'SELECT 1'
+SELECT GET_LOCK('left_by_a_statement', 0)
+SET NAMES latin1
+SET SESSION sql_mode = 'ANSI_QUOTES', time_zone = '+05:00', foreign_key_checks = 0, unique_checks = 0
+SET SESSION lc_time_names = 'de_DE', auto_increment_increment = 7, auto_increment_offset = 3, timestamp = 5
+SET SESSION default_storage_engine = 'MyISAM', innodb_strict_mode = 0, restrict_fk_on_non_standard_key = 0
+SET SESSION collation_server = 'latin1_german1_ci', collation_connection = 'utf8mb4_bin', insert_id = 9
+SET SESSION lock_wait_timeout = 99, innodb_lock_wait_timeout = 98, autocommit = 1, wait_timeout = 97
+SET SESSION sql_require_primary_key = 1, sql_generate_invisible_primary_key = 1, default_table_encryption = 0
+SET SESSION default_collation_for_utf8mb4 = 'utf8mb4_general_ci', transaction_isolation = 'SERIALIZABLE'
+SET gtid_next = '4f3c6a52-0000-5c8b-9b53-2f1f5a1ce7d1:77'"""
+STATE = (
+    "SELECT @variable, LAST_INSERT_ID(), IS_USED_LOCK('left_by_a_statement'), @@SESSION.gtid_next, CHARSET(''), "
+    "COLLATION(''), @@SESSION.warning_count, @@SESSION.last_insert_id"
+)
+
+
+@pytest.fixture
+def stage(stage: Stage) -> Stage:
+    stage.apply()
+    return stage
+
+
+def state(session: Session) -> tuple[dict[str, str], list[tuple[object, ...]]]:
+    variables = dict(session.rows("SHOW SESSION VARIABLES"))
+    return {name: value for name, value in variables.items() if name not in OF_THE_SESSION}, session.rows(STATE)
+
+
+def test_a_connection_that_is_used_again_has_nothing_of_its_former_life(stage: Stage) -> None:
+    with stage.follower.root() as root, root.cursor() as cursor:
+        cursor.execute(f"GRANT CREATE TEMPORARY TABLES ON {stage.name}.* TO fluvio@'%'")
+    with Session(load(stage.profile).database) as session:
+        session.connect()
+        connection = StatementConnection(session)
+        first = connection.fresh()
+        new, thread = state(first), first.thread_id
+        assert connection.enter(first, stage.name)
+        for statement in CHANGES.splitlines():
+            first.rows(statement) if statement.startswith("SELECT") else first.run([statement.encode()])
+        changed = state(first)[0]
+        assert sum(changed[name] != value for name, value in new[0].items()) > 20
+        again = connection.fresh()
+        assert again.thread_id == thread
+        assert state(again) == new
+        assert connection.enter(again, stage.name)
+        for statement, error in (("SELECT * FROM temporary", 1146), ("EXECUTE one", 1243)):
+            with pytest.raises(Refused) as caught:
+                again.rows(statement)
+            assert caught.value.code == error
+        # A default database alone outlives it, so there the connection is not used again.
+        assert not connection.enter(connection.fresh(), "not_there")
+        assert connection.opened().rows("SELECT DATABASE()") == [(None,)]
+        last = connection.fresh()
+        session.close()
+        assert not last.connected
+
+
+def alter(stage: Stage, column: str) -> Body:
+    return stage.topic.query(
+        f"ALTER TABLE t ADD COLUMN {column} INT", ("AlterTable", f"{stage.name}/t"), database=stage.name
+    )
+
+
+def test_one_that_is_refused_leaves_those_before_it_committed(stage: Stage) -> None:
+    path = stage.create_table("t", "(i INT)")
+    stage.topic.send(*([alter(stage, column)] for column in "abbc"))
+    stage.topic.send([stage.topic.add(path, ["i", "c"], [number(1), number(2)])])
+    for _ in range(2):
+        line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
+        assert "Duplicate column name 'b'" in line
+        assert stage.checkpoint() == 3
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "4")
+    assert stage.execute("SELECT * FROM t") == [(1, None, None, 2)]
+    states = stage.execute("SELECT sequence, state FROM cdc.ledger ORDER BY sequence")
+    assert states == [*((at, "done") for at in range(4)), (4, "skipped"), (5, "done")]
+
+
+def test_a_run_commits_its_intents_and_its_ends_once(stage: Stage) -> None:
+    """And no statement takes the default database of the one before."""
+    stage.create_table("t", "(i INT)")
+    stage.topic.send(*([alter(stage, f"c{at}")] for at in range(20)))
+    before = commits(stage)
+    stage.apply()
+    assert commits(stage) - before < 15  # with three for each it would be 40 more than the statements
+    without = stage.topic.query("CREATE TABLE nowhere (i INT)", ("CreateTable", f"{stage.name}/nowhere"))
+    stage.topic.send([alter(stage, "last")], [without])
+    refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert (stage.checkpoint(), stage.execute("SHOW TABLES")) == (22, [("t",)])
+
+
+def commits(stage: Stage) -> int:
+    ((_, count),) = stage.execute("SHOW GLOBAL STATUS LIKE 'Com_commit'")
+    return int(count)
