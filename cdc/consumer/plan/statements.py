@@ -159,14 +159,36 @@ def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[State
     secondary unique key has another primary key, its key is set to NULL, which the server refuses.
     """
     record = step.record
-    table, key = table_name(record.uri), record.key or ()
+    table, key = table_name(record.uri), frozenset(record.key or ())
     new = "`n`" if (record.uri.table or "").lower() != "n" else "`m`"
-    names = [identifier(record.columns[index]) for index in written_indexes(record, generated)]
-    guards = [f"{name}=IF({table}.{name}={new}.{name},{table}.{name},NULL)" for name in map(identifier, key)]
-    values = [f"{name}={new}.{name}" for name in names if name not in set(map(identifier, key))]
-    tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(guards + values)}".encode()
+    changed = []
+    for index in written_indexes(record, generated):
+        name, sent = _named(step, index)
+        old = sent.format(f"{table}.{name}")
+        kept = f"IF({table}.{name}={new}.{name},{old},NULL)"
+        changed.append(f"{name}={kept if record.columns[index] in key else sent.format(f'{new}.{name}')}")
+    changed.sort(key=lambda text: "=IF(" not in text)  # the key is looked at before the other columns are changed
+    tail = f" AS {new} ON DUPLICATE KEY UPDATE {','.join(changed)}".encode()
     for changes, sql in inserts(step, generated, size, tail=tail):
         yield Statement(sql, 2 * len(changes), changes)
+
+
+def _named(step: Step, index: int) -> tuple[str, str]:
+    """A column's name, and a format of what is assigned to it so that the server stores the very same value.
+
+    It assigns an ENUM or SET as text, and where the record has numbers it is because the texts are not unique: '' is
+    a member of a SET, or two members are equal.
+    """
+    name = identifier(step.record.columns[index])
+    values = (_after(change)[index] for change in step.changes)
+    for value in values:
+        if isinstance(value, dict):
+            content = value.get("Enum", value.get("Set"))
+            if content is None:
+                break
+            if isinstance(content, int):
+                return name, "CAST({} AS UNSIGNED)"
+    return name, "{}"
 
 
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:

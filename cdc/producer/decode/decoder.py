@@ -51,8 +51,7 @@ class Decoder:
         allow_differences: AllowDifferences,
         other_events: bool = False,
     ) -> None:
-        charsets = {number: charset for number, (charset, _) in collations.items()}
-        self._tables = TableCache(wants_table=wants_table, charsets=charsets, allow_differences=allow_differences)
+        self._tables = TableCache(wants_table=wants_table, collations=collations, allow_differences=allow_differences)
         self._whole_transactions = WholeTransactions(self._tables)
         self._collations = collations
         self._xa = xa

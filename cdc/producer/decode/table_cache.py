@@ -43,20 +43,21 @@ class TableCache:
     """The tables of one leader by the table ids in its events.
 
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
-    ``charsets`` maps the server's collation ids to character set names. ``allow_differences(database, table, columns)``
-    is called before differences are applied to documents of a table with these JSON columns; it raises PromiseError
-    where they may not be. ``filtered`` counts the rows events of tables that do not pass the filters.
+    ``collations`` maps the server's collation ids to the names of character set and collation.
+    ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
+    with these JSON columns; it raises PromiseError where they may not be. ``filtered`` counts the rows events of tables
+    that do not pass the filters.
     """
 
     def __init__(
         self,
         *,
         wants_table: Callable[[str, str], bool],
-        charsets: Mapping[int, str],
+        collations: Mapping[int, tuple[str, str]],
         allow_differences: AllowDifferences,
     ) -> None:
         self._wants_table = wants_table
-        self._charsets = charsets
+        self._collations = collations
         self._allow_differences = allow_differences
         self._allowed: set[Table] = set()
         # None where the table does not pass the filters. The keys: table id; table map without its header; the same
@@ -94,7 +95,7 @@ class TableCache:
         return self._by_description[body]
 
     def _shape(self, event: RawEvent) -> TableShape:
-        table = table_map(event, self._charsets)
+        table = table_map(event, self._collations)
         try:
             decoders = row_decoders(table, allow_differences=partial(self._allow, table))
         except PromiseError as error:

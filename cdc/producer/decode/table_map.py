@@ -25,7 +25,8 @@ _CHARACTER = frozenset({15, 242, 252, 253, 254})
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: ``type`` is MySQL's field type, ``meta`` its metadata, ``members`` those of an ENUM or SET."""
+    """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
+    of their ``collation``."""
 
     name: str
     type: int
@@ -33,6 +34,7 @@ class Column:
     unsigned: bool = False
     charset: str = "binary"
     members: tuple[bytes, ...] = ()
+    collation: str = "binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,8 @@ def table_name(event: RawEvent) -> tuple[str, str]:
     return database, event.data[at + 1 : at + 1 + length].decode("utf-8")
 
 
-def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
-    """Read a table map; ``charsets`` maps the server's collation ids to character set names.
+def table_map(event: RawEvent, collations: Mapping[int, tuple[str, str]]) -> Table:
+    """Read a table map; ``collations`` maps the server's collation ids to the names of character set and collation.
 
     Raises PromiseError without full metadata (binlog_row_metadata=MINIMAL) or for an unknown type.
     """
@@ -76,7 +78,7 @@ def table_map(event: RawEvent, charsets: Mapping[int, str]) -> Table:
             hint="on the leader: SET PERSIST binlog_row_metadata = FULL; events logged before stay unreadable, "
             'so start from a later position: start = "now" with a new topic and a fresh copy',
         )
-    columns = tuple(_columns(types, metas, optional, charsets))
+    columns = tuple(_columns(types, metas, optional, collations))
     return Table(database, name, columns, _key(optional, [column.name for column in columns]))
 
 
@@ -160,7 +162,7 @@ def _collations(optional: dict[int, bytes], default_field: int, list_field: int)
 
 
 def _columns(
-    types: list[int], metas: list[int], optional: dict[int, bytes], charsets: Mapping[int, str]
+    types: list[int], metas: list[int], optional: dict[int, bytes], collations: Mapping[int, tuple[str, str]]
 ) -> Iterator[Column]:
     signs = optional.get(1, b"")
     text_collations = _collations(optional, 2, 3)
@@ -168,17 +170,17 @@ def _columns(
     set_members, enum_members = _member_lists(optional.get(5, b"")), _member_lists(optional.get(6, b""))
     numeric = 0
     for name, kind, meta in zip(_texts(optional[4]), types, metas, strict=True):
-        unsigned, charset = False, "binary"
+        unsigned, charset, collation = False, "binary", "binary"
         members: tuple[bytes, ...] = ()
         if kind in _NUMERIC:
             unsigned = bool(signs[numeric >> 3] >> (7 - (numeric & 7)) & 1)
             numeric += 1
         elif kind in _CHARACTER:
-            charset = charsets[next(text_collations)]
+            charset, _ = collations[next(text_collations)]
         elif kind in (ENUM, SET):
-            charset = charsets[next(member_collations)]
+            charset, collation = collations[next(member_collations)]
             members = next(enum_members if kind == ENUM else set_members)
-        yield Column(name.decode("utf-8"), kind, meta, unsigned, charset, members)
+        yield Column(name.decode("utf-8"), kind, meta, unsigned, charset, members, collation)
 
 
 def _key(optional: dict[int, bytes], names: list[str]) -> tuple[str, ...] | None:

@@ -83,6 +83,16 @@ def test_rows_whose_keys_stay_are_updated_in_one_statement() -> None:
     assert found.rows == 4
 
 
+@pytest.mark.parametrize("kind", ["Enum", "Set"])
+def test_members_that_are_told_by_number_are_updated_by_number(kind: str) -> None:
+    """The server makes texts of them otherwise, and the text of a SET's 3 is that of its 2, where '' is a member."""
+    changes = [change("Update", [{kind: 3}, "Null"], [{kind: 3}, value]) for value in ("Null", {kind: 2})]
+    (found,) = statements([Step("Upsert", changes)], generated=nothing_generated)
+    assert found.sql.decode().endswith(
+        "`a`=IF(`db`.`t`.`a`=`n`.`a`,CAST(`db`.`t`.`a` AS UNSIGNED),NULL),`b`=CAST(`n`.`b` AS UNSIGNED)"
+    )
+
+
 def test_a_row_that_came_and_went_must_not_be_there() -> None:
     (found,) = statements([Step("Absent", [change("Delete", [n(1), n(2)])])], generated=nothing_generated)
     assert (found.sql.decode(), found.rows) == ("DELETE FROM `db`.`t` WHERE (`a`) IN ((1))", 0)

@@ -889,7 +889,7 @@ def test_a_compressed_transaction_that_cannot_be_read_is_refused() -> None:
 
 
 def test_the_fast_path_decodes_what_it_can_and_nothing_else() -> None:
-    tables = TableCache(wants_table=lambda database, table: True, charsets={}, allow_differences=pytest.fail)
+    tables = TableCache(wants_table=lambda database, table: True, collations={}, allow_differences=pytest.fail)
     fast = WholeTransactions(tables)
     log = Log().transaction(1, mode=NO_ZEROS_AND_TRUNCATED)
     simple = log.simple()
