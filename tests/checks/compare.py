@@ -80,6 +80,17 @@ def _next(cursor: Any, database: str, table: str) -> int:
     return int(found[1]) if found else 1
 
 
+def counters(server: MySql, database: str) -> dict[str, int]:
+    """For each table that has one, the number that its next row gets."""
+    with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT table_name FROM information_schema.columns WHERE table_schema = %s "
+            "AND extra LIKE '%%auto_inc%%'",
+            (database,),
+        )
+        return {name: _next(cursor, database, name) for (name,) in cursor.fetchall()}
+
+
 def databases(server: MySql) -> list[str]:
     """The users' databases."""
     with server.root() as connection, connection.cursor() as cursor:

@@ -31,7 +31,7 @@ class RandomTable:
         names = ",".join(f"`{column.name}`" for column in self.columns)
         while rows > 0:
             batch = min(rows, chance.randint(1, 8))
-            texts = [f"({','.join(self._value(chance, column) for column in self.columns)})" for _ in range(batch)]
+            texts = [f"({','.join(self.value(chance, column) for column in self.columns)})" for _ in range(batch)]
             yield f"INSERT IGNORE INTO `{self.name}` ({names}) VALUES {','.join(texts)}"
             rows -= batch
 
@@ -43,10 +43,10 @@ class RandomTable:
                 yield f"DELETE FROM `{self.name}` {some}"
             else:
                 changed = chance.sample(self.columns, chance.randint(1, min(3, len(self.columns))))
-                texts = [f"`{column.name}` = {self._value(chance, column)}" for column in changed]
+                texts = [f"`{column.name}` = {self.value(chance, column)}" for column in changed]
                 yield f"UPDATE IGNORE `{self.name}` SET {','.join(texts)} {some}"
 
-    def _value(self, chance: Random, column: RandomColumn) -> str:
+    def value(self, chance: Random, column: RandomColumn) -> str:
         if column.name in self.nullable and chance.random() < 0.2:
             return "NULL"
         earlier = [other for other in self.columns[: self.columns.index(column)] if other.in_json]

@@ -1,0 +1,51 @@
+"""Families of tables of a fixed shape, and random statements that their shape is good for: tests/data/families.sql.
+
+Random ALTERs of any table are the business of ``random_history``.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from random import Random
+
+__all__ = ["FAMILIES", "FAMILIES_OF_ENGINES", "family_made", "family_used"]
+
+FAMILIES = ("kin", "numbers", "slices", "computed")
+FAMILIES_OF_ENGINES = ("engines", "numbers", "slices", "computed")
+_FILE = Path(__file__).parents[2] / "data" / "families.sql"
+
+
+def family_made(chance: Random, family: str) -> list[str]:
+    """The statements that make the family's tables."""
+    return _filled(chance, _headings()[f"family {family}"][0])
+
+
+def family_used(chance: Random, family: str) -> list[str]:
+    """Any of the family's statements, or a few that belong together."""
+    return _filled(chance, chance.choice(_headings()[f"family {family}"]))
+
+
+@cache
+def _headings() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in _FILE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("-- "):
+            lines = found.setdefault(line.removeprefix("-- "), [])
+        elif line:
+            lines.append(line)
+    return found
+
+
+def _filled(chance: Random, line: str) -> list[str]:
+    known: dict[str, str] = {}
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name in known:
+            return known[name]
+        text = re.sub(r"\{(\w+)\}", value, chance.choice(_headings()[name.rstrip("0123456789")]))
+        if name[-1].isdigit():
+            known[name] = text
+        return text
+
+    return re.sub(r"\{(\w+)\}", value, line).split("; ")

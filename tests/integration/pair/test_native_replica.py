@@ -1,0 +1,255 @@
+"""A follower beside a replica of MySQL's own: whatever sessions with any settings do, both become as the leader is."""
+
+import contextlib
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pymysql
+import pytest
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.checks.compare import content, counters
+from tests.generators.native.families import FAMILIES, FAMILIES_OF_ENGINES
+from tests.generators.native.history import NativeHistory
+from tests.generators.random_history import Deed
+from tests.harness.programs import run, write_profile
+from tests.harness.replica import Replica
+from tests.harness.server_fixtures import MySqlFactory
+
+pytestmark = pytest.mark.integration
+
+ROUNDS = int(os.environ.get("CDC_NATIVE_ROUNDS", "1"))
+DEEDS = int(os.environ.get("CDC_NATIVE_DEEDS", "100"))
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+# What a client's character set is called in Python.
+_ENCODINGS = {"utf8mb3": "utf8", "utf8mb4": "utf8", "binary": "utf8", "koi8r": "koi8-r", "sjis": "shift_jis"}
+
+
+@dataclass
+class Session:
+    """A connection, and the encoding in which its statements go to the server."""
+
+    name: str
+    cursor: Any
+    encoding: str = "utf8"
+
+
+@dataclass
+class Round:
+    """What became of a round's statements: those that were run, with the server's error, and what differs."""
+
+    seed: int
+    database: str
+    statements: list[tuple[str, str, str]] = field(default_factory=list)  # session, statement, error
+    taken: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def engines(self) -> bool:
+        """Whether it has tables without transactions, and so none with foreign keys, of which each ALTER would stop."""
+        return self.seed % 4 == 3
+
+
+@dataclass(frozen=True)
+class Trio:
+    """A leader with its two copies."""
+
+    leader: MySql
+    follower: MySql
+    replica: Replica
+    kafka: Kafka
+    folder: Path
+
+    def round(self, seed: int) -> Round:
+        """Work on a new database, and the comparison of what comes of it."""
+        done = Round(seed, f"native_{seed}")
+        engine = "InnoDB" if done.engines else "keep"
+        shared = {"resource": done.database, "topic": done.database, "consumer": {"engine": engine}}
+        source = write_profile(
+            self.folder, self.leader, self.kafka, name=done.database, producer={"start": "now"}, **shared
+        )
+        target = write_profile(self.folder, self.follower, self.kafka, name=f"{done.database}-target", **shared)
+        self._program(done, "cdc-producer", source)
+        work(self.leader, done, files(self.folder))
+        error = self.replica.catch_up()
+        if error:
+            done.notes.append(f"the replica stopped: {error}")
+        if self._program(done, "cdc-producer", source) and self._program(done, "cdc-consumer", target):
+            done.findings += compared(self, done, native=not error)
+        for server in (self.leader, self.follower):
+            drop(server, done.database)
+        if error:
+            self.replica.restart()
+            drop(self.replica.server, done.database)
+        return done
+
+    def _program(self, done: Round, program: str, profile: Path) -> bool:
+        ended = run(program, profile, "--until-current")
+        lines = [line for line in ended.stderr.splitlines() if "warning conflict" in line or line.startswith(program)]
+        done.findings += lines or ([ended.stderr[-1500:]] if ended.returncode else [])
+        return not ended.returncode
+
+
+def test_native_replica(
+    tmp_path: Path,
+    leader: MySql,
+    follower: MySql,
+    mysql_server: MySqlFactory,
+    kafka: Kafka,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ("--innodb-flush-log-at-trx-commit=0", "--sync-binlog=0", "--performance-schema=ON")
+    trio = Trio(leader, follower, Replica.make(leader, mysql_server(*options, server_id=3)), kafka, tmp_path)
+    taken: Counter[str] = Counter()
+    for number in range(ROUNDS):
+        done = trio.round(SEED + number)
+        assert not done.findings, report(done)
+        taken += done.taken
+        if done.notes:
+            with capsys.disabled():
+                print(f"\nCDC_SEED={done.seed}: {[note[:200] for note in done.notes]}")
+    with capsys.disabled():
+        print(f"\n{ROUNDS} rounds, {taken.total()} statements, follower and replica as the leader (CDC_SEED={SEED})")
+
+
+def files(folder: Path) -> list[str]:
+    """Rows for LOAD DATA: texts that are numbers, dates and documents, or not, in any character set."""
+    rows = ["1\ta\t2024-01-01\n2\t\\N\tb\n", "-5\té\t{}\t1\n\t\t\t\n", "[1]\t12:13:14\t\\0\t\\\\\t7\n"]
+    paths = [folder / f"rows{number}" for number in range(len(rows))]
+    for path, text in zip(paths, rows, strict=True):
+        path.write_bytes(text.encode("utf8"))
+    return [str(path) for path in paths]
+
+
+def work(leader: MySql, done: Round, rows: list[str]) -> None:
+    """Deeds of two sessions in turns. What the server refuses leaves nothing in the log."""
+    chance = random.Random(done.seed)
+    history = NativeHistory(chance, families=FAMILIES_OF_ENGINES if done.engines else FAMILIES, files=rows)
+    with (
+        leader.root(charset="utf8mb4", local_infile=True) as one,
+        leader.root(charset="utf8mb4", local_infile=True) as two,
+    ):
+        sessions = [Session("a", one.cursor()), Session("b", two.cursor())]
+        sessions[0].cursor.execute("SET GLOBAL local_infile = 1")
+        charset = chance.choice(["utf8mb4", "utf8mb4", "latin1", "cp1251", "gbk"])
+        do(sessions[0], f"CREATE DATABASE {done.database} CHARACTER SET {charset}", done)
+        for session in sessions:
+            session.cursor.execute("SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1")
+            do(session, f"USE {done.database}", done)
+        for _ in range(DEEDS):
+            deed = history.next()
+            if act(chance.choice(sessions), deed, done):
+                history.tables = deed.tables
+
+
+def act(session: Session, deed: Deed, done: Round) -> bool:
+    """Whether the server took the deed's last statement."""
+    well = False
+    for statement in deed.statements:
+        well = do(session, statement, done)
+    # What was refused may have left a transaction open, which the other session would wait for.
+    ends = [] if well else ["UNLOCK TABLES"]
+    for start in deed.statements:
+        if start.startswith("XA START"):
+            xid = start.removeprefix("XA START")
+            ends += [f"XA END{xid}", f"XA ROLLBACK{xid}"]
+    for statement in [*ends, "ROLLBACK"]:
+        with contextlib.suppress(pymysql.MySQLError):
+            session.cursor.execute(statement)
+    return well
+
+
+def do(session: Session, statement: str, done: Round) -> bool:
+    """Whether the server took the statement."""
+    error = ""
+    try:
+        session.cursor.execute(statement.encode(session.encoding, "replace"))
+        while session.cursor.nextset():
+            pass
+    except pymysql.MySQLError as refused:
+        error = str(refused)
+    else:
+        done.taken[statement.split()[0]] += 1
+        if statement.startswith("SET NAMES "):
+            charset = statement.removeprefix("SET NAMES ")
+            session.encoding = _ENCODINGS.get(charset, charset)
+    done.statements.append((session.name, statement, error))
+    return not error
+
+
+def drop(server: MySql, database: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute(f"DROP DATABASE IF EXISTS {database}")
+
+
+def compared(trio: Trio, done: Round, *, native: bool) -> Iterator[str]:
+    """What is not on the follower as on the leader. What is wrong on the replica likewise is noted."""
+    here, there = (content(server, done.database) for server in (trio.leader, trio.follower))
+    other = content(trio.replica.server, done.database) if native else here
+    if done.engines:
+        for each in (here, other):
+            with_one_engine(each)
+    for name in sorted(here.keys() | there.keys() | other.keys()):
+        known = [each.get(name) for each in (here, there, other)]
+        if known[0] != known[2]:
+            done.notes.append(f"the replica differs: {first_difference(name, known[0], known[2])}")
+        if known[0] != known[1]:
+            same = "as on the replica" if known[1] == known[2] else "not as on the replica"
+            text = f"{first_difference(name, known[0], known[1])} ({same})"
+            (done.notes if known[1] == known[2] else done.findings).append(text)
+    if native:
+        ours, theirs = counters(trio.follower, done.database), counters(trio.replica.server, done.database)
+        for name in sorted(ours.keys() & theirs.keys()):
+            if ours[name] != theirs[name]:
+                yield f"{name}: AUTO_INCREMENT={ours[name]}, on the replica {theirs[name]}"
+
+
+def with_one_engine(found: dict[str, Any]) -> None:
+    """Show tables of other engines as the consumer makes them."""
+    for each in found.values():
+        if isinstance(each, dict):
+            each["definition"] = re.sub("ENGINE=(MyISAM|MEMORY|CSV)", "ENGINE=InnoDB", each["definition"])
+
+
+def first_difference(name: str, leaders: Any, others: Any) -> str:
+    if not isinstance(leaders, dict) or not isinstance(others, dict):
+        return f"{name}: {leaders!r} is {others!r}"
+    if leaders["definition"] != others["definition"]:
+        lines = zip(leaders["definition"].split("\n"), others["definition"].split("\n"), strict=False)
+        one, two = next(((one, two) for one, two in lines if one != two), (leaders["definition"], others["definition"]))
+        return f"{name}: {one} is {two}"
+    for key in leaders:
+        if leaders[key] != others[key]:
+            lost, come = Counter(leaders[key]) - Counter(others[key]), Counter(others[key]) - Counter(leaders[key])
+            one, two = next(iter(lost), None), next(iter(come), None)
+            if one and two and len(one) == len(two):
+                cells = [(place, a, b) for place, (a, b) in enumerate(zip(one, two, strict=True)) if a != b]
+                return f"{name}: {key}: {lost.total()} rows, in the first (cell, leader, here) {cells}"
+            return f"{name}: {key}: only on the leader {lost}, only here {come}"
+    return f"{name}: unknown"
+
+
+def report(done: Round) -> str:
+    """What differs first, and the statements about it."""
+    finding = done.findings[0]
+    said = re.search(r"flv://[^/ ]*/[^/ ]*/([^/ :]+)", finding)
+    names = {unquote(said[1]) if said else finding.partition(":")[0]}
+    told: list[str] = []
+    for session, statement, error in reversed(done.statements):
+        mentioned = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", statement) for name in names)
+        if error and not mentioned:
+            continue
+        if mentioned and re.match("RENAME|ALTER.*(RENAME TO|EXCHANGE)|CREATE TABLE.*(LIKE|SELECT)", statement, re.S):
+            names |= set(re.findall("`([^`]*)`", statement))
+        if mentioned or statement.startswith(("SET", "BEGIN", "COMMIT", "ROLLBACK", "XA")):
+            told.append(f"{session}: {statement};" + (f" -- {error}" if error else ""))
+    return "\n".join([f"CDC_SEED={done.seed}", *done.findings, *reversed(told)])
