@@ -29,6 +29,7 @@ pytestmark = pytest.mark.integration
 ROUNDS = int(os.environ.get("CDC_NATIVE_ROUNDS", "1"))
 DEEDS = int(os.environ.get("CDC_NATIVE_DEEDS", "100"))
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+LOST = "(2013, "  # the server went away while it ran the statement
 # What a client's character set is called in Python.
 _ENCODINGS = {"utf8mb3": "utf8", "utf8mb4": "utf8", "binary": "utf8", "koi8r": "koi8-r", "sjis": "shift_jis"}
 
@@ -80,6 +81,10 @@ class Trio:
         target = write_profile(self.folder, self.follower, self.kafka, name=f"{done.database}-target", **shared)
         self._program(done, "cdc-producer", source)
         work(self.leader, done, files(self.folder))
+        if not self.leader.running():
+            lost = next(statement for _, statement, error in done.statements if error.startswith(LOST))
+            done.notes.append(f"the leader crashed, which is its own fault: {lost}")
+            self.leader.start()
         error = self.replica.catch_up()
         if error:
             done.notes.append(f"the replica stopped: {error}")
