@@ -52,10 +52,10 @@ CREATE TABLE `文字文字文字文字文字文字文字文字文字文字文字
 INSERT INTO `文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字` VALUES (1);
 -- -> {"columns":["字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文字文"]}
 SET sql_mode = '';
-CREATE TABLE unlike_members (s SET('', 'b') NOT NULL, e ENUM('a', 'A', 'c') NOT NULL, t SET('', 'á', 'a'), u SET('a', 'A'), x INT, PRIMARY KEY (s, e));
+CREATE TABLE unlike_members (s SET('', 'b') PRIMARY KEY, e ENUM('a', 'A', 'c'), t SET('', 'á', 'a'), u SET('a', 'A'), x INT);
 -- -> {"sequence":25}
-INSERT INTO unlike_members VALUES (3, 1, 1, 1, 1), (2, 2, 5, 2, 1), (1, 3, 4, 3, 1);
--- -> {"operation":{"Add":{"rows":[{"cols":[{"Set":3},{"Enum":1},{"Set":1},{"Set":1},{"SignedInteger":1}]},{"cols":[{"Set":2},{"Enum":2},{"Set":5},{"Set":2},{"SignedInteger":1}]},{"cols":[{"Set":1},{"Enum":3},{"Set":4},{"Set":3},{"SignedInteger":1}]}]}}}
+INSERT INTO unlike_members VALUES (3, 1, 1, 2, 1), (1, 2, 5, 3, 1);
+-- -> {"operation":{"Add":{"rows":[{"cols":[{"Set":3},{"Enum":1},{"Set":1},{"Set":2},{"SignedInteger":1}]},{"cols":[{"Set":1},{"Enum":2},{"Set":5},{"Set":3},{"SignedInteger":1}]}]}}}
 ALTER TABLE unlike_members COMMENT 'a batch ends here';
 -- -> {"sequence":27}
 UPDATE unlike_members SET x = 2;
