@@ -183,6 +183,7 @@ class Consumer:
     batch_rows: int = field(default=5_000, metadata={"range": (1, 1_000_000)})
     connections: int = field(default=2, metadata={"range": (1, 8)})
     delay_seconds: int = field(default=0, metadata={"range": (0, 31_536_000)})
+    rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     schema: str = CHECKPOINT_DATABASE
     engine: str = field(default="keep", metadata={"choices": ("keep", "InnoDB")})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from cdc.consumer.apply.applier import Applied
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.pause import Pause
+from cdc.consumer.extent.rate_limit import RateLimit
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.service.seconds_behind import Behind
 
@@ -21,7 +22,8 @@ class Counters:
 
     ``sequence`` is the last record applied, ``applied_at`` the time of its commit as ``time.monotonic()`` has it;
     ``offsets`` are the next ones to apply. ``kafka_away()`` says whether no broker answers, ``delay``
-    until when the next transaction is held, ``pause`` whether the operator has paused the program.
+    until when the next transaction is held, ``limit`` for how long transactions were held back, ``pause`` whether the
+    operator has paused the program.
     """
 
     started: bool = False
@@ -39,6 +41,7 @@ class Counters:
     behind: Behind = field(default_factory=lambda: Behind(look_seconds=_LOOK_SECONDS))
     kafka_away: Callable[[], bool] = lambda: False
     delay: Delay | None = None
+    limit: RateLimit | None = None
     pause: Pause = field(default_factory=Pause)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:

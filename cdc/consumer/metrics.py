@@ -66,6 +66,9 @@ class Activity:
             )
             held = "For so long is the next transaction held yet (consumer.delay_seconds); 0 where none is."
             yield _value("held_seconds", held, counters.held_seconds())
+        if counters.limit is not None:
+            limited = "For so long transactions were held back (consumer.rows_per_second)."
+            yield _count("limited_seconds", limited, counters.limit.held_seconds)
         yield _value("paused", "1 while the operator has paused the program.", counters.pause.holding)
         yield from self._distance()
 
@@ -139,7 +142,7 @@ class Activity:
         }
 
 
-def _count(name: str, what: str, value: int) -> Metric:
+def _count(name: str, what: str, value: float) -> Metric:
     return CounterMetricFamily(f"cdc_consumer_{name}", what, value=value)
 
 

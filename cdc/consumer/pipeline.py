@@ -23,6 +23,7 @@ from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay
+from cdc.consumer.extent.rate_limit import RateLimit
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.locks import tell_pause
@@ -131,10 +132,11 @@ def _replicate(
     )
     applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes), copied=copied)
     counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
+    counters.limit = limit = RateLimit(profile.consumer.rows_per_second, stop=calls.stop)
     pause, tell = counters.pause, partial(_tell_pause, startup.session, profile.mysql_resource_name)
 
     def held(transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        return pause.between(delay.due(transactions), stop=calls.stop, tell=tell)
+        return limit.paced(pause.between(delay.due(transactions), stop=calls.stop, tell=tell))
 
     while True:
         try:
@@ -145,7 +147,7 @@ def _replicate(
                     )
                     source.commit(applied.offsets)
                     skips.check_applied(applied.last.sequence)
-                elif source.drained() and delay.due_at is None and not pause.holding:
+                elif source.drained() and delay.due_at is None and not (pause.holding or limit.holding):
                     counters.drained()
         except Reread:
             begin = applier.checkpoint

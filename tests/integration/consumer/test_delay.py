@@ -1,4 +1,4 @@
-"""consumer.delay_seconds on real servers: a transaction arrives late, and nothing takes that for a fault."""
+"""consumer.delay_seconds and rows_per_second on real servers: rows arrive late, and nothing takes that for a fault."""
 
 import signal
 import time
@@ -53,3 +53,15 @@ def test_a_transaction_is_held_until_it_is_due(tmp_path: Path, stage: Stage, fol
         assert process.wait(60) == 0
         assert time.monotonic() - begun < 30
     assert stage.checkpoint() == 3
+
+
+def test_rows_go_no_faster_than_the_limit(tmp_path: Path, stage: Stage, follower: MySql, kafka: Kafka) -> None:
+    path = stage.create_table("t", "(id INT PRIMARY KEY)")
+    stage.apply()
+    for id_ in range(100):
+        stage.topic.send([stage.topic.add(path, ["id"], [number(id_)], key=["id"])])
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer={"rows_per_second": 40})
+    begun = time.monotonic()
+    run_well("cdc-consumer", stage.profile, "--until-current")
+    assert time.monotonic() - begun > 1.9  # half a second's rows go ahead
+    assert stage.execute("SELECT COUNT(*) FROM t") == [(100,)]
