@@ -35,7 +35,7 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
     gc.set_threshold(1_000_000, 50, 1000)  # as cdc-consumer has it
     with Session(profile.database) as session:
         session.connect()
-        tables = SchemaCache(session, Triggers(session, drop=False, passes=lambda _: True))
+        tables = SchemaCache(session, Triggers(session, drop=False, passes=lambda _: True), passes=lambda _: True)
         differences = RowDifferences(session, tables)
         made = _batches(profile, values)
         while True:

@@ -203,7 +203,7 @@ def _applier(
 ) -> Applier:
     """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail."""
     session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = SchemaCache(session, Triggers(session, drop=settings.triggers == "drop", passes=passes))
+    tables = SchemaCache(session, Triggers(session, drop=settings.triggers == "drop", passes=passes), passes=passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cdc.consumer.follower.session import Session
@@ -26,11 +26,15 @@ _TRUSTED_SECONDS = 10.0
 
 
 class SchemaCache:
-    """What it has read holds until ``forget``: a DDL statement may change it. ``triggers`` checks each table, too."""
+    """What it has read holds until ``forget``: a DDL statement may change it.
 
-    def __init__(self, session: Session, triggers: Triggers) -> None:
+    ``triggers`` checks each table, too. ``passes(uri)`` says which tables are replicated.
+    """
+
+    def __init__(self, session: Session, triggers: Triggers, *, passes: Callable[[Uri], bool]) -> None:
         self._session = session
         self._triggers = triggers
+        self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
         self._forgot_at = time.monotonic()
 
@@ -106,9 +110,19 @@ class SchemaCache:
                 raise PromiseError(
                     f"the follower's table is kept by {engine}, which has no transactions: rows could be applied twice",
                     where=str(table),
-                    hint='for tables to come set consumer.engine = "InnoDB"; this one on the follower: '
-                    f"ALTER TABLE {table_name(table)} ENGINE = InnoDB",
+                    hint='for tables to come set consumer.engine = "InnoDB"; on the follower, for all there are: '
+                    + "; ".join(f"ALTER TABLE {table_name(each)} ENGINE = InnoDB" for each in self._like(table)),
                 )
+
+    def _like(self, table: Uri) -> list[Uri]:
+        """All replicated tables whose engine has no transactions, ``table`` among them."""
+        found = self._session.rows(
+            "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES "
+            "JOIN information_schema.ENGINES USING (ENGINE) WHERE TABLE_TYPE = 'BASE TABLE' AND TRANSACTIONS <> 'YES' "
+            "AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'performance_schema', 'information_schema') ORDER BY 1, 2"
+        )
+        uris = [Uri(table.resource, str(database), str(name)) for database, name in found]
+        return list(dict.fromkeys([table, *filter(self._passes, uris)]))
 
     def _keys(self, table: Uri) -> tuple[dict[str, tuple[KeyPart, ...]], frozenset[str], bool]:
         """The unique keys, the columns with which a key begins, and whether an expression is in any key."""

@@ -355,13 +355,17 @@ def test_a_row_that_the_follower_cannot_hold_stops(
     assert rows(stage) == [(1, 1, "long")]
 
 
-def test_a_table_without_transactions_is_refused(stage: Stage) -> None:
+def test_all_tables_without_transactions_are_named_at_once(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY, u INT, name VARCHAR(9)) ENGINE=MyISAM")
+    for name, engine in (("s", "MEMORY"), ("u", "ARCHIVE"), ("v", "InnoDB")):
+        stage.create_table(name, f"(id INT) ENGINE={engine}")
     stage.topic.send([stage.topic.add(path, COLUMNS, image(1, 1, "a"), key=["id"])])
     line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
     assert "the follower's table is kept by MyISAM, which has no transactions" in line
     assert rows(stage) == []
-    stage.execute(line.partition("this one on the follower: ")[2])
+    statements = line.partition("on the follower, for all there are: ")[2].split("; ")
+    assert [statement.split()[2] for statement in statements] == [f"`{stage.name}`.`{name}`" for name in "tsu"]
+    stage.execute(*statements)
     stage.apply()
     assert rows(stage) == [(1, 1, "a")]
 
