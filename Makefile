@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-long lint unit integration mutants bench clean
+.PHONY: setup demo test test-long test-clients lint unit integration mutants bench clean
 
 setup: $(READY)
 
@@ -35,6 +35,10 @@ LONG := CDC_KILLS=300 CDC_POINT_KILLS=200 CDC_DDL_ROUNDS=7 CDC_RANDOM_TABLES=100
 test-long: lint unit
 	$(LONG) $(MAKE) integration
 	$(BIN)/python bench/audit.py --keys 2000000
+
+# Tools of others at work on a leader with the pair and a native replica beside it: docs/other-tools.md. It fetches them.
+test-clients: $(READY)
+	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest -s tests/clients
 
 # Changes the code in a thousand ways, and shows which of them no unit test notices: docs/design/mutation-testing.md.
 # ONLY='cdc.consumer.plan.planner*' tries those of one module.
