@@ -162,6 +162,7 @@ def test_a_batch_of_statements_can_be_cut() -> None:
     (batch,) = batches([statement(at) for at in (1, 2, 3)], rows=1)
     assert batch is not None
     assert (batch.last.sequence, batch.offsets, batch.rows) == (3, {T: 4}, 0)
+    assert batch.statement is batch.statements[0]
     first, others = batch.cut(1)
     assert (sequences(first), first.offsets, first.last.sequence) == ([1], {T: 2}, 1)
     assert sequences(others) == [2, 3]

@@ -386,6 +386,16 @@ def test_only_the_tables_that_need_it_are_in_order_and_they_come_first() -> None
     assert steps[2].record is records[4]
 
 
+def test_a_few_rows_that_go_from_a_table_without_a_key_are_looked_up_one_by_one() -> None:
+    """Rows that come do not count, whichever come with them."""
+    table, fields = replace(TABLE, unique_keys={}, numbered=None), {"key": None}
+    comes = [change(0, None, (9, "new", 1), **fields), change(1, None, (8, "new", 1), **fields)]
+    goes = [change(2 + at, (at, "old", 1), None, **fields) for at in range(4)]
+    assert [kind for kind, _ in planned([*comes, *goes[:3]], table)] == ["Add", "Delete"]
+    assert [kind for kind, _ in planned([*comes, goes[0]], table)] == ["Add", "Delete"]
+    assert "Remove" in [kind for kind, _ in planned([*comes, *goes], table)]
+
+
 def test_an_order_among_foreign_keys_is_no_order_of_other_tables() -> None:
     names = ["parent", "child", "plain"]
     schemas = {

@@ -93,6 +93,24 @@ def test_members_that_are_told_by_number_are_updated_by_number(kind: str) -> Non
     )
 
 
+def test_the_key_is_looked_at_before_other_columns_are_changed() -> None:
+    """Wherever it stands: a row that is found by another unique key must not be changed."""
+    changes = [change("Update", [n(2), n(1)], [n(3), n(1)], key=("b",))]
+    (found,) = statements([Step("Upsert", changes)], generated=nothing_generated)
+    assert found.sql.decode().endswith(
+        "ON DUPLICATE KEY UPDATE `b`=IF(`db`.`t`.`b`=`n`.`b`,`db`.`t`.`b`,NULL),`a`=`n`.`a`"
+    )
+
+
+def test_prepared_statements_name_all_changes_and_those_that_scan() -> None:
+    changes = [change("Delete", [n(1), n(2)], key=None)] * 2
+    prepared = [(b"SELECT 1", None), (b"DELETE FROM t", 2)]
+    found = list(statements([Step("Remove", changes, prepared=prepared)], generated=nothing_generated))
+    assert found == [
+        Statement(b"SELECT 1", None, changes, scans=False), Statement(b"DELETE FROM t", 2, changes, scans=True)
+    ]  # fmt: skip
+
+
 def test_a_row_that_came_and_went_must_not_be_there() -> None:
     (found,) = statements([Step("Absent", [change("Delete", [n(1), n(2)])])], generated=nothing_generated)
     assert (found.sql.decode(), found.rows) == ("DELETE FROM `db`.`t` WHERE (`a`) IN ((1))", 0)

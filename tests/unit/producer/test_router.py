@@ -4,6 +4,7 @@ import itertools
 import json
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -331,3 +332,10 @@ def test_a_statement_that_cannot_be_read_stops_only_where_it_may_pass(effect: Ef
     with pytest.raises(PromiseError, match="in latin2 cannot be read: CREATE TABLE …") as caught:
         list(transaction(route, change))
     assert "filters" in caught.value.hint
+
+
+def test_the_exact_bytes_of_a_statement_go_beside_its_text() -> None:
+    change = replace(statement(Effect("CreateTable", "flvDb", "pet")), exact=b"CREATE TABLE \xff")
+    for each, more in ((change, {"Bytes": "Q1JFQVRFIFRBQkxFIP8="}), (replace(change, exact=None), {})):
+        message, *_ = transaction(router(), each)
+        assert json.loads(message.value)["operation"] == {"Query": change.text} | more
