@@ -27,6 +27,15 @@ def effects(records: list[Record]) -> list[NetEffect] | None:
     return None if found is None else list(found)
 
 
+def test_all_rows_of_a_record_count() -> None:
+    """Those after one whose key stays, too."""
+    (one,) = changes((image(1, 1), image(1, 2)))
+    rows = [Row(image(key, 1), image(key, 2)) for key in (1, 2, 3)]
+    found = effects([replace(one, rows=tuple(rows))])
+    assert found is not None
+    assert [after for _, _, after, _ in found] == [row.after for row in rows]
+
+
 IMAGES = st.builds(image, st.integers(0, 2), st.integers(0, 2))
 WISHES = st.tuples(st.none() | IMAGES, st.none() | IMAGES).filter(any)
 
