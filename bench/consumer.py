@@ -1,7 +1,7 @@
 """Measures cdc-consumer, from a full topic into the follower, beside a native replica with a full relay log.
 
     python bench/consumer.py [--scale 1.0] [--tables 100]
-                             [--shapes rows,inserts,updates,mixed,hot,keyless,gone,statements,migrations,lag]
+                             [--shapes rows,inserted,inserts,updates,mixed,hot,keyless,gone,statements,migrations,lag]
 
 Each shape of work has servers of its own: a leader, Kafka, a follower and a native replica, the last two with the same
 settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
@@ -55,6 +55,7 @@ class Shape:
     count: int
     unit: str = "transactions"
     beside: int = 0  # other tables, which stay as they are
+    local_infile: str = "ON"  # on the follower
 
 
 def plain(n: int) -> str:
@@ -129,6 +130,7 @@ def oltp(n: int, chance: random.Random) -> str:
 BEFORE = 50_000
 SHAPES = {
     "rows": Shape("rows in 100-row inserts", PLAIN, 0, bulk, 600_000, "rows"),
+    "inserted": Shape("the same, local_infile OFF", PLAIN, 0, bulk, 600_000, "rows", local_infile="OFF"),
     "inserts": Shape("single-row inserts", PLAIN, 0, inserts, 100_000),
     "updates": Shape("single-row updates", PLAIN, BEFORE, updates, 100_000),
     "mixed": Shape("oltp_write_only", OLTP, BEFORE, mixed, 40_000),
@@ -161,7 +163,11 @@ def main() -> int:
 
 
 def measure(folder: Path, shape: Shape, count: int) -> None:
-    leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
+    options = ["", f"--local-infile={shape.local_infile}", ""]
+    leader, follower, third = (
+        MySql(folder / f"s{number}", server_id=number, extra_args=[option] if option else []).start()
+        for number, option in enumerate(options, 1)
+    )
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
     replica = NativeReplica(leader, third)

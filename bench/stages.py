@@ -47,7 +47,9 @@ def measure_stages(target: Path, *, since: int, count: int) -> None:
             with _timed(spent, "plan"):
                 steps = plan(batch.records, schema=shapes.__getitem__)
             with _timed(spent, "SQL text"):
-                sql = statements(steps, generated=tables.generated, comparable=differences.comparable)
+                sql = statements(
+                    steps, generated=tables.generated, comparable=differences.comparable, loadable=tables.loadable
+                )
                 sum(map(len, packets(sql, limit=session.max_packet)))
             # Freed with its transactions as soon as the next one starts.
             del batch, steps, sql

@@ -10,6 +10,7 @@ from cdc.config.profile import Profile
 from cdc.consumer import preflight
 from cdc.consumer.errors import Stopped
 from cdc.consumer.extent.attachment import Attachment
+from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
@@ -41,6 +42,8 @@ class Startup:
         Raises UserError where it does not meet the requirements, Stopped, ServerGone.
         """
         self._once_connected(lambda: None)
+        if not self.session.local_infile:
+            event(_LOG, NOT_TAKEN, hint=SWITCH_ON)
 
     def topic(self, name: str, *, wait: bool) -> Topic | None:
         """The topic; where it is missing, wait for the producer to create it. None where the wait was stopped.

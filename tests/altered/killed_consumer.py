@@ -54,7 +54,7 @@ class Applying(Killed):
                     self._pass("after the intent")
         return found
 
-    def send(self, packet: Sequence[bytes]) -> None:
+    def send(self, packet: Sequence[bytes], *loads: Any) -> None:
         """Send a packet; the intent commits at once, the end of the statement with the next COMMIT."""
         text = b";".join(packet)
         self.sent = ""
@@ -63,7 +63,7 @@ class Applying(Killed):
         elif self.reached and b"COMMIT" in packet:
             self.sent = "the commit"
         self._pass(f"before {self.sent}")
-        super().send(packet)
+        super().send(packet, *loads)
         self.reached = self.reached or f"AND sequence={self.sequence} AND state='intent'".encode() in text
 
     def receive(self, meanwhile: Callable[[], bool] | None = None) -> list[int]:

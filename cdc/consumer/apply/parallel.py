@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.committed import moved, sequence_in
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check
+from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check, loads
 from cdc.consumer.errors import LOCK_CONFLICT, Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.follower.session import LOCK_WAIT_SECONDS, Session
 from cdc.consumer.plan.packets import Statement, packets
@@ -126,18 +126,22 @@ class ParallelExecutor:
         found = packets(statements, limit=self._sessions[0].max_packet - FRONT_BYTES)
         sent = next(found)  # made while the server executes the batches before it
         if len(self._executions) < len(self._sessions):
-            session, front = self._opened(), []
+            session, front = self._opened(), [_SHORT_WAIT]
         else:
-            session, front = self._executions[0].session, [b"COMMIT"]
+            session, front = self._executions[0].session, [b"COMMIT", _SHORT_WAIT]
             self._settle(self._executions[0])
             self._executions.popleft()
         execution = _Execution(session, pending, sent)
         self._executions.append(execution)
-        session.send([*front, _SHORT_WAIT, *(statement.sql for statement in sent)])
+        self._send(execution, front)
         for packet in found:
             check(execution.sent, session.receive(self._read_ahead))
-            session.send([statement.sql for statement in packet])
             execution.sent = packet
+            self._send(execution, [])
+
+    def _send(self, execution: _Execution, front: Sequence[bytes]) -> None:
+        data = loads(execution.sent, front=len(front))
+        execution.session.send([*front, *(each.sql for each in execution.sent)], data, self._read_ahead)
 
     def _opened(self) -> Session:
         session = self._sessions[len(self._executions)]

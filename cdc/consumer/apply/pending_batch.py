@@ -8,7 +8,7 @@ from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Record
 
-__all__ = ["FRONT_BYTES", "Mismatch", "PendingBatch", "check"]
+__all__ = ["FRONT_BYTES", "Mismatch", "PendingBatch", "check", "loads"]
 
 FRONT_BYTES = 64  # at most so many are sent in front of a packet: a COMMIT, a savepoint, a setting
 
@@ -32,6 +32,11 @@ class PendingBatch:
     rows: int
     filtered: int
     started: float
+
+
+def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:
+    """The data of the statements that load rows, by their index behind ``front`` other statements."""
+    return {index: each.data for index, each in enumerate(packet, front) if each.data is not None}
 
 
 def check(packet: Sequence[Statement], counts: Sequence[int]) -> None:

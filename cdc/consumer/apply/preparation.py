@@ -85,12 +85,14 @@ class Preparation:
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
         comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
+        loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
         steps = self._counts.prepared(plan(records, schema=shapes.__getitem__), schema=shapes.__getitem__, size=size)
         made = statements(
             steps,
             generated=lambda uri: shapes[uri].generated,
             comparable=comparable.__getitem__ if comparable is not None else None,
+            loadable=loadable.__getitem__,
             size=size,
         )
         return PreparedBatch(pending, steps, made, shapes)

@@ -72,6 +72,7 @@ class RowByRow:
         """
         # The batch may have failed because another client has altered a table.
         self._tables.forget()
+        self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
         self._conflicts = 0
         for step in steps:
             self._run(session_flags(step.record.flags))

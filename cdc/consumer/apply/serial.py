@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import chain
 
 from cdc.consumer.apply.committed import moved, sequence_in
-from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check
+from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check, loads
 from cdc.consumer.apply.refusals import refusal
 from cdc.consumer.apply.row_by_row import RowByRow
 from cdc.consumer.errors import Refused, Unapplicable
@@ -136,7 +136,8 @@ class SerialExecutor:
         # The checkpoint commits with the rows: a crash leaves both or neither.
         front = [b"COMMIT"] if self._executed else []
         front += [_SAVEPOINT] if savepoint else []
-        self._session.send(front + [statement.sql for statement in packet])
+        data = loads(packet, front=len(front))
+        self._session.send(front + [statement.sql for statement in packet], data, self._read_ahead)
         self._committing, self._executed = self._executed, None
 
     def _check(self, packet: list[Statement]) -> None:

@@ -1,4 +1,6 @@
-"""Whether the server answers a new connection, and the classes of its errors."""
+"""Whether the server answers a new connection, the classes of its errors, and its version."""
+
+import re
 
 import pymysql
 
@@ -6,7 +8,7 @@ from cdc.config.profile import Database
 from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, server_error
 from cdc.service.mysql_connection import connected
 
-__all__ = ["ask", "responds", "translated"]
+__all__ = ["ask", "responds", "translated", "version_number"]
 
 _PROBE_SECONDS = 3.0
 
@@ -39,3 +41,9 @@ def translated(error: Exception) -> Interrupted | Refused:
     # pymysql reports a connection that is already closed as InterfaceError 0.
     failed = isinstance(error, (OSError, pymysql.InterfaceError))
     return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)
+
+
+def version_number(version: str) -> int:
+    """The number of a server's version, as in executable comments: 90704 for 9.7.4."""
+    major, minor, patch = re.findall(r"\d+", version)[:3]
+    return int(major) * 10_000 + int(minor) * 100 + int(patch)

@@ -2,12 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.literals.values import quoted, table_name
+from cdc.consumer.plan.loads import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
@@ -18,6 +19,7 @@ __all__ = ["SchemaCache", "changed_tables"]
 # division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
 # again) and block_encryption_mode.
 _DOUBTFUL = re.compile("/|'|aes_", re.IGNORECASE)
+_PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
 
 
 # What somebody has changed on the follower by hand is seen after the first statement that comes so long after the
@@ -37,6 +39,7 @@ class SchemaCache:
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
         self._forgot_at = time.monotonic()
+        self._pauses: dict[Uri, int] = {}
 
     def forget(self) -> None:
         """Read all tables again when they are needed."""
@@ -69,21 +72,36 @@ class SchemaCache:
             known = self._shapes[table] = self._read(table)
         return known
 
+    def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:
+        """The columns into which the next batch may be loaded, with the tags of the values. Raises as ``shape``."""
+        if not self._session.local_infile:
+            return {}
+        if (pause := self._pauses.get(table, 0)) > 0:
+            self._pauses[table] = pause - 1
+            return {}
+        return self.shape(table).loadable
+
+    def pause_loading(self, tables: Iterable[Uri]) -> None:
+        """The next batches of these tables are inserted: what LOAD DATA warns of may be nothing to an INSERT."""
+        self._pauses |= dict.fromkeys(tables, _PAUSE)
+
     def _read(self, table: Uri) -> TableSchema:
-        columns = self._ask("SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA FROM information_schema.COLUMNS", table)
-        expressions = {str(name): str(expression) for name, expression, _ in columns if expression}
-        stored = frozenset(str(name) for name, _, extra in columns if "STORED GENERATED" in extra)
+        what = "COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE"
+        columns = self._ask(f"SELECT {what} FROM information_schema.COLUMNS", table)
+        expressions = {str(name): str(expression) for name, expression, *_ in columns if expression}
+        stored = frozenset(str(name) for name, _, extra, *_ in columns if "STORED GENERATED" in extra)
         unique, indexed, functional = self._keys(table)
         return TableSchema(
-            frozenset(str(name) for name, _, _ in columns) - expressions.keys(),
+            frozenset(str(name) for name, *_ in columns) - expressions.keys(),
             frozenset(expressions),
             unique,
             self._related(table),
             stored,
             frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
             functional,
-            next((str(name) for name, _, extra in columns if "auto_increment" in extra), None),
+            next((str(name) for name, _, extra, *_ in columns if "auto_increment" in extra), None),
             indexed,
+            {str(name): loadable_tags(str(kind), nullable=null == "YES") for name, _, _, kind, null in columns},
         )
 
     def generated(self, table: Uri) -> frozenset[str]:

@@ -1,11 +1,11 @@
 """Our session on the follower: SQL in packets goes in, counts of matched rows and result rows come out."""
 
-import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 from weakref import WeakSet
 
@@ -15,8 +15,9 @@ from pymysql.constants import CLIENT, COMMAND
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
 from cdc.consumer.errors import Interrupted, Refused, Stopped
-from cdc.consumer.follower.answers import responds, translated
+from cdc.consumer.follower.answers import responds, translated, version_number
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
+from cdc.consumer.follower.sent_packet import SentPacket
 from cdc.consumer.follower.socket_reader import SocketReader
 from cdc.consumer.literals.row_sql_mode import STRICT
 from cdc.service.mysql_connection import connected
@@ -41,6 +42,9 @@ _RESET_CONNECTION = 0x1F  # COM_RESET_CONNECTION, which pymysql has no name for
 # A firewall forgets a connection on which nothing is sent while a statement works for hours, and the reply never comes.
 _KEEPALIVE = {socket.TCP_KEEPIDLE: 60, socket.TCP_KEEPINTVL: 15, socket.TCP_KEEPCNT: 4}
 _PAUSE_SECONDS = 0.005  # between two calls of ``meanwhile`` where the first had nothing to do
+
+Work = Callable[[], bool]
+Data = Mapping[int, bytes]
 
 
 class Session:
@@ -77,7 +81,8 @@ class Session:
         self._additional: dict[int, Session] = {}
         self._others: WeakSet[Session] = WeakSet()
         self._last_sent_at = 0.0
-        self._sent = 0
+        self._sent: SentPacket | None = None
+        self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
         self.version = 0
         self.server = ""  # its UUID: after a failover another server answers at the same address
@@ -124,7 +129,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """Whether a packet was sent whose counts have not been received."""
-        return self._sent > 0
+        return self._sent is not None
 
     def connect(self) -> None:
         """Connect with the settings that literals and row counts rely on, and take the lock.
@@ -137,7 +142,8 @@ class Session:
             self._connection = connected(
                 **self._database.settings() | _TIMEOUTS,
                 # Matched rows instead of changed ones: an update that changes nothing has still found its row.
-                client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS),
+                # LOCAL_FILES without pymysql's ``local_infile``: memory is sent (``sent_packet``), files never are.
+                client_flag=CLIENT.FOUND_ROWS | (0 if self._parent else CLIENT.MULTI_STATEMENTS | CLIENT.LOCAL_FILES),
                 autocommit=False,
             )
         except (pymysql.MySQLError, OSError) as error:
@@ -170,11 +176,9 @@ class Session:
 
     def _set_up(self) -> None:
         self.run([_SETUP.encode() + _KEPT])
-        ((packet, version, self.server),) = self.rows("SELECT @@max_allowed_packet, VERSION(), @@server_uuid")
-        self.max_packet = int(packet)
-        # As in executable comments: 90704 for 9.7.4.
-        major, minor, patch = re.findall(r"\d+", version)[:3]
-        self.version = int(major) * 10_000 + int(minor) * 100 + int(patch)
+        what = "SELECT @@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
+        ((packet, version, self.server, local_infile),) = self.rows(what)
+        self.max_packet, self.version, self.local_infile = int(packet), version_number(version), bool(local_infile)
         if self._lock is not None:
             take(self, lock_name(self._lock, self._number), former=self._former(self.server))
             if self._number == 0:
@@ -204,7 +208,7 @@ class Session:
         """End this connection and those made from it; the server rolls back what is not committed."""
         for other in (*self._additional.values(), *self._others):
             other.close()
-        self._sent = 0
+        self._sent = None
         if self._connection is not None:
             connection, self._connection, self._replies = self._connection, None, None
             if connection.open:
@@ -226,37 +230,34 @@ class Session:
             if not responds(self._database):
                 raise Interrupted(f"no answer for {waited:.0f} s, nor to a new connection")
 
-    def send(self, packet: Sequence[bytes]) -> None:
-        """Send the statements of one packet, and return at once; ``receive`` waits. Raises Interrupted or Refused."""
+    def send(self, packet: Sequence[bytes], loads: Data | None = None, meanwhile: Work | None = None) -> None:
+        """Send the statements of one packet, and return at once; ``receive`` waits. Raises Interrupted or Refused.
+
+        ``loads`` are the data of the LOAD DATA LOCALs among them, by their index; with these it waits until the server
+        has asked for all of them, and calls ``meanwhile`` as ``receive`` does.
+        """
         self._check_idle()
         try:
             # The first half of pymysql's query(): while the server executes this, the next packet can be made.
             self._connection._execute_command(COMMAND.COM_QUERY, b";".join(packet))
         except (pymysql.MySQLError, OSError) as error:
             raise translated(error) from None
-        self._sent = len(packet)
         self._last_sent_at = time.monotonic()
+        self._sent = SentPacket(self._connection, len(packet), loads or {}, max_packet=self.max_packet)
+        self._sent.feed(partial(self._work_until_reply, meanwhile))
 
-    def receive(self, meanwhile: Callable[[], bool] | None = None) -> list[int]:
+    def receive(self, meanwhile: Work | None = None) -> list[int]:
         """The number of rows that each statement of the last packet has matched; an empty list if none is pending.
 
         ``meanwhile`` is called again and again until the reply to each statement arrives: it does a small piece of
         other work and returns whether there is more of it. Raises Interrupted or Refused.
         """
-        counts: list[int] = []
-        sent, self._sent = self._sent, 0
-        try:
-            for _ in range(sent):
-                if meanwhile is not None:
-                    self._work_until_reply(meanwhile)
-                counts.append(self._connection.next_result())
-        except (pymysql.MySQLError, OSError) as error:
-            raise translated(error) from None
-        return counts
+        sent, self._sent = self._sent, None
+        return sent.receive(partial(self._work_until_reply, meanwhile)) if sent is not None else []
 
-    def _work_until_reply(self, meanwhile: Callable[[], bool]) -> None:
+    def _work_until_reply(self, meanwhile: Work | None) -> None:
         more, started = True, time.monotonic()
-        while self._replies is not None and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
+        while meanwhile and self._replies and not self._replies.arrived(0 if more else _PAUSE_SECONDS):
             more = meanwhile()
             try:
                 self._check_wait(time.monotonic() - started)

@@ -9,7 +9,7 @@ and the tables of numbers do, and text gets into SQL only quoted or as a number.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import compress, count, repeat
 from operator import itemgetter, ne
@@ -19,7 +19,7 @@ from cdc.consumer.literals.timestamps import timestamp_text
 from cdc.consumer.literals.values import literal, quoted
 from cdc.model.values import NULL, Value
 
-__all__ = ["row_texts"]
+__all__ = ["Tags", "row_texts", "tagged_row_texts"]
 
 # Looking up a number's text takes half the time of formatting it. Other numbers are left to ``literal``.
 _TWO = {number: f"{number:02d}" for number in range(100)}
@@ -28,6 +28,8 @@ _FOUR = {number: f"{number:04d}" for number in range(10_000)}
 _BLOCK = 500  # rows at a time, few enough for the processor's cache
 
 _Image = Sequence[Value]
+# The tags of a column's values, NULL among them; "" where some were rendered one by one, of whatever tag they are.
+Tags = frozenset[str]
 
 
 def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
@@ -35,40 +37,46 @@ def row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> list[str]:
 
     Raises ValueError for an invalid value.
     """
+    return tagged_row_texts(images, indexes)[0]
+
+
+def tagged_row_texts(images: Sequence[_Image], indexes: Sequence[int]) -> tuple[list[str], list[Tags]]:
+    """As ``row_texts``, with the tags of the values at each index."""
     texts: list[str] = []
+    tags: list[Tags] = [frozenset()] * len(indexes)
     for first in range(0, len(images), _BLOCK):
-        texts += _block(images[first : first + _BLOCK], indexes)
-    return texts
+        columns = _block(images[first : first + _BLOCK], indexes)
+        tags = [known | found for known, (_, found) in zip(tags, columns, strict=True)]
+        texts += map(",".join, zip(*[literals for literals, _ in columns], strict=True))
+    return (texts if indexes else [""] * len(images)), tags
 
 
-def _block(images: Sequence[_Image], indexes: Sequence[int]) -> Iterable[str]:
-    if not indexes:
-        return [""] * len(images)
+def _block(images: Sequence[_Image], indexes: Sequence[int]) -> list[tuple[list[str], Tags]]:
     columns = list(zip(*images, strict=True))
-    return map(",".join, zip(*[_literals(columns[index]) for index in indexes], strict=True))
+    return [_literals(columns[index]) for index in indexes]
 
 
-def _literals(column: Sequence[Value]) -> list[str]:
+def _literals(column: Sequence[Value]) -> tuple[list[str], Tags]:
     sample = next((value for value in column if value != NULL), NULL)
     tag = next(iter(sample), "") if isinstance(sample, dict) else ""
     if tag in _COLUMNS:
         # If a value differs from the others or is invalid, ``literal`` decides below.
         with suppress(AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError):
             return _column_literals(column, tag)
-    return [literal(value) for value in column]
+    return [literal(value) for value in column], frozenset([NULL if sample == NULL else ""])
 
 
-def _column_literals(column: Sequence[Value], tag: str) -> list[str]:
+def _column_literals(column: Sequence[Value], tag: str) -> tuple[list[str], Tags]:
     """The literals of a column whose values all have this tag or are NULL. Raises for any other value."""
     texts = _COLUMNS[tag]
     try:
-        return texts(list(map(itemgetter(tag), column)))
+        return texts(list(map(itemgetter(tag), column))), frozenset([tag])
     except TypeError:
         found = [literal(NULL)] * len(column)
         indexes = list(compress(count(), map(ne, column, repeat(NULL))))
         for index, text in zip(indexes, texts([column[index][tag] for index in indexes]), strict=True):
             found[index] = text
-        return found
+        return found, frozenset([tag, NULL])
 
 
 def _integers(contents: list[int]) -> list[str]:

@@ -1,15 +1,16 @@
 """Turns added rows into the text of INSERT statements, split where a statement would be too large."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from cdc.consumer.literals.row_text import row_texts
+from cdc.consumer.literals.row_text import Tags, tagged_row_texts
 from cdc.consumer.literals.values import identifier, table_name
 from cdc.consumer.plan.packets import PACKET_BYTES
 from cdc.consumer.plan.planner import Change, RenderedChanges, Step
 from cdc.consumer.plan.rendered_rows import SUBQUERY, RenderedRows
 from cdc.model.record import Record
 
-__all__ = ["chunks", "inserts", "written_indexes"]
+__all__ = ["Run", "chunks", "insert_head", "inserts", "runs", "written_indexes"]
 
 # Some documents are subqueries; the server accepts fewer than 2000 in one statement, and is fastest with 500.
 _SUBQUERY_BYTES = PACKET_BYTES // 500
@@ -18,6 +19,14 @@ _SUBQUERY_BYTES = PACKET_BYTES // 500
 def written_indexes(record: Record, generated: frozenset[str]) -> list[int]:
     """The indexes of the columns that are written: all but those that the follower computes itself."""
     return [index for index, column in enumerate(record.columns) if column not in generated]
+
+
+class Run(NamedTuple):
+    """Changes, the text of their after-images, each in parentheses and separated by commas, and the columns' tags."""
+
+    changes: Sequence[Change]
+    texts: bytes
+    tags: Sequence[Tags]
 
 
 def inserts(
@@ -29,54 +38,67 @@ def inserts(
     """
     record = step.record
     written = written_indexes(record, generated)
+    head = insert_head(record, written)
+    for run in runs(step, written, size - len(head) - len(tail)):
+        yield run.changes, head + run.texts + tail
+
+
+def insert_head(record: Record, written: list[int]) -> bytes:
+    """How an INSERT of these columns begins, up to its rows."""
     names = ",".join(identifier(record.columns[index]) for index in written)
-    head = f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
-    size -= len(head) + len(tail)
-    if isinstance(step.changes, RenderedChanges) and len(written) == len(record.columns):
-        runs = _joined(step.changes.records, size=size)
-    else:
-        runs = _rendered(step, written, size)
-    for changes, texts in runs:
-        yield changes, head + texts + tail
+    return f"INSERT INTO {table_name(record.uri)} ({names}) VALUES ".encode()
 
 
-def _rendered(step: Step, written: list[int], size: int) -> Iterator[tuple[Sequence[Change], bytes]]:
-    """Runs of at most ``size`` bytes, at least one row each: the changes and the text of their after-images."""
+def runs(step: Step, written: list[int], size: int) -> Iterator[Run]:
+    """Runs of at most ``size`` bytes, at least one row each. Raises as ``inserts``."""
+    if isinstance(step.changes, RenderedChanges) and len(written) == len(step.record.columns):
+        return _joined(step.changes.records, size=size)
+    return _rendered(step, written, size)
+
+
+def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
     images = [after for _, (_, after) in step.changes if after is not None]
     if len(images) < len(step.changes):
         raise ValueError("a row without an after-image")
-    texts = row_texts(images, written)
+    texts, tags = tagged_row_texts(images, written)
     sql = f"({'),('.join(texts)})".encode()
     if len(sql) < size and SUBQUERY not in sql:
-        yield step.changes, sql
+        yield Run(step.changes, sql, tags)
         return
     del sql  # one row can be as large as a message, so few copies are kept
     rows = [f"({text})".encode() for text in texts]
     del texts
     for changes, parts in chunks(step.changes, rows, size=size, count=len(rows)):
-        yield changes, b",".join(parts)
+        yield Run(changes, b",".join(parts), tags)
 
 
-def _joined(records: Sequence[Record], *, size: int) -> Iterator[tuple[Sequence[Change], bytes]]:
+def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:
     """As ``_rendered``, for records with ``RenderedRows``."""
     run: list[Record] = []
     texts: list[bytes] = []
+    tags: list[Sequence[Tags]] = []
     total = 0
     for record in records:
         assert isinstance(record.rows, RenderedRows)
         text = record.rows.text
         if run and total + len(text) >= size:
-            yield RenderedChanges(run), b",".join(texts)
-            run, texts, total = [], [], 0
+            yield Run(RenderedChanges(run), b",".join(texts), _all_tags(tags))
+            run, texts, tags, total = [], [], [], 0
         if len(text) >= size:
             changes = RenderedChanges([record]).computed()
             yield from _rendered(Step(record.operation, changes), list(range(len(record.columns))), size)
             continue
         run.append(record)
         texts.append(text)
+        tags.append(record.rows.tags)
         total += len(text) + 1
     if run:
-        yield RenderedChanges(run), b",".join(texts)
+        yield Run(RenderedChanges(run), b",".join(texts), _all_tags(tags))
+
+
+def _all_tags(tags: Sequence[Sequence[Tags]]) -> list[Tags]:
+    """For each column the tags that it has in any of the records."""
+    return [frozenset().union(*found) for found in zip(*tags, strict=True)]
 
 
 def chunks(

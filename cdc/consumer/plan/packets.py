@@ -22,13 +22,15 @@ _MOST_SCANS = 20
 class Statement:
     """SQL, the number of rows it must match (None: any) and the changes that it applies.
 
-    ``scans``: the server may have to read the whole table for it.
+    ``scans``: the server may have to read the whole table for it. ``data`` is what it asks for while it executes a LOAD
+    DATA LOCAL.
     """
 
     sql: bytes
     rows: int | None = None
     changes: Sequence[Change] = ()
     scans: bool = False
+    data: bytes | None = None
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:
@@ -42,7 +44,7 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
     packet: list[Statement] = []
     size = scans = 0
     for statement in source:
-        length = len(statement.sql) + 1
+        length = len(statement.sql) + len(statement.data or b"") + 1
         if length > limit:
             raise _too_large(statement, limit)
         if packet and (size + length > most or (statement.scans and scans == _MOST_SCANS)):

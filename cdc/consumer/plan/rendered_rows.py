@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar, overload
 
-from cdc.consumer.literals.row_text import row_texts
+from cdc.consumer.literals.row_text import Tags, tagged_row_texts
 from cdc.model.record import Record, Row, Uri
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
@@ -44,15 +44,21 @@ class LazySequence(Sequence[T]):
 
 
 class RenderedRows(LazySequence[Row]):
-    """A record's rows: ``text`` has the literals of all columns, each row in parentheses, separated by commas."""
+    """A record's rows: ``text`` has the literals of all columns, each row in parentheses, separated by commas.
 
-    __slots__ = ("_count", "_message", "_pauses", "text")
+    ``tags`` are those of each column's values.
+    """
 
-    def __init__(self, record: Record, message: bytes, text: bytes, pauses: dict[Uri, int]) -> None:
+    __slots__ = ("_count", "_message", "_pauses", "tags", "text")
+
+    def __init__(
+        self, record: Record, message: bytes, text: bytes, tags: Sequence[Tags], pauses: dict[Uri, int]
+    ) -> None:
         self._count = len(record.rows)
         self._message = message
         self._pauses = pauses
         self.text = text
+        self.tags = tags
 
     def __len__(self) -> int:
         return self._count
@@ -79,10 +85,10 @@ class RecordParser:
             self._pauses[record.uri] = pause - 1
             return record
         try:
-            texts = row_texts([row.after or [] for row in record.rows], range(len(record.columns)))
+            texts, tags = tagged_row_texts([row.after or [] for row in record.rows], range(len(record.columns)))
         except ValueError:
             return record  # a value that has no literal is reported when the record is applied
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record
-        return replace(record, rows=RenderedRows(record, message, text, self._pauses))
+        return replace(record, rows=RenderedRows(record, message, text, tags, self._pauses))

@@ -1,6 +1,6 @@
 """Turns the steps of a plan into SQL statements for the follower."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
+from cdc.consumer.plan.loads import additions
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.model.record import Record, Row, Uri
@@ -17,6 +18,7 @@ from cdc.model.values import Value
 
 __all__ = [
     "Columns",
+    "Loadable",
     "delete_exact",
     "session_flags",
     "single",
@@ -29,15 +31,22 @@ _DELETE_ROWS = 1000
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
 Columns = Callable[[Uri], frozenset[str]]
+Loadable = Callable[[Uri], Mapping[str, frozenset[str]]]
 
 
 def statements(
-    steps: Iterable[Step], *, generated: Columns, comparable: Columns | None = None, size: int = PACKET_BYTES
+    steps: Iterable[Step],
+    *,
+    generated: Columns,
+    comparable: Columns | None = None,
+    loadable: Loadable = lambda _: {},
+    size: int = PACKET_BYTES,
 ) -> Iterator[Statement]:
     """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
 
     ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
-    that must be as in the before-image; None compares only keys. Raises Unapplicable for a value that has no literal.
+    that must be as in the before-image; None compares only keys. ``loadable`` gives the columns into which values with
+    these tags may be loaded. Raises Unapplicable for a value that has no literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -49,7 +58,10 @@ def statements(
                 mode = wanted
                 yield Statement(setting(mode))
             columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
-            yield from _step(step, generated(step.record.uri), size, columns)
+            if step.operation == "Add":
+                yield from additions(step, generated(step.record.uri), size, loadable(step.record.uri))
+            else:
+                yield from _step(step, generated(step.record.uri), size, columns)
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
                 mode = STRICT
                 yield Statement(setting(mode))
@@ -100,7 +112,7 @@ def _step(
 ) -> Iterator[Statement]:
     """The statements of a step; the rows must be as in the before-images in these ``columns``."""
     if step.operation == "Add":
-        yield from _inserts(step, generated, size)
+        yield from additions(step, generated, size, {})
     elif step.operation == "Update":
         yield from _updates(step, generated, columns)
     elif step.prepared:
@@ -145,11 +157,6 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
     for changes, found in chunks(alike, keys.rows(alike), size=size, count=_DELETE_ROWS, between=between):
         among = b",".join([values[id(change)] for change in changes])
         yield Statement(head + keys.separator.join(found) + middle + among + end, len(changes), changes)
-
-
-def _inserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
-    for changes, sql in inserts(step, generated, size, tail=b""):
-        yield Statement(sql, len(changes), changes)
 
 
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:

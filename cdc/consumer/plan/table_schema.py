@@ -23,7 +23,7 @@ class TableSchema:
     and ``unpredictable`` those of the stored ones that depend on something that is not logged. ``unique_keys`` include
     the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
     expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index
-    begins.
+    begins. ``loadable`` are the columns into which LOAD DATA can put values, with these values' tags (module loads).
     """
 
     columns: frozenset[str] = frozenset()
@@ -35,6 +35,7 @@ class TableSchema:
     functional: bool = False
     numbered: str | None = None
     indexed: frozenset[str] = frozenset()
+    loadable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def computes(self) -> bool:

@@ -79,7 +79,7 @@ class Status:
     ``copied`` are the GTIDs of the copy that the follower began from, empty where it began without one. ``states``
     counts the ledger's rows by state; ``newest`` are the newest ones. ``missing`` are the statements that create the
     triggers and events that exist on the leader only, in order. ``conflicts`` are the newest ones, newest
-    first. The fields' names are those of ``--status --json``.
+    first. ``local_infile``: the follower takes LOAD DATA LOCAL. The fields' names are those of ``--status --json``.
     """
 
     consumer: int | None
@@ -92,6 +92,7 @@ class Status:
     missing: tuple[Entry, ...] = ()
     conflicts: tuple[ResolvedConflict, ...] = ()
     paused: bool = False
+    local_infile: bool = True
 
 
 def lag(applied: Applied, following: int | None) -> tuple[int | None, float | None]:
@@ -135,7 +136,7 @@ def _read(session: Session, resource: str) -> Status:
     tables = {name for (name,) in session.rows(names)}
     applied = _applied(session, resource, many="offsets" in tables) if "checkpoint" in tables else None
     if applied is None or "ledger" not in tables:
-        return Status(consumer, applied, paused=paused)
+        return Status(consumer, applied, paused=paused, local_infile=session.local_infile)
     ours = f"resource={quoted(resource)}"
     return Status(
         consumer,
@@ -152,6 +153,7 @@ def _read(session: Session, resource: str) -> Status:
         missing=_missing(session, ours),
         conflicts=_conflicts(session, ours) if "conflicts" in tables else (),
         paused=paused,
+        local_infile=session.local_infile,
     )
 
 

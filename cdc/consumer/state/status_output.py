@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
 from cdc.consumer.literals.values import identifier, quoted, seconds
 from cdc.consumer.state.ledger_table import BYTES
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status, lag
@@ -68,6 +69,8 @@ def _lines(status: Status, *, follower: str, resource: str, following: int | Non
     yield _line("follower", f"{follower}, of leader {resource}")
     runs = "paused" if status.paused else "running"
     yield _line("consumer", "not running" if status.consumer is None else f"{runs}, connection {status.consumer}")
+    if not status.local_infile:
+        yield _line("many rows", f"{NOT_TAKEN}; {SWITCH_ON}")
     if status.applied is None:
         yield _line("checkpoint", "none: nothing of this leader has been applied here")
         return

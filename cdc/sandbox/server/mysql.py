@@ -37,6 +37,7 @@ _COMMON = (
     "--performance-schema=OFF",
     "--max-connections=200",
     "--character-set-server=utf8mb4",
+    "--local-infile=ON",  # cdc-consumer adds many rows by LOAD DATA LOCAL
 )
 # The settings that cdc-producer requires of a leader; the same as in docker/my.cnf.
 _REPLICATION = (

@@ -17,6 +17,8 @@ PYMYSQL = {
     "_ssl_required": "whether a server without TLS is refused; switched off after a TLS context was given",
     "_rfile": "the file that replies are read from, replaced by SocketReader",
     "_execute_command": "query() without the wait for the reply",
+    "_read_packet": "the server's request for the data of a LOAD DATA LOCAL",
+    "_result": "the warnings of a LOAD DATA LOCAL, and the counts in its message",
 }
 REPLICATION = {
     "_stream_connection": "the connection over which the leader sends its binlog",
