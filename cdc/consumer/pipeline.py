@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
@@ -130,7 +130,7 @@ def _replicate(
         skips=skips,
         lock_seconds=profile.consumer.retry_seconds,
     )
-    applier = _applier(startup, checkpoint, ledger, passes=cache(renaming.passes), copied=copied)
+    applier = _applier(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
     counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
     counters.limit = limit = RateLimit(profile.consumer.rows_per_second, stop=calls.stop)
     pause, tell = counters.pause, partial(_tell_pause, startup.session, profile.mysql_resource_name)

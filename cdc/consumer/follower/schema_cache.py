@@ -25,6 +25,7 @@ _PAUSE = 1000  # batches of a table that are not loaded after one with its rows 
 # What somebody has changed on the follower by hand is seen after the first statement that comes so long after the
 # tables were read.
 _TRUSTED_SECONDS = 10.0
+_MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
 
 
 class SchemaCache:
@@ -38,12 +39,14 @@ class SchemaCache:
         self._triggers = triggers
         self._passes = passes
         self._shapes: dict[Uri, TableSchema] = {}
+        self._columns = 0  # that were read since then, those of the tables that are kept among them
         self._forgot_at = time.monotonic()
         self._pauses: dict[Uri, int] = {}
 
     def forget(self) -> None:
         """Read all tables again when they are needed."""
         self._shapes.clear()
+        self._columns = 0
         self._triggers.forget()
         self._forgot_at = time.monotonic()
 
@@ -69,7 +72,12 @@ class SchemaCache:
         if known is None:
             self._check_engine(table)
             self._triggers.check(table)
-            known = self._shapes[table] = self._read(table)
+            known = self._read(table)
+            self._columns += len(known.columns) + len(known.generated)
+            if self._columns > _MOST_COLUMNS:
+                self._shapes.clear()
+                self._columns = len(known.columns) + len(known.generated)
+            self._shapes[table] = known
         return known
 
     def loadable(self, table: Uri) -> Mapping[str, frozenset[str]]:

@@ -31,6 +31,8 @@ Image = Sequence[Value]
 INCOMPARABLE = (ValueError, KeyError, TypeError, AttributeError, OSError, OverflowError)
 _FLOATS = frozenset({"Float", "Double"})
 _MOST_COMPILED = 30  # columns
+# Rows of the same types after which a compiled function has saved what it took to make. Most tables have fewer.
+_FEWEST_COMPILED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,9 @@ def comparison(names: tuple[str, ...], indexes: Sequence[int], samples: Sequence
 
     Raises ValueError for an invalid value.
     """
-    tags = (tag_of(next((image[index] for image in samples if image[index] != NULL), NULL)) for index in indexes)
-    return (_compiled if len(indexes) <= _MOST_COMPILED else _joined)(names, tuple(indexes), tuple(tags))
+    tags = tuple([tag_of(next((image[index] for image in samples if image[index] != NULL), NULL)) for index in indexes])
+    of = tuple(indexes)
+    return Comparison(_expression(names, of, tags), _values(of, tags).function(len(samples)))
 
 
 def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
@@ -71,8 +74,31 @@ def as_before(record: Record, indexes: Sequence[int], image: Image) -> str:
         raise ValueError(f"{type(error).__name__}: {error}") from None
 
 
-def _joined(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
-    """As ``_compiled``, without compiling: with many columns, each pattern of NULLs would need its own function."""
+class _Values:
+    """Makes the values of images with these types, whatever table they are of; compiles a function for many images."""
+
+    __slots__ = ("_function", "_indexes", "_left", "_tags")
+
+    def __init__(self, indexes: tuple[int, ...], tags: tuple[str, ...]) -> None:
+        self._indexes = indexes
+        self._tags = tags
+        self._function = _joined(indexes, tags)
+        self._left = _FEWEST_COMPILED
+
+    def function(self, images: int) -> Callable[[Image], str]:
+        """The function ``value`` of a comparison, for so many images more."""
+        # With many columns, each pattern of NULLs would need a function of its own.
+        if self._left > 0 and len(self._indexes) <= _MOST_COMPILED:
+            self._left -= images
+            if self._left <= 0:
+                self._function = _compiled(self._indexes, self._tags)
+        return self._function
+
+
+_values = lru_cache(maxsize=2000)(_Values)  # one of ten columns takes 2 kB, compiled 8 kB
+
+
+def _joined(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
     texts = [(index, FIELDS[_NOT_NULL if tag in _FLOATS else tag]) for index, tag in zip(indexes, tags, strict=True)]
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
 
@@ -81,13 +107,11 @@ def _joined(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, .
         numbers = "".join([f",{_number(image[index])}" for index in floats])
         return f"('{text}'{numbers})" if numbers else f"'{text}'"
 
-    return Comparison(_expression(names, indexes, tags), value)
+    return value
 
 
-# Nearly all rows have the same tags, so a function is compiled for them: one f-string that gets each value by its tag.
-# Cached, because compiling costs as much as a hundred calls.
-@lru_cache(maxsize=1000)
-def _compiled(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> Comparison:
+def _compiled(indexes: tuple[int, ...], tags: tuple[str, ...]) -> Callable[[Image], str]:
+    """The same as ``_joined``, as one f-string that gets each value by its tag."""
     floats = [index for index, tag in zip(indexes, tags, strict=True) if tag in _FLOATS]
     fields = []
     for index, tag in zip(indexes, tags, strict=True):
@@ -96,9 +120,11 @@ def _compiled(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str,
     value = "{quote}" + ",".join(fields) + "{quote}"
     if floats:
         value = f"({','.join([value, *(f'{{number(v[{index}])}}' for index in floats)])})"
-    return Comparison(_expression(names, indexes, tags), eval(f"lambda v: f{value!r}", dict(_NAMES)))
+    compiled: Callable[[Image], str] = eval(f"lambda v: f{value!r}", dict(_NAMES))
+    return compiled
 
 
+@lru_cache(maxsize=2000)  # 1 kB each for ten columns
 def _expression(names: tuple[str, ...], indexes: tuple[int, ...], tags: tuple[str, ...]) -> str:
     expressions, numbers = [], []
     for index, tag in zip(indexes, tags, strict=True):

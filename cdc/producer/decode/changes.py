@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from cdc.errors import PromiseError
@@ -39,25 +40,38 @@ class TableShape:
     """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
 
     ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows where it has no extra data.
-    ``complete_images``: the bytes before that offset that are known to mean that the images have all columns.
+    ``complete_images``: the bytes before that offset that are known to mean that the images have all columns, in any
+    table of this width. ``size`` is how many bytes of memory this takes, as far as that was estimated.
     """
 
-    __slots__ = ("columns_json", "complete_images", "database", "decoders", "name", "rows_at", "width")
+    __slots__ = ("columns_json", "complete_images", "decoders", "names", "rows_at", "size", "width")
 
     def __init__(
-        self, database: str, name: str, columns_json: str, decoders: Mapping[int, RowDecoder], width: int
+        self, database: str, name: str, columns_json: str, decoders: dict[int, RowDecoder], width: int
     ) -> None:
-        self.database = database
-        self.name = name
+        self.names = database, name
         self.columns_json = columns_json
         self.decoders = decoders
         self.width = width
-        bitmap = (width + 7) // 8
-        # Behind the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each
-        # image of a row.
-        start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
-        self.rows_at = {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}
-        self.complete_images: set[bytes] = set()
+        self.rows_at, self.complete_images = _layout(width)
+        self.size = 0
+
+    @property
+    def database(self) -> str:
+        return self.names[0]
+
+    @property
+    def name(self) -> str:
+        return self.names[1]
+
+
+@lru_cache(maxsize=4096)  # as many as a table may have columns
+def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
+    bitmap = (width + 7) // 8
+    # Behind the empty extra data: the number of columns as a length-encoded integer, and a bitmap of them for each
+    # image of a row.
+    start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
+    return {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}, set()
 
 
 class Begin(NamedTuple):

@@ -17,7 +17,7 @@ from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 
-__all__ = ["ColumnCode", "alike_members", "column_code", "constants"]
+__all__ = ["ColumnCode", "alike_members", "column_code", "constants", "require_known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +39,27 @@ def constants() -> dict[str, Any]:
     return dict(_CONSTANTS)
 
 
-def column_code(column: Column, x: str, constants: dict[str, Any], table: Table) -> ColumnCode:
-    """The code of ``column`` with the variable ``x``; it uses ``constants``, and adds to them.
+def require_known(table: Table) -> None:
+    """Raises PromiseError where a column has a type that can't be replicated exactly."""
+    for column in table.columns:
+        if column.type not in _INTEGERS and column.type not in (ENUM, SET) and column.type not in _TYPES:
+            raise PromiseError(
+                f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
+                where=f"table {table.database}.{table.name}",
+                hint="leave the table out with filters.exclude_tables",
+            )
 
-    Raises PromiseError for a type that can't be replicated exactly.
+
+def column_code(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
+    """The code of ``column``, of a known type, with the variable ``x``; it uses ``constants``, and adds to them.
+
+    Nothing of it depends on the column's name, so that columns may share it.
     """
     if column.type in _INTEGERS:
         return _integer(column, x)
     if column.type in (ENUM, SET):
         return _members(column, x, constants)
-    if column.type in _TYPES:
-        return _TYPES[column.type](column, x, constants)
-    raise PromiseError(
-        f"column {column.name} has a type that is not replicated yet: {_REFUSED.get(column.type, column.type)}",
-        where=f"table {table.database}.{table.name}",
-        hint="leave the table out with filters.exclude_tables",
-    )
+    return _TYPES[column.type](column, x, constants)
 
 
 _REFUSED = {

@@ -162,10 +162,9 @@ class Decoder:
         elif kind in et.HEARTBEATS:
             yield from self._moved(ev.heartbeat(event))
         elif kind == et.ROTATE:
-            self._tables.forget_ids()
             yield from self._moved(ev.rotate(event))
         elif kind == et.FORMAT_DESCRIPTION:
-            self._tables.forget_ids()
+            return  # only the reading of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
             yield from self._statement(event, logged_statement(ev.load_query(event), self._collations))
         elif kind in et.OF_A_STATEMENT:
@@ -183,6 +182,7 @@ class Decoder:
         if named is None:
             raise nameless(event)
         self._require_closed(event)
+        self._tables.forget_ids()
         self._named = None
         self._in_transaction, self._saw_rows = True, False
         return Begin(named.gtid or str(self._named_at), named.gtid, named.commit_us, mode)

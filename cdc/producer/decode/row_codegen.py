@@ -1,68 +1,86 @@
-"""Generates a row decoder for each table map: a function without branches per type that writes rows as JSON text.
+"""Generates row decoders: for a table, a function without branches per type that writes its rows as JSON text.
 
-This is the hot path. Types, metadata, signedness and charsets are known when a table map arrives, so each column
-becomes a few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over
-columns, no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without
-NULL, as most are, takes one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the
-values that are not NULL). The lines of one column are made by module column_code.
+This is the hot path. Types, metadata, signedness and charsets are known from the table map, so each column becomes a
+few lines over ``d`` (the event's bytes) and ``p`` (the offset in it) with all constants inlined: no loop over columns,
+no dispatch, no value objects. Adjacent columns of fixed width are unpacked by one call, and a row without NULL, as most
+are, takes one formatting. Row layout: MySQL source, class Rows_event (null bitmap, then the values that are not NULL).
+The lines of one column are made by module column_code.
+
+The first rows of a table are read column by column instead. To compile a decoder takes as long as it saves in some
+hundred rows, and then it takes a kB or more of memory for each column: a leader with thousands of tables, most of them
+quiet, would cost far more than its rows. A reader of a column is shared by all columns of its type in all tables. Even
+where each table is forgotten before it has paid for its decoder, all take at most twice the time of the better choice.
 """
 
-import functools
 import itertools
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from struct import Struct
 from typing import Any, cast
 
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.column_code import ColumnCode, column_code
+from cdc.producer.decode.column_code import ColumnCode, column_code, require_known
 from cdc.producer.decode.column_code import constants as new_constants
 from cdc.producer.decode.json_differences import json_after
-from cdc.producer.decode.table_map import JSON, Table
+from cdc.producer.decode.table_map import JSON, Column, Table
 
-__all__ = ["row_decoders"]
+__all__ = ["FIRST_ROWS", "column_reader", "row_decoder", "row_decoders"]
+
+ColumnReader = Callable[[bytes, int], tuple[str, int]]
+FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
+_ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
+
+Compile = Callable[[int], RowDecoder]
 
 
-def row_decoders(table: Table, *, allow_differences: Callable[[], None]) -> dict[int, RowDecoder]:
-    """Generate the decoders of ``table``'s rows events, by the type of the event.
+def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None]) -> RowDecoder:
+    """Generate the decoder of ``table``'s rows events of the type ``kind``; its columns are of known types.
 
-    Raises PromiseError for a column that can't be replicated exactly. The functions take the event's bytes and the
-    offset of the first row, and return each row's JSON text: an object with ``cols``, or for updates with
-    ``before_cols`` and ``after_cols``. They raise ValueError, LookupError or struct.error on broken data.
-    ``allow_differences`` is called for each row that has differences, and raises where they may not be applied.
+    The function takes the event's bytes and the offset of the first row, and returns each row's JSON text: an object
+    with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
+    struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises where
+    they may not be applied.
     """
-    rows = _decoder(table, lambda codes, constants: [*_image(codes, constants, "image"), _ROW])
-    updates = _decoder(
-        table,
-        lambda codes, constants: [*_image(codes, constants, "before"), *_image(codes, constants, "after"), _UPDATE],
-    )
-    # Few leaders log partial updates, and to compile a decoder costs as much as to decode a hundred rows.
-    partial = functools.cache(lambda: _decoder(table, functools.partial(_partial_update, table, allow_differences)))
-    return {
-        et.WRITE_ROWS: rows,
-        et.DELETE_ROWS: rows,
-        et.UPDATE_ROWS: updates,
-        et.PARTIAL_UPDATE_ROWS: lambda data, at: partial()(data, at),
-    }
-
-
-_ROW = "  out.append('{\"cols\":[' + image + ']}')"
-_UPDATE = "  out.append('{\"before_cols\":[' + before + '],\"after_cols\":[' + after + ']}')"
-
-
-def _decoder(table: Table, row: Callable[[list[ColumnCode], dict[str, Any]], list[str]]) -> RowDecoder:
-    """The decoder that executes the lines ``row(codes, constants)`` for each row."""
     constants = new_constants() | {"json_after": json_after, "packed_integer": packed_integer}
-    codes = [column_code(column, f"x{index}", constants, table) for index, column in enumerate(table.columns)]
-    body = ["def decode(d, p):", " out = []", " end = len(d)", " while p < end:", *row(codes, constants)]
+    codes = [column_code(column, f"x{index}", constants) for index, column in enumerate(table.columns)]
+    if kind == et.PARTIAL_UPDATE_ROWS:
+        row = _partial_update(table, allow_differences, codes, constants)
+    elif kind == et.UPDATE_ROWS:
+        row = [*_image(codes, constants, "before"), *_image(codes, constants, "after"), _UPDATE]
+    else:
+        row = [*_image(codes, constants, "image"), _ROW]
+    body = ["def decode(d, p):", " out = []", " end = len(d)", " while p < end:", *row]
     body += [
         " if p != end:",
         "  raise ValueError('the last row ends %d bytes after the event' % (p - end))",
         " return out",
     ]
+    return cast(RowDecoder, _function(body, constants))
+
+
+def column_reader(column: Column) -> ColumnReader:
+    """Generate a function that reads one value of ``column``, not NULL, from the event's bytes and the value's offset.
+
+    It returns the JSON text, which is that of the table's decoder, since the lines are the same, and the offset after
+    the value. It raises as such a decoder.
+    """
+    constants = new_constants()
+    code = column_code(column, "x0", constants)
+    lines = [f" {line}" for line in _straight([code], constants)]
+    body = ["def decode(d, p):", *lines, f" return {code.text!r} % ({code.values},), p"]
+    return cast(ColumnReader, _function(body, constants))
+
+
+def _function(body: list[str], constants: dict[str, Any]) -> object:
     exec("\n".join(body), constants)
-    return cast(RowDecoder, constants["decode"])
+    # Not among its own globals, so that it is freed with its last use.
+    return constants.pop("decode")
+
+
+_ROW = "  out.append('{\"cols\":[' + image + ']}')"
+_UPDATE = "  out.append('{\"before_cols\":[' + before + '],\"after_cols\":[' + after + ']}')"
 
 
 def _partial_update(
@@ -143,3 +161,71 @@ def _straight(codes: list[ColumnCode], constants: dict[str, Any], *, first: int 
             yield f"p += {run.size}"
         for _, code in columns:
             yield from code.lines
+
+
+def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]:
+    """The first decoders of ``table``'s rows events, by the type of the event.
+
+    They do what those of ``row_decoder`` do. After ``FIRST_ROWS`` rows, each calls ``compile_for(kind)`` for each
+    event, and leaves it to the decoder that this returns. Raises PromiseError for a column that can't be replicated
+    exactly.
+    """
+    require_known(table)
+    # All of a column but its name, on which no value depends.
+    readers = tuple([_reader(column[1:]) for column in table.columns])
+    rows = _FirstRows(readers, et.WRITE_ROWS, FIRST_ROWS, compile_for)
+    return {
+        et.WRITE_ROWS: rows,
+        et.DELETE_ROWS: rows,
+        et.UPDATE_ROWS: _FirstRows(readers, et.UPDATE_ROWS, FIRST_ROWS, compile_for),
+        # Few leaders log them, and there is no other way to read them.
+        et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
+    }
+
+
+@lru_cache(maxsize=2_000)  # one takes some 2 kB
+def _reader(described: tuple[Any, ...]) -> ColumnReader:
+    return column_reader(Column("", *described))
+
+
+class _FirstRows:
+    """Decodes at least ``left`` rows of a table; the event with the last of them still belongs to them."""
+
+    __slots__ = ("_compile_for", "_kind", "_left", "_readers")
+
+    def __init__(self, readers: tuple[ColumnReader, ...], kind: int, left: int, compile_for: Compile) -> None:
+        self._readers = readers
+        self._kind = kind
+        self._left = left
+        self._compile_for = compile_for
+
+    def __call__(self, data: bytes, at: int) -> list[str]:
+        if self._left <= 0:
+            return self._compile_for(self._kind)(data, at)
+        rows, end = [], len(data)
+        is_update = self._kind in et.UPDATES
+        while at < end:
+            image, at = self._image(data, at)
+            if is_update:
+                after, at = self._image(data, at)
+                rows.append(_UPDATE_TEXT % (image, after))
+            else:
+                rows.append(_ROW_TEXT % image)
+        if at != end:
+            raise ValueError(f"the last row ends {at - end} bytes after the event")
+        self._left -= len(rows)
+        return rows
+
+    def _image(self, data: bytes, at: int) -> tuple[str, int]:
+        width = (len(self._readers) + 7) // 8
+        nulls = int.from_bytes(data[at : at + width], "little")
+        at += width
+        texts = []
+        for read in self._readers:
+            if nulls & 1:
+                texts.append('"Null"')
+            else:
+                text, at = read(data, at)
+                texts.append(text)
+            nulls >>= 1
+        return ",".join(texts), at

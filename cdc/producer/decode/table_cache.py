@@ -1,7 +1,8 @@
 """Rows events in, their rows as JSON text out: keeps the table maps that rows events refer to by number.
 
 This and module row_codegen are the hot path of decoding. What is the same for all events of a table is worked out once
-and cached: by the bytes of its table map, and by the bytes of a rows event's column bitmaps.
+and cached, by the bytes of its table map without the table id: all that is known of a table comes from these bytes, so
+that another description is never found by them. A table id says nothing beyond its transaction.
 """
 
 import json
@@ -22,21 +23,60 @@ from cdc.producer.binlog.layout import (
     TABLE_ID,
     TABLE_ID_BYTES,
 )
-from cdc.producer.decode.changes import Rows, TableShape
-from cdc.producer.decode.row_codegen import row_decoders
-from cdc.producer.decode.table_map import JSON, Table, table_map, table_name
+from cdc.producer.decode.changes import RowDecoder, Rows, TableShape
+from cdc.producer.decode.row_codegen import row_decoder, row_decoders
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, table_map, table_name
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "TableCache"]
+__all__ = ["AllowDifferences", "ShapeCache", "TableCache"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
 _STATEMENT_END = 0x01
-_MAX_MAPS, _MAX_SHAPES = 10_000, 2_000  # a shape with its decoders takes some 2 kB per column
+_SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
+_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 50, 2_000  # of a shape without compiled decoders
+_ENTRY_BYTES = 300  # of the dict and the key, without the key's content
+_COMPILED_BYTES = 1_000  # of a compiled decoder, for each column and image
+_SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
+_DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # of a table map
+_BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
+
+
+class ShapeCache(dict[bytes, TableShape | None]):
+    """The shapes by the description that they were made of: ``cache[description]`` raises KeyError for a new one.
+
+    The least recently used are forgotten, in two generations: what is used is in the dict itself. When that takes half
+    of ``limit`` bytes, it becomes the old generation and the previous old one is forgotten; what is found in the old
+    one moves back. So the usual look-up costs no more than that of a dict.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._size = 0
+        self._old: dict[bytes, TableShape | None] = {}
+
+    def __missing__(self, description: bytes) -> TableShape | None:
+        shape = self._old.pop(description)
+        self.add(description, shape)
+        return shape
+
+    def add(self, description: bytes, shape: TableShape | None) -> None:
+        """Keep the shape of a new ``description``; None for a table that is left out."""
+        self[description] = shape
+        self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
+
+    def grow(self, size: int) -> None:
+        """To be called when a shape that is in use takes ``size`` bytes more than when it was added."""
+        self._size += size
+        if self._size > self._limit // 2:
+            self._old = dict(self)
+            self.clear()
+            self._size = 0
 
 
 class TableCache:
@@ -59,16 +99,18 @@ class TableCache:
         self._wants_table = wants_table
         self._collations = collations
         self._allow_differences = allow_differences
-        self._allowed: set[Table] = set()
-        # None where the table does not pass the filters. The keys: table id; table map without its header; the same
-        # without the table id.
+        self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
+        # None where the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
-        self._by_map: dict[bytes, TableShape | None] = {}
-        self._by_description: dict[bytes, TableShape | None] = {}
+        self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
 
     def forget_ids(self) -> None:
-        """To be called at a new binlog file: a restarted server counts table ids from the start again."""
+        """To be called when a transaction begins: the server logs the table maps of a statement in front of its rows.
+
+        The same id means another table after a restart, and a table that is closed and opened again (FLUSH TABLES, or
+        too many open tables) gets another one.
+        """
         self._by_id.clear()
 
     def forget_allowed(self) -> None:
@@ -77,36 +119,41 @@ class TableCache:
 
     def map(self, event: RawEvent) -> None:
         """Remember a table map. Raises PromiseError for a table whose rows can't be replicated exactly."""
-        body = event[1][HEADER_BYTES:]
-        shape = self._by_map.get(body, _UNKNOWN)
-        if shape is _UNKNOWN:
-            if len(self._by_map) > _MAX_MAPS:
-                self._by_map.clear()
-            shape = self._by_map[body] = self._without_id(event, body[TABLE_ID_BYTES:])
-        self._by_id[body[:TABLE_ID_BYTES]] = shape
-
-    def _without_id(self, event: RawEvent, body: bytes) -> TableShape | None:
-        """The shape that ``body`` describes, without the table id: a server that closes and reopens a table (FLUSH
-        TABLES, or too many open tables) gives it another id, and the generated decoders stay the same."""
-        if body not in self._by_description:
-            if len(self._by_description) > _MAX_SHAPES:
-                self._by_description.clear()
-            self._by_description[body] = self._shape(event) if self._wants_table(*table_name(event)) else None
-        return self._by_description[body]
-
-    def _shape(self, event: RawEvent) -> TableShape:
-        table = table_map(event, self._collations)
+        data = event[1]
+        description = data[_DESCRIPTION]
         try:
-            decoders = row_decoders(table, allow_differences=partial(self._allow, table))
+            shape = self._shapes[description]
+        except KeyError:
+            shape = self._shape(event, description) if self._wants_table(*table_name(event)) else None
+            self._shapes.add(description, shape)
+        self._by_id[data[TABLE_ID]] = shape
+
+    def _shape(self, event: RawEvent, description: bytes) -> TableShape:
+        table = table_map(event, self._collations)
+        shape = TableShape(table.database, table.name, _columns_json(table), {}, len(table.columns))
+        try:
+            shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
         except PromiseError as error:
             raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
-        return TableShape(table.database, table.name, _columns_json(table), decoders, len(table.columns))
+        shape.size = _size(table)
+        return shape
 
-    def _allow(self, table: Table) -> None:
-        if table not in self._allowed:
-            documents = [column.name for column in table.columns if column.type == JSON]
-            self._allow_differences(table.database, table.name, documents)
-            self._allowed.add(table)
+    def _compile(self, shape: TableShape, description: bytes, kind: int) -> RowDecoder:
+        # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
+        table = table_map(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0), self._collations)
+        documents = tuple(column.name for column in table.columns if column.type == JSON)
+        allow = partial(self._allow, table.database, table.name, documents)
+        decoder = row_decoder(table, kind, allow_differences=allow)
+        shape.decoders.update(dict.fromkeys(_SAME_DECODER.get(kind, (kind,)), decoder))
+        size = _COMPILED_BYTES * len(table.columns) * (2 if kind in et.UPDATES else 1)
+        shape.size += size
+        self._shapes.grow(size)
+        return decoder
+
+    def _allow(self, database: str, table: str, documents: tuple[str, ...]) -> None:
+        if (database, table, documents) not in self._allowed:
+            self._allow_differences(database, table, list(documents))
+            self._allowed.add((database, table, documents))
 
     def is_left_out(self, event: RawEvent) -> bool:
         """Whether a rows event of any version is of a table that does not pass the filters; counts it then."""
@@ -150,8 +197,11 @@ class TableCache:
         None where its table map is new, or is not that of the rows. Raises as ``rows`` does.
         """
         _, _, _, table_map, data, _, _, _ = transaction
-        table = self._by_map.get(table_map[HEADER_BYTES:], _UNKNOWN)
-        if table is _UNKNOWN or table_map[TABLE_ID] != data[TABLE_ID]:
+        if table_map[TABLE_ID] != data[TABLE_ID]:
+            return None
+        try:
+            table = self._shapes[table_map[_DESCRIPTION]]
+        except KeyError:
             return None
         if table is None:
             self.filtered += 1
@@ -210,6 +260,14 @@ def _after_bitmaps(event: RawEvent, table: TableShape) -> int:
         # The next event with the same bytes is known to have all columns.
         table.complete_images.add(data[ROWS_EXTRA_AT:at])
     return at
+
+
+def _size(table: Table) -> int:
+    """About how many bytes a shape of ``table`` takes in memory, without decoders that are compiled."""
+    texts = sum(len(column.name) + sum(map(len, column.members)) for column in table.columns)
+    members = sum(len(column.members) for column in table.columns)
+    with_members = sum(column.type in (ENUM, SET) for column in table.columns)
+    return _SHAPE_BYTES + _COLUMN_BYTES * len(table.columns) + _MEMBERS_BYTES * with_members + 200 * members + 3 * texts
 
 
 def _columns_json(table: Table) -> str:

@@ -6,6 +6,7 @@ is not used: the table may have been altered since then.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cdc.errors import PromiseError
 from cdc.producer.binlog.events import RawEvent, packed_integer
@@ -23,8 +24,7 @@ _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 _CHARACTER = frozenset({15, 242, 252, 253, 254})
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
     of their ``collation``."""
 

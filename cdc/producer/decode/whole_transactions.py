@@ -57,6 +57,7 @@ class WholeTransactions:
         if not events[1].data.endswith(BEGIN):
             return None
         found = []
+        self._tables.forget_ids()
         try:
             for event in events[2:-1]:
                 if event[0] == et.TABLE_MAP:

@@ -82,11 +82,9 @@ class Router:
         self._rows = 0
         self._newest = 0
         self._held: Part | None = None
-        self._uris: dict[tuple[str, ...], str] = {}
-        self._heads: dict[TableShape, tuple[str, str, bytes, str]] = {}
+        self._heads: dict[tuple[str, str], tuple[str, str, bytes]] = {}
         self.filtered = 0
         self.skips = Skips()
-        self._topics_of_tables: dict[tuple[str, str], str] = {}
 
     @property
     def sent(self) -> int:
@@ -133,8 +131,8 @@ class Router:
         # Until all are written, they are records of an open transaction.
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
-            topic, uri, key, columns = self._heads.get(table) or self._head(table)
-            body = rows_body(columns, flags, mode, operation, ",".join(rows))
+            topic, uri, key = self._heads.get(table.names) or self._head(table)
+            body = rows_body(table.columns_json, flags, mode, operation, ",".join(rows))
             value = _RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
             )  # fmt: skip
@@ -149,12 +147,17 @@ class Router:
             yield from self.rows(rows)
         yield from self.commit()
 
-    def _head(self, table: TableShape) -> tuple[str, str, bytes, str]:
-        """What all records of a table have in common: topic, URI, Kafka key, the JSON text of columns and key."""
-        if len(self._heads) > _MAX_HEADS:
-            self._heads.clear()
-        uri, topic = self._uri(table.database, table.name), self._topic(table.database, table.name)
-        head = self._heads[table] = (topic, uri, uri.encode(), table.columns_json)
+    def _head(self, table: TableShape) -> tuple[str, str, bytes]:
+        """What all records of a table of these names have in common: topic, URI, Kafka key.
+
+        By the names, since a shape that is no longer used must not be kept here.
+        """
+        head = self._heads.get(table.names)
+        if head is None:
+            if len(self._heads) > _MAX_HEADS:
+                self._heads.clear()
+            uri = self._uri(*table.names)
+            head = self._heads[table.names] = (self._topics.of_table(*table.names), uri, uri.encode())
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
@@ -163,12 +166,11 @@ class Router:
         Raises PromiseError where another transaction is partially committed, or this one is and has changed.
         """
         self._require_its_turn()
-        uri = self._uri(change.table.database, change.table.name)
+        topic, uri, _ = self._head(change.table)
         if self._committed_part:
             change = self._committed_part.rows(change, uri)
             if not change.rows:
                 return
-        topic = self._topic(change.table.database, change.table.name)
         header = _HEADER_JSON % ev.header_fields(change.event.data)
         mode = self._begin and self._begin.sql_mode
         for rows in split(change.rows, self._record_bytes):
@@ -261,20 +263,11 @@ class Router:
         return affect
 
     def _uri(self, *names: str) -> str:
-        uri = self._uris.get(names)
-        if uri is None:
-            uri = self._uris[names] = str(Uri(self._resource, *names))
-        return uri
+        return str(Uri(self._resource, *names))
 
     def topics_of(self, tables: Iterable[TableShape]) -> set[str]:
         """The topics that the rows of these tables go to."""
-        return {self._topic(table.database, table.name) for table in tables}
-
-    def _topic(self, database: str, table: str) -> str:
-        topic = self._topics_of_tables.get((database, table))
-        if topic is None:
-            topic = self._topics_of_tables[database, table] = self._topics.of_table(database, table)
-        return topic
+        return {self._head(table)[0] for table in tables}
 
 
 def _text(value: object) -> str:

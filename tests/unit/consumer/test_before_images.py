@@ -96,11 +96,22 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("value", VALUES, ids=str)
-def test_tables_of_many_columns_are_compared_in_the_same_words(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those for which no function is made, so that their NULLs need no other one."""
+def test_few_and_many_rows_are_compared_in_the_same_words(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For many of the same types a function is compiled, except where they have very many columns."""
+    made: list[tuple[str, ...]] = []
+    compiled = before_images._compiled
+    monkeypatch.setattr(before_images, "_compiled", lambda of, tags: made.append(tags) or compiled(of, tags))
+    before_images._values.cache_clear()
     images = [image(1, value), image(2, "Null", value)]
     few = comparison(NAMES, [0, 1, 2], images)
-    monkeypatch.setattr(before_images, "_MOST_COMPILED", 0)
-    many = comparison(NAMES, [0, 1, 2], images)
-    assert many.expression == few.expression
-    assert [many.value(each) for each in images] == [few.value(each) for each in images]
+    found = [few.value(each) for each in images]
+    assert made == []
+    other_table = comparison(("x", "y", "z"), [0, 1, 2], images * 150)
+    assert len(made) == 1
+    assert [other_table.value(each) for each in images] == found
+    again = comparison(NAMES, [0, 1, 2], images)
+    assert (again.expression, again.value, len(made)) == (few.expression, other_table.value, 1)
+    monkeypatch.setattr(before_images, "_MOST_COMPILED", 2)
+    before_images._values.cache_clear()
+    assert [comparison(NAMES, [0, 1, 2], images * 150).value(each) for each in images] == found
+    assert len(made) == 1

@@ -391,10 +391,9 @@ def test_positions_between_transactions_are_progress() -> None:
     assert decoded([start]) == []
 
 
-@pytest.mark.parametrize("kind", [et.ROTATE, et.FORMAT_DESCRIPTION])
-def test_table_ids_are_of_one_file(kind: int) -> None:
+def test_table_ids_are_of_one_transaction() -> None:
     log = Log().transaction(1)
-    log.add(kind, (4).to_bytes(8, "little") + b"binlog.000002")
+    log.add(et.FORMAT_DESCRIPTION)
     log.gtid()
     log.begin()
     log.rows(2)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cdc.producer.binlog import event_types as et
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.json_differences import json_after
-from cdc.producer.decode.row_codegen import row_decoders
+from cdc.producer.decode.row_codegen import row_decoder
 from cdc.producer.decode.table_map import Column, Table
 
 REPLACE, INSERT, REMOVE = 0, 1, 2
@@ -219,7 +219,7 @@ def image(j: bytes | None, n: int, k: Sequence[bytes]) -> bytes:
 
 
 def test_rows_with_documents_and_differences_side_by_side() -> None:
-    decode = row_decoders(TABLE, allow_differences=lambda: None)[et.PARTIAL_UPDATE_ROWS]
+    decode = row_decoder(TABLE, et.PARTIAL_UPDATE_ROWS, allow_differences=lambda: None)
     old = [{"a": number} for number in range(9)]
     whole = [sized(binary(each)) for each in old]
     first = sized(difference(REPLACE, "$.a", 50))
@@ -248,7 +248,7 @@ def test_rows_with_documents_and_differences_side_by_side() -> None:
 
 
 def test_a_row_whose_document_was_null_before_can_have_no_differences() -> None:
-    decode = row_decoders(TABLE, allow_differences=lambda: None)[et.PARTIAL_UPDATE_ROWS]
+    decode = row_decoder(TABLE, et.PARTIAL_UPDATE_ROWS, allow_differences=lambda: None)
     whole = [sized(binary([number])) for number in range(9)]
     changed = sized(difference(REPLACE, "$[0]", 1))
     # The row before it has a document: it is not taken for this one's.
@@ -259,16 +259,15 @@ def test_a_row_whose_document_was_null_before_can_have_no_differences() -> None:
 
 
 def test_value_options_that_are_not_known_are_refused() -> None:
-    decode = row_decoders(TABLE, allow_differences=lambda: None)[et.PARTIAL_UPDATE_ROWS]
+    decode = row_decoder(TABLE, et.PARTIAL_UPDATE_ROWS, allow_differences=lambda: None)
     whole = [sized(binary([number])) for number in range(9)]
     with pytest.raises(ValueError, match="unknown value options 2"):
         decode(image(whole[0], 1, whole[1:]) + b"\2\0\0" + image(whole[0], 1, whole[1:]), 0)
 
 
 def test_a_table_without_documents() -> None:
-    decode = row_decoders(Table("db", "t", (Column("n", 3, 0),), None), allow_differences=pytest.fail)[
-        et.PARTIAL_UPDATE_ROWS
-    ]
+    table = Table("db", "t", (Column("n", 3, 0),), None)
+    decode = row_decoder(table, et.PARTIAL_UPDATE_ROWS, allow_differences=pytest.fail)
     one, two = (b"\0" + struct.pack("<i", number) for number in (1, 2))
     row = '{"before_cols":[{"SignedInteger":1}],"after_cols":[{"SignedInteger":2}]}'
     assert decode(one + b"\0" + two + one + b"\1" + two, 0) == [row, row]
