@@ -105,7 +105,7 @@ def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, r
         following = Brokers(profile.kafka.properties()).next_sequence(commits)
         options.skips.check_start(checkpoint.sequence, following=following)
     if options.until is not None:
-        options.until.check_start(checkpoint)
+        options.until.check_start(checkpoint, executed=startup.last_executed(checkpoint))
         search(options.until, checkpoint, source=startup.source, reader=reader, commits=commits, calls=startup.calls)
 
 
@@ -188,9 +188,13 @@ def _applied(
 
 
 def _check_end(options: Options, sequence: int) -> None:
-    """Say how far the follower has come, at ``sequence``. Raises UserError for a record that was not skipped."""
+    """Say how far the follower has come, at ``sequence``.
+
+    Raises UserError for a record that was not skipped, or a place that the follower has passed.
+    """
     until = options.until
     if until is not None and until.reached is not None:
+        until.check_reached()
         event(_LOG, "the place is reached", until=until.place.text, **until.reached.told())
         return
     if until is not None:

@@ -8,12 +8,13 @@ from typing import TypeVar
 
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
-from cdc.consumer.errors import Stopped
+from cdc.consumer.errors import Interrupted, Stopped
 from cdc.consumer.extent.attachment import Attachment
 from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.state import ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, Unreachable, UserError
@@ -79,6 +80,25 @@ class Startup:
             return checkpoint, copied
 
         return self._once_connected(load)
+
+    def last_executed(self, checkpoint: Checkpoint) -> int:
+        """The sequence of the last statement that the follower has executed, at least the checkpoint's.
+
+        A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
+        """
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
+
+        def ask() -> int:
+            try:
+                ((last,),) = self.session.rows(question)
+                self.session.commit()
+            except Stopped:
+                raise
+            except Interrupted as error:
+                raise Disconnected(f"the follower cannot be used: {error}") from None
+            return checkpoint.sequence if last is None else int(last)
+
+        return self._once_connected(ask)
 
     def _once_connected(self, question: Callable[[], Answer]) -> Answer:
         """The result of ``question``, which is called with a connected session until both servers answer."""

@@ -14,6 +14,8 @@ from cdc.model.record import Record
 
 __all__ = ["Reached", "Until"]
 
+_BACK = "to go back, restore a copy of the leader from before, with its checkpoint"
+
 
 @dataclass(frozen=True, slots=True)
 class Reached:
@@ -48,10 +50,15 @@ class Until:
         self.again = False
         self._found = False  # whether the transaction that the place names is known to come
         self._begun: Record | None = None  # the first record of the transaction that is read
+        self._executed = -1  # the last statement that the follower has executed
         self._whole = -1  # the first record of a transaction of which the last one is not behind the place
 
-    def check_start(self, checkpoint: Checkpoint) -> None:
-        """Raises UserError where the follower is behind the place already."""
+    def check_start(self, checkpoint: Checkpoint, *, executed: int) -> None:
+        """Raises UserError where the follower is behind the place already.
+
+        ``executed`` is the sequence of the last statement that it has executed, which may be after the checkpoint.
+        """
+        self._executed = executed
         wanted = self.place
         passed = wanted.sequence is not None and checkpoint.sequence > wanted.sequence
         if wanted.time_us is not None and checkpoint.ts_us is not None:
@@ -60,7 +67,23 @@ class Until:
             raise UserError(
                 f"the follower has passed {wanted.text}: it is at sequence {checkpoint.sequence}",
                 where=OPTION,
-                hint="nothing was applied; to go back, restore a copy of the leader from before, with its checkpoint",
+                hint=f"nothing was applied; {_BACK}",
+            )
+        if wanted.sequence is not None:
+            self._check_executed(wanted.sequence, hint=f"nothing was applied; {_BACK}")
+
+    def check_reached(self) -> None:
+        """Raises UserError where the place is reached, but the follower has executed a statement behind it before."""
+        if self.reached is not None:
+            self._check_executed(self.reached.sequence, hint=f"everything before is applied; {_BACK}")
+
+    def _check_executed(self, sequence: int, *, hint: str) -> None:
+        if self._executed > sequence:
+            raise UserError(
+                f"the follower has passed {self.place.text}: a consumer that was killed has executed statement "
+                f"{self._executed} there",
+                where=OPTION,
+                hint=hint,
             )
 
     def found(self) -> None:

@@ -16,7 +16,7 @@ from cdc.model.statement_gtid import statement_uuid
 
 __all__ = [
     "ACTS_ON_LEADER", "BYTES", "IN_COPY", "create", "finish", "gtids_of", "has_context", "highest_gtid",
-    "insert_intent", "insert_not_run", "table", "upgrade",
+    "insert_intent", "insert_not_run", "last_executed", "table", "upgrade",
 ]  # fmt: skip
 
 # The note of statements that must run when the follower is promoted to a leader.
@@ -85,6 +85,18 @@ def highest_gtid(schema: str, resource: str) -> str:
     return (
         f"SELECT gtid FROM {table(schema)} WHERE resource={quoted(resource)} "
         f"AND gtid LIKE {quoted(statement_uuid(resource) + ':%')} ORDER BY {_NUMBER} DESC LIMIT 1"
+    )
+
+
+def last_executed(schema: str, resource: str, *, after: int) -> str:
+    """The query that returns the highest sequence of a statement ``after`` another that has run or is running, or NULL.
+
+    A running one has its GTID from before it begins until it has ended.
+    """
+    owned = "LOCATE(CONCAT(LOWER(gtid), '#'), LOWER(@@GLOBAL.gtid_owned))"
+    return (
+        f"SELECT MAX(sequence) FROM {table(schema)} WHERE resource={quoted(resource)} AND sequence > {after} "
+        f"AND gtid <> '' AND (GTID_SUBSET(gtid, @@GLOBAL.gtid_executed) OR {owned})"
     )
 
 

@@ -1,12 +1,14 @@
 """Statements that follow one another: over one connection, with nothing left of the one before, and few commits."""
 
+import signal
+
 import pytest
 
 from cdc.config.profile import load
 from cdc.consumer.errors import Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.statement_connection import StatementConnection
-from tests.harness.programs import refused, run_well
+from tests.harness.programs import refused, run, run_well
 from tests.harness.topic import Body, Stage, number
 
 pytestmark = pytest.mark.integration
@@ -105,6 +107,22 @@ def test_a_run_commits_its_intents_and_its_ends_once(stage: Stage) -> None:
     stage.topic.send([alter(stage, "last")], [without])
     refused("cdc-consumer", stage.profile, "--until-current", status=3)
     assert (stage.checkpoint(), stage.execute("SHOW TABLES")) == (22, [("t",)])
+
+
+def test_until_a_place_that_a_killed_consumer_has_passed_is_refused(stage: Stage) -> None:
+    """Its statements have run though the checkpoint does not say so."""
+    stage.create_table("t", "(i INT)")
+    stage.topic.send(*([alter(stage, column)] for column in "abcd"))
+    assert run("killed_consumer", stage.profile, "after the statement", "4").returncode == -signal.SIGKILL
+    assert stage.checkpoint() == 0
+    line = refused("cdc-consumer", stage.profile, "--until", "3")
+    assert "the follower has passed 3: a consumer that was killed has executed statement 4 there" in line
+    assert stage.checkpoint() == 0
+    line = refused("cdc-consumer", stage.profile, "--until", "2024-11-20T18:00:00.000003Z")
+    assert "everything before is applied" in line
+    assert stage.checkpoint() == 2
+    run_well("cdc-consumer", stage.profile, "--until", "4")
+    assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", "a", "b", "c"]
 
 
 def commits(stage: Stage) -> int:

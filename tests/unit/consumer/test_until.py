@@ -151,10 +151,28 @@ def test_a_place_that_was_passed_is_refused(text: str, passed: bool) -> None:
     checkpoint = Checkpoint("srv", "topic", "id", 7, ts_us=9)
     if passed:
         with pytest.raises(UserError, match=r"the follower has passed .* it is at sequence 7"):
-            until(text).check_start(checkpoint)
+            until(text).check_start(checkpoint, executed=7)
     else:
-        until(text).check_start(checkpoint)
-    until(text).check_start(Checkpoint("srv", "topic", "id"))
+        until(text).check_start(checkpoint, executed=7)
+    until(text).check_start(Checkpoint("srv", "topic", "id"), executed=-1)
+
+
+@pytest.mark.parametrize("executed", [-1, 1, 2])
+def test_a_place_before_a_statement_that_has_run_is_refused(executed: int) -> None:
+    """A killed consumer has executed it, and did not get to commit a checkpoint behind it."""
+    checkpoint, records = Checkpoint("srv", "topic", "id", -1), named([f"{UUID}:{number}" for number in range(1, 6)])
+    by_sequence, by_gtid = until("1"), until(f"{UUID}:3")
+    by_gtid.check_start(checkpoint, executed=executed)
+    by_gtid.found()
+    assert applied(by_gtid, records) == 1
+    if executed > 1:
+        with pytest.raises(UserError, match="passed 1: a consumer that was killed has executed statement 2 there"):
+            by_sequence.check_start(checkpoint, executed=executed)
+        with pytest.raises(UserError, match=f"passed {UUID}:3: a consumer that was killed has executed statement 2"):
+            by_gtid.check_reached()
+    else:
+        by_sequence.check_start(checkpoint, executed=executed)
+        by_gtid.check_reached()
 
 
 def test_the_parts_of_a_transaction_with_rows_alone_are_not_read_twice() -> None:
