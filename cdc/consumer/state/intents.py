@@ -66,6 +66,9 @@ class Intents:
             intents[record.sequence] = Intent(gtid, is_new=True)
             packet.append(intent)
         if packet:
+            # Read again if this is interrupted, since it may have committed: after a restart the server gives new
+            # connections the ids of former ones.
+            self._highest = None
             self._session.run([*packet, b"COMMIT"])
             self._highest = self._connection, number + len(packet) - 1
         elif first:

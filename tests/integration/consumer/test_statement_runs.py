@@ -1,13 +1,18 @@
 """Statements that follow one another: over one connection, with nothing left of the one before, and few commits."""
 
+import json
 import signal
+from collections.abc import Sequence
 
 import pytest
 
 from cdc.config.profile import load
-from cdc.consumer.errors import Refused
+from cdc.consumer.errors import Interrupted, Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.statement_connection import StatementConnection
+from cdc.consumer.state.intents import Intent, Intents
+from cdc.model.record import Record
+from cdc.model.statement_gtid import statement_gtid
 from tests.harness.programs import refused, run, run_well
 from tests.harness.topic import Body, Stage, number
 
@@ -107,6 +112,34 @@ def test_a_run_commits_its_intents_and_its_ends_once(stage: Stage) -> None:
     stage.topic.send([alter(stage, "last")], [without])
     refused("cdc-consumer", stage.profile, "--until-current", status=3)
     assert (stage.checkpoint(), stage.execute("SHOW TABLES")) == (22, [("t",)])
+
+
+class Lost(Session):
+    """A session that may end with each packet, after the server has executed it."""
+
+    lost = False
+
+    def run(self, packet: Sequence[bytes]) -> list[int]:
+        """Run the packet."""
+        counts = super().run(packet)
+        if self.lost:
+            raise Interrupted("no answer")
+        return counts
+
+
+def test_numbers_of_intents_are_not_given_again_where_their_commit_is_in_doubt(stage: Stage) -> None:
+    """The connections of a server that was restarted have the numbers that earlier ones had."""
+    bodies = [body for column in "abc" for body in stage.topic.transaction([alter(stage, column)])]
+    records = [Record.parse(json.dumps(body).encode(), where="here") for body in bodies]
+    with Lost(load(stage.profile).database) as session:
+        session.connect()
+        intents = Intents(session)
+        session.lost = True
+        with pytest.raises(Interrupted):
+            intents.intend(records[:2])
+        session.lost = False
+        found = intents.intend(records)
+    assert found == [Intent(statement_gtid(stage.name, at + 2), is_new=at == 2) for at in range(3)]
 
 
 def test_until_a_place_that_a_killed_consumer_has_passed_is_refused(stage: Stage) -> None:
