@@ -23,20 +23,20 @@ _COPY = (
 
 def require_accepted(
     before: dict[str, list[str]], now: Filters, *, ask: Callable[[], Objects], accepted: bool, log: Callable[..., None]
-) -> None:
+) -> bool:
     """Log that the filters ``before`` were changed, and which of the leader's objects pass them only ``now``.
 
-    ``ask`` is called only where there can be such objects. Raises UserError where there are, unless the user has
-    ``accepted`` that.
+    Returns whether something may pass them only now. ``ask`` is called only where there can be such objects. Raises
+    UserError where there are, unless the user has ``accepted`` that.
     """
     if before == now.listed():
-        return
+        return False
     change = ", ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
         warn(newly_included="none")
-        return
+        return False
     objects = ask()
     names = sorted(_newly_included(then, now, objects))
     if accepted:
@@ -58,6 +58,7 @@ def require_accepted(
         )
     else:
         warn(newly_included="none that exists")
+    return True
 
 
 def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterator[str]:

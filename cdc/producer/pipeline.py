@@ -137,5 +137,9 @@ class _Producer:
         if entry.filters is not None:
             ask = partial(objects, profile.database.settings(), name=str(profile.database))
             accepted = self.options.accept_filters
-            filter_changes.require_accepted(entry.filters, profile.filters, ask=ask, accepted=accepted, log=self.log)
+            if filter_changes.require_accepted(
+                entry.filters, profile.filters, ask=ask, accepted=accepted, log=self.log
+            ):
+                # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+                entry = replace(entry, origin=entry.gtid_set or entry.origin)
         return replace(entry, instance=self.options.instance, filters=profile.filters.listed())

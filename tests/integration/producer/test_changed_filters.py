@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from cdc.kafka import commit_log
+from cdc.model.commit_entry import Entry
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import records, refused, run_well, write_profile
@@ -26,11 +27,17 @@ def execute(server: MySql, *statements: str) -> None:
 def without_filters(kafka: Kafka) -> None:
     """Put an entry into the commit log as it was before entries said the filters."""
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    body = json.loads(next(commit_log.entries(properties, topic=f"{NAME}.commits", resource="mysql-srv1")).to_json())
+    body = json.loads(newest(kafka).to_json())
     assert body.pop("filters") == {"include_dbs": [NAME]}
     producer = Producer(properties)
     producer.produce(f"{NAME}.commits", json.dumps(body), b"mysql-srv1")
     assert producer.flush(LIMIT_SECONDS) == 0
+
+
+def newest(kafka: Kafka) -> Entry:
+    """The newest entry of the commit log."""
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    return next(commit_log.entries(properties, topic=f"{NAME}.commits", resource="mysql-srv1"))
 
 
 def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
@@ -41,6 +48,7 @@ def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafk
 
     closed = {"include_dbs": [NAME], "exclude_tables": [f"{NAME}.out*"]}
     run_well("cdc-producer", profile(**closed), "--until-current")
+    begun = newest(kafka)
     execute(leader, "SET sql_log_bin = 0", "CREATE USER IF NOT EXISTS opens IDENTIFIED BY 'x'")
     execute(leader, "SET sql_log_bin = 0", "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO opens")
     execute(leader, f"CREATE DATABASE {NAME}", *(f"CREATE TABLE {NAME}.{table} (i INT)" for table in ("a", "b")))
@@ -70,11 +78,15 @@ def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafk
     line = refused("cdc-producer", profile(include_dbs=[f"{NAME}*"], exclude_tables=[f"{NAME}.out*"]))
     assert f"the leader has {NAME}_empty:" in line
     # The way on: the first start asks, later ones need not.
+    before = newest(kafka)
     said = run_well("cdc-producer", profile(**opened), "--until-current", "--accept-filters")
     assert "the filters were changed" in said
     assert f"{NAME}.out09 and 2 more" in said
+    # A copy that becomes a follower (consumer.start) must have what came before.
+    assert newest(kafka).origin == before.gtid_set != begun.origin
     execute(leader, f"INSERT INTO {NAME}.out03 VALUES (2)")
     assert "filters" not in run_well("cdc-producer", profile(**opened), "--until-current")
+    assert newest(kafka).origin == before.gtid_set
     rows = [(record.uri.table, row.after) for record in records(profile(**opened)) for row in record.rows]
     assert rows == [("a", [{"SignedInteger": 1}]), ("out03", [{"SignedInteger": 2}])]
     # What an entry of before does not say can't be compared; from then on it can.
