@@ -32,6 +32,8 @@ class Pause:
         ``tell`` is called with whether there is a pause, now and then and at its end. Ends where ``stop`` is set
         meanwhile.
         """
+        # Where the records are read again, the generator of before has ended while it held one.
+        self.holding, self.committed_at = False, None
         inside = False  # of a large transaction, which is not left half applied
         for item in transactions:
             if self.wanted and not inside:

@@ -32,6 +32,8 @@ class RateLimit:
 
         Ends where ``stop`` is set meanwhile. Without a limit (0) nothing is held back.
         """
+        # Where the records are read again, the generator of before has ended while it held one.
+        self.holding = False
         free_at = 0.0  # when the rows so far have had their time
         for item in transactions:
             if item is not None and self._rows:

@@ -43,3 +43,17 @@ def test_a_pause_is_between_two_transactions(sizes: list[int], at: int, stopping
     assert not pause.holding
     assert all(told[:-1]) and told[-1:] in ([], [False])
     assert stop.is_set() or found == parts
+
+
+def test_a_pause_that_ends_while_records_are_read_again_is_over() -> None:
+    """After a failover: the transactions of before are not asked for any more."""
+    pause = Pause()
+    stop = Event(pause, stopping=False)
+    items = list(assemble(located(history([1, 1])), resource="srv", next_sequence=0))
+    pause.wanted = True
+    former = pause.between(items, stop=stop, tell=bool)
+    assert next(former) is None and pause.holding
+    del former
+    pause.wanted = False
+    assert list(pause.between(items, stop=stop, tell=bool)) == items
+    assert (pause.holding, pause.committed_at) == (False, None)

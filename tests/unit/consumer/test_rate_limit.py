@@ -46,3 +46,16 @@ def test_without_a_limit_nothing_waits() -> None:
     clock = Clock(0.0)
     found, _ = limited(clock, [10**9, 1], rows=0)
     assert (len(found), clock.waits) == (2, 0)
+
+
+def test_nothing_is_held_back_any_more_once_records_are_read_again() -> None:
+    """After a failover: the transactions of before are not asked for any more."""
+    clock = Clock(0.0)
+    limit = RateLimit(1, stop=cast("threading.Event", clock), clock=lambda: clock.now)
+    item = Transaction([], {}, 10, False)
+    former = limit.paced([item, item])
+    assert (next(former), next(former)) == (item, None)
+    assert limit.holding
+    del former
+    assert list(limit.paced([item])) == [item]
+    assert not limit.holding
