@@ -38,8 +38,8 @@ class Effect(NamedTuple):
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
     the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the
     primary key that it replaces, if the table is one of InnoDB and the numbers grow by 1. ``filled`` is the column
-    whose zeros and NULLs it numbers, if it was none of AUTO_INCREMENT. With these two, ``dropped`` are the columns that
-    it drops. ``any_order``: it numbers the rows in an order of each server's own, so there must not be two.
+    whose zeros and NULLs it numbers, if it was none of AUTO_INCREMENT. ``any_order``: it numbers the rows in an order
+    of each server's own, so there must not be two. With these three, ``dropped`` are the columns that it drops.
     """
 
     action: str
@@ -83,7 +83,6 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
     others: list[Effect] = []
     clauses = list(replace(reader).clauses())
     numbered, filled = in_order_of_key(clauses), filled_column(clauses)
-    dropped = dropped_columns(clauses) if numbered or filled else ()
     any_order = False
     doubts = [_OWN_VALUES] if _asks_the_session(reader.items) else []
     doubts += [ELSEWHERE] if connects(reader) else []
@@ -104,6 +103,7 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.take("MODIFY") or clause.take("CHANGE"):
             doubts += [_OWN_DIGITS] if _divides(clause.items, adds=False) else []
     doubt = next(iter(doubts), "")
+    dropped = dropped_columns(clauses) if numbered or any_order or filled else ()
     yield Effect(
         "AlterTable", *table, unfaithful=doubt, numbered=numbered, any_order=any_order, filled=filled, dropped=dropped
     )

@@ -20,9 +20,10 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
 
     ``same_engine``: its table has the leader's engine. To be called with no transaction open.
     """
-    if effect.any_order:
-        several = _has_rows(session, effect, "TRUE LIMIT 1, 1")
-        return "the table has rows, and each server numbers them in an order of its own" if several else ""
+    if effect.any_order and _has_rows(session, effect, "TRUE LIMIT 1, 1"):
+        return "the table has rows, and each server numbers them in an order of its own"
+    if effect.any_order and not _has_rows(session, effect, "TRUE LIMIT 1"):
+        return ""
     where = _where(effect)
     found = session.rows(
         f"SELECT COLUMN_NAME FROM information_schema.COLUMNS {where} AND EXTRA LIKE '%auto_increment%'"
@@ -32,6 +33,8 @@ def other_numbers(session: Session, effect: Effect, *, same_engine: bool) -> str
         return ""  # the server keeps the zeros of a column that had numbers before
     if counters - {name.casefold() for name in effect.dropped}:
         return "its numbers go on from a counter that only the leader knows"
+    if effect.any_order:
+        return ""
     engines = session.rows(f"SELECT ENGINE FROM information_schema.TABLES {where}")
     parts = session.rows(f"SELECT 1 FROM information_schema.PARTITIONS {where} AND PARTITION_NAME IS NOT NULL LIMIT 1")
     if engines and (engines != [(_INNODB,)] or (effect.filled and not same_engine)):

@@ -22,6 +22,8 @@ CREATE TABLE counted (p INT AUTO_INCREMENT PRIMARY KEY, i INT, v VARCHAR(9))
 CREATE TABLE none (v VARCHAR(9))
 CREATE TABLE single (v VARCHAR(9))
 INSERT INTO single VALUES ('1')
+CREATE TABLE numbered (i INT AUTO_INCREMENT UNIQUE)
+INSERT INTO numbered VALUES (7)
 CREATE TABLE parted (p INT PRIMARY KEY, i INT, v VARCHAR(9)) PARTITION BY KEY () PARTITIONS 2
 CREATE TABLE myisam (p INT PRIMARY KEY, i INT, v VARCHAR(9)) ENGINE = MyISAM
 INSERT INTO bare VALUES (0, '1'), (5, '2')
@@ -59,6 +61,9 @@ def test_what_is_certain(tmp_path: Path, follower: MySql, kafka: Kafka, same_eng
         "none ADD n INT AUTO_INCREMENT PRIMARY KEY": "",
         "single ADD COLUMN n INT AUTO_INCREMENT UNIQUE FIRST, RENAME TO s": "",
         "gone ADD n INT AUTO_INCREMENT PRIMARY KEY": "",  # the server refuses it
+        "numbered ADD n INT AUTO_INCREMENT UNIQUE, MODIFY i INT": "counter",
+        "numbered ADD n INT AUTO_INCREMENT UNIQUE, CHANGE i n2 INT": "counter",
+        "numbered ADD n INT AUTO_INCREMENT UNIQUE, DROP i": "",
         f"keyed {NEW_KEY}": "",
         f"parted {NEW_KEY}": "partitions",
         f"myisam {NEW_KEY}": "of another engine",
