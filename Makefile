@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-long test-clients lint unit integration mutants bench clean
+.PHONY: setup demo test test-long test-clients test-docker lint unit integration mutants bench clean
 
 setup: $(READY)
 
@@ -39,6 +39,10 @@ test-long: lint unit
 # Tools of others at work on a leader with the pair and a native replica beside it: docs/other-tools.md. It fetches them.
 test-clients: $(READY)
 	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest -s tests/clients
+
+# What is in docker/, on a Docker engine. Where none answers it says so, and ends with exit status 2.
+test-docker: $(READY)
+	$(BIN)/pytest --durations 5 tests/docker
 
 # Changes the code in a thousand ways, and shows which of them no unit test notices: docs/design/mutation-testing.md.
 # ONLY='cdc.consumer.plan.planner*' tries those of one module.

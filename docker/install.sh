@@ -12,7 +12,7 @@ usage() {
 usage: install.sh -n NAME -d DIR -p PORT
 
   -n NAME  the container's name, e.g. mysql-producer
-  -d DIR   the folder for the server's data; created when missing, used again when it holds data
+  -d DIR   the folder for the server's data; created when missing, used again when it holds a server's data
   -p PORT  the port on this machine, e.g. 3080 for the leader and 3090 for the follower; also the server's server_id
 
 The server listens on 127.0.0.1:PORT. Programs connect as '$user' (cdc/sandbox/grants.sql); root's password is
@@ -58,7 +58,7 @@ check_docker() {
 
 check_free() {
   if docker container inspect "$name" >/dev/null 2>&1; then
-    fail "a container '$name' exists already: docker rm -f $name, or choose another name"
+    fail "a container '$name' exists already: docker start $name, or docker rm -f $name, or choose another name"
   fi
   # bash itself opens the connection: no other tool is needed
   if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
@@ -68,8 +68,17 @@ check_free() {
 }
 
 make_dir() {
-  mkdir -p "$dir" 2>/dev/null || fail "cannot make the folder $dir"
-  dir=$(cd "$dir" && pwd)
+  mkdir -p -- "$dir" 2>/dev/null || fail "cannot make the folder $dir"
+  # Without symbolic links: the same folder has the same name for every container.
+  dir=$(CDPATH='' cd -- "$dir" 2>/dev/null && pwd -P && ls >/dev/null 2>&1) || fail "cannot read the folder $dir"
+  # The image gives every file in the folder to its own user, before it looks at them.
+  if [[ ! -d $dir/mysql && -n $(ls -A -- "$dir") ]]; then
+    fail "the folder $dir holds other files than a server's data: choose an empty one, or one of before"
+  fi
+  local holder
+  holder=$(docker ps --filter "volume=$dir" --format '{{.Names}}')
+  # Two servers on the same data: the second would wait for the first one's locks, and then end.
+  [[ -z $holder ]] || fail "the folder $dir is in use by the container '$holder': choose another with -d, or docker stop it"
   step "data folder $dir"
 }
 
@@ -82,9 +91,14 @@ build_image() {
 }
 
 start_server() {
-  docker run --detach --name "$name" --publish "127.0.0.1:$port:3306" --volume "$dir:/var/lib/mysql" \
-    --env "MYSQL_ROOT_PASSWORD=${MYSQL_ROOT_PASSWORD:-root}" "$image" "--server-id=$port" >/dev/null ||
+  local id
+  id=$(docker create --name "$name" --publish "127.0.0.1:$port:3306" --volume "$dir:/var/lib/mysql" \
+    --env "MYSQL_ROOT_PASSWORD=${MYSQL_ROOT_PASSWORD:-root}" "$image" "--server-id=$port") ||
+    fail "the container could not be made; see Docker's message above"
+  if ! docker start "$id" >/dev/null; then
+    docker rm --volumes "$id" >/dev/null || true
     fail "the container could not be started; see Docker's message above"
+  fi
   step "container $name"
 }
 
@@ -114,4 +128,4 @@ make_dir
 build_image
 start_server
 wait_until_it_answers
-echo "Remove it again: docker rm -f $name"
+echo "Remove it again: docker rm -f $name (its data stay in $dir)"

@@ -44,7 +44,7 @@ class _Witness:
 
     def pytest_report_header(self) -> str:
         if not self.asked:
-            return "servers: none needed"
+            return "servers: none of the sandbox"
         try:
             version = ".".join(map(str, mysql_programs().version))
         except CdcError as error:

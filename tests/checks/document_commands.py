@@ -1,6 +1,6 @@
 """The blocks of commands in the documents, and how each is to be run.
 
-Each block ```sh is run, unless a comment before it says why not: `<!-- not run: needs Docker -->`. Others say how:
+Each block ```sh is run, unless a comment before it says why not: `<!-- not run: needs Docker … -->`. Others say how:
 
     <!-- run: exit status 2, … -->       each command must end with that status, not with 0
     <!-- run: until it prints TEXT -->   then it goes on in the background until the page's end

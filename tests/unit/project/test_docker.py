@@ -1,0 +1,180 @@
+"""What is in docker/, without an engine: the files it names exist, and it agrees with the profiles and the documents.
+
+tests/docker is for the engine.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from configparser import ConfigParser
+from functools import cache
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import pytest
+import yaml
+
+from cdc.sandbox.server import kafka, mysql
+from tests.checks.document_commands import ALL
+
+ROOT = Path(__file__).parents[3]
+DOCKER = ROOT / "docker"
+INSTALL = DOCKER / "install.sh"
+COMPOSE = DOCKER / "compose.yml"
+TRY_IT = (ROOT / "docs/try-it.md").read_text(encoding="utf-8")
+PROFILES = {name: tomllib.loads((ROOT / f"{name}_profile.toml").read_text()) for name in ("producer", "consumer")}
+SERVERS = ("leader", "follower")
+OURS = {"KAFKA_LISTENERS", "KAFKA_CONTROLLER_QUORUM_VOTERS", "KAFKA_LOG_DIRS"}  # where the sandbox has others
+
+
+@cache
+def compose() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
+    return content
+
+
+def copied() -> list[str]:
+    """What the Dockerfile copies out of the checkout."""
+    lines = re.findall(r"^(?:COPY|ADD)((?: --\S+)*)( .+)$", (DOCKER / "Dockerfile").read_text(), re.M)
+    return [source for _, names in lines for source in names.split()[:-1]]
+
+
+def published(service: str) -> tuple[str, int]:
+    """The address of this machine, and the port there."""
+    [port] = compose()["services"][service]["ports"]
+    address, outside, _ = port.split(":")
+    return address, int(outside)
+
+
+def installed(*arguments: str, path: str = "/nowhere") -> "subprocess.CompletedProcess[str]":
+    command = [str(which("bash")), str(INSTALL), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path})
+
+
+def test_what_the_image_copies_exists_and_is_sent_to_the_builder() -> None:
+    assert copied()
+    assert [source for source in copied() if not (ROOT / source).is_file()] == []
+    ignore = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert ignore == ["*", *(f"!{source}" for source in copied())]
+
+
+def test_the_compose_file_builds_the_image_of_the_install_script() -> None:
+    for service in SERVERS:
+        build = compose()["services"][service]["build"]
+        context = (DOCKER / build["context"]).resolve()
+        assert context == ROOT
+        assert (context / build["dockerfile"]).is_file()
+        assert f"readonly image={compose()['services'][service]['image']}\n" in INSTALL.read_text()
+
+
+def test_volumes_are_declared_and_used_and_no_file_is_missing() -> None:
+    services = compose()["services"].values()
+    mounted = [volume.partition(":")[0] for service in services for volume in service["volumes"]]
+    assert len(set(mounted)) == len(mounted)
+    assert set(mounted) == set(compose()["volumes"])
+    named = [name for each in services for key in ("env_file", "configs", "secrets") for name in each.get(key, ())]
+    assert [name for name in named if not (DOCKER / name).is_file()] == []
+
+
+def test_ports_are_those_of_the_profiles_and_open_to_this_machine_only() -> None:
+    broker = PROFILES["producer"]["kafka"]["bootstrap_servers"]
+    leader, follower = (PROFILES[name]["database"] for name in ("producer", "consumer"))
+    assert published("leader") == (leader["ip_or_host"], leader["port"])
+    assert published("follower") == (follower["ip_or_host"], follower["port"])
+    assert published("kafka") == (broker.partition(":")[0], int(broker.partition(":")[2]))
+    assert compose()["services"]["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"] == f"PLAINTEXT://{broker}"
+    text = f"MySQL on {published('leader')[1]} and {published('follower')[1]}, Kafka on {published('kafka')[1]}"
+    assert text in TRY_IT
+    usage = installed("-h", path=os.environ["PATH"]).stdout
+    assert f"{leader['port']} for the leader and {follower['port']} for the follower" in usage
+    documented = re.findall(r"install\.sh -n \S+-(\w+) -d \S+ -p (\d+)", TRY_IT)
+    assert documented == [(service, str(published(service)[1])) for service in SERVERS]
+
+
+def test_every_server_has_an_id_of_its_own() -> None:
+    """Its port, as with the install script."""
+    commands = {service: compose()["services"][service]["command"] for service in SERVERS}
+    assert commands == {service: [f"--server-id={published(service)[1]}"] for service in SERVERS}
+
+
+def test_user_and_password_are_those_of_the_grants_and_the_profiles() -> None:
+    install, grants = INSTALL.read_text(), (ROOT / "cdc/sandbox/grants.sql").read_text()
+    assert {(each["database"]["user"], each["database"]["password"]) for each in PROFILES.values()} == {
+        (mysql.USER, mysql.PASSWORD)
+    }
+    assert f"readonly user={mysql.USER}\nreadonly password='{mysql.PASSWORD}'\n" in install
+    assert f"'{mysql.USER}'@'%' IDENTIFIED BY '{mysql.PASSWORD}'" in grants
+    for service in SERVERS:
+        [_, check] = compose()["services"][service]["healthcheck"]["test"]
+        assert check.startswith(f"MYSQL_PWD={mysql.PASSWORD} mysql -h127.0.0.1 -u{mysql.USER} ")
+
+
+def test_servers_have_the_sandbox_s_settings() -> None:
+    options = ConfigParser(allow_no_value=True)
+    options.read(DOCKER / "my.cnf")
+    given = {name.replace("_", "-"): value for name, value in options["mysqld"].items()}
+    wanted = dict(option.removeprefix("--").split("=", 1) for option in mysql._REPLICATION)
+    assert {name: given.get(name) for name in wanted} == wanted
+    broker = compose()["services"]["kafka"]["environment"]
+    both = {name: broker[name] for name in broker if _property(name) in kafka._SETTINGS}
+    assert {name: str(value) for name, value in both.items()} == {
+        name: kafka._SETTINGS[_property(name)] for name in both
+    }
+    # Of a name that is misspelt, the broker says nothing.
+    assert set(broker) - set(both) == OURS | {"KAFKA_ADVERTISED_LISTENERS"}
+
+
+def _property(variable: str) -> str:
+    """The broker's setting that the image makes of an environment variable."""
+    return variable.removeprefix("KAFKA_").lower().replace("_", ".")
+
+
+def test_the_script_is_sound() -> None:
+    subprocess.run(["bash", "-n", INSTALL], check=True)
+    subprocess.run([Path(sys.executable).with_name("shellcheck"), INSTALL], check=True)
+    assert INSTALL.stat().st_mode & 0o111
+
+
+def test_what_the_documents_name_exists() -> None:
+    commands = [command for block in ALL for command in block.commands if re.match("docker|docker/", command)]
+    files = [word for command in commands for word in command.split() if word.startswith("docker/")]
+    assert {"docker/compose.yml", "docker/install.sh"} <= set(files)
+    assert [file for file in files if not (ROOT / file).is_file()] == []
+    services = [found[1] for each in commands if (found := re.search(r" exec -T (\w+) ", each))]
+    assert services
+    assert set(services) <= set(compose()["services"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ("", "-n NAME is missing"),
+        ("-n one", "-d DIR is missing"),
+        ("-n one -d two", "-p PORT is missing"),
+        ("-n one -d two -p", "-p needs a value"),
+        ("-n one -d two -p 3080 -x", "unknown option -x"),
+        ("-n one -d two -p 3080 four", "unknown argument 'four'"),
+        ("-n -one -d two -p 3080", "'-one' cannot be a container's name"),
+        ("-n one -d two -p 65536", "'65536' is not a port"),
+        ("-n one -d two -p 0", "'0' is not a port"),
+        ("-n one -d two -p 3080", "there is no docker on PATH"),
+    ],
+)
+def test_the_script_refuses_in_one_line(arguments: str, reason: str) -> None:
+    done = installed(*arguments.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"install.sh: {reason}")
+
+
+if (
+    which("docker")
+    and not subprocess.run(["docker", "compose", "version"], capture_output=True, check=False).returncode
+):
+
+    def test_docker_takes_the_compose_file() -> None:
+        """Where Docker is installed; its engine need not run."""
+        subprocess.run(["docker", "compose", "--file", COMPOSE, "config", "--quiet"], check=True)
