@@ -3,6 +3,7 @@
 import threading
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def test_no_more_rows_go_on_than_the_limit_allows(sizes: list[int], rows: int) -
         assert before <= rows * (at - 1.0 + AHEAD) + 1e-6
         assert at - 1.0 <= before / rows + 1e-6, "a needless wait"
         before += max(size, 1)
-    assert limit.held_seconds == (found[-1][1] - 1.0 if found else 0.0)
+    assert limit.held_seconds == pytest.approx(found[-1][1] - 1.0 if found else 0.0)
     assert not limit.holding
 
 
