@@ -5,7 +5,7 @@ stream, because the row cannot be stored as it is on the leader.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -15,8 +15,10 @@ from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.errors import DUPLICATE_KEY, Refused, Unapplicable, unreadable
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
 from cdc.consumer.literals.values import equal, identifier, literal, table_name
+from cdc.consumer.plan.copied_numbers import apart
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.plan.statements import delete_exact, session_flags, single
@@ -82,6 +84,12 @@ class RowByRow:
         self._run(session_flags(0))
         return self._conflicts
 
+    def _single(self, change: Change) -> Statement:
+        return single(change, generated=self._tables.generated, rounded=self._rounded(change))
+
+    def _rounded(self, change: Change) -> Mapping[str, Rounded]:
+        return self._tables.shape(change.record.uri).rounded
+
     def _mode_of(self, record: Record) -> str | None:
         """The sql_mode for rows of a table with computed columns; None for other tables."""
         if not self._tables.shape(record.uri).computes:
@@ -100,7 +108,8 @@ class RowByRow:
             self._session.run([b"SAVEPOINT record"])
         try:
             for change in changes:
-                self._change(change)
+                for part in apart(change, self._rounded(change)):
+                    self._change(part)
         except Unapplicable as error:
             if not may_skip:
                 raise
@@ -111,7 +120,7 @@ class RowByRow:
 
     def _change(self, change: Change) -> None:
         try:
-            statement = single(change, generated=self._tables.generated)
+            statement = self._single(change)
             reason = self._differences.of(change) if self._differences else ""
         except ValueError as error:
             raise unreadable(change.record, error) from None
@@ -175,14 +184,16 @@ class RowByRow:
     def _converge(self, change: Change) -> list[str]:
         """Store the leader's after-image and delete every row that clashes with it; the keys of those rows."""
         if change.row.before is not None:
-            self._store(Change(change.record, Row(change.row.before, None)), delete_exact(change))
+            self._store(
+                Change(change.record, Row(change.row.before, None)), delete_exact(change, self._rounded(change))
+            )
         removed: list[str] = []
         if change.row.after is not None:
             for key, where in self._clashes(change.record, change.row.after):
                 removed += self._remove(change.record, where, key=key)
             insert = Change(replace(change.record, operation="Add"), Row(None, change.row.after))
             try:
-                self._store(insert, single(insert, generated=self._tables.generated))
+                self._store(insert, self._single(insert))
             except Refused as error:
                 if error.code not in DUPLICATE_KEY:
                     raise
@@ -195,12 +206,12 @@ class RowByRow:
         Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
         """
         values = dict(zip(record.columns, image, strict=True))
-        keys = self._tables.shape(record.uri).unique_keys
+        shape = self._tables.shape(record.uri)
         # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
-        for _, parts in sorted(keys.items(), key=lambda key: _columns(key[1]) != record.key):
+        for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
             if any(part.column not in values for part in parts):
                 continue
-            where = [_same(part, values[part.column]) for part in parts if part.column is not None]
+            where = [_same(part, values[part.column], shape.rounded) for part in parts if part.column is not None]
             if not any(values[part.column] == NULL for part in parts if part.column is not None):
                 yield _columns(parts), " AND ".join(where)
 
@@ -250,9 +261,9 @@ class RowByRow:
         return self._session.run([part.sql for part in packet])[0]
 
 
-def _same(part: KeyPart, value: Value) -> str:
+def _same(part: KeyPart, value: Value, rounded: Mapping[str, Rounded]) -> str:
     if part.length is None:
-        return equal(part.column or "", value)
+        return equal(part.column or "", value, rounded)
     return f"LEFT({identifier(part.column or '')}, {part.length})=LEFT({literal(value)}, {part.length})"
 
 

@@ -53,7 +53,8 @@ class RowDifferences:
             _value(name, before[index]) if _is_short(before[index]) else digest
             for name, index, digest in zip(names, indexes, same_text, strict=True)
         ]
-        where = " AND ".join([equal(column, before[record.columns.index(column)]) for column in record.key])
+        rounded = self._tables.shape(record.uri).rounded
+        where = " AND ".join([equal(column, before[record.columns.index(column)], rounded) for column in record.key])
         select = f"SELECT {','.join([*same_text, *same_value])} FROM {table_name(record.uri)} WHERE {where}"
         rows = self._session.rows(select) if indexes else []
         if not rows:

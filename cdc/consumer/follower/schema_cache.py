@@ -3,10 +3,11 @@
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
+from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.values import quoted, table_name
 from cdc.consumer.plan.loads import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
@@ -26,6 +27,32 @@ _PAUSE = 1000  # batches of a table that are not loaded after one with its rows 
 # tables were read.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
+
+
+_COLUMNS = (
+    "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
+    "NUMERIC_SCALE FROM information_schema.COLUMNS"
+)
+
+
+class Column(NamedTuple):
+    """A row of the information schema."""
+
+    name: str
+    expression: str
+    extra: str
+    data_type: str
+    nullable: str
+    type: str
+    digits: int | None
+    decimals: int | None
+
+    def rounded(self) -> Rounded | None:
+        """A column FLOAT(M,D) or DOUBLE(M,D) that can be written."""
+        kind, _, more = self.type.upper().partition("(")
+        if kind not in ("FLOAT", "DOUBLE") or self.digits is None or self.decimals is None or self.expression:
+            return None
+        return Rounded(f"{kind} UNSIGNED" if "UNSIGNED" in more else kind, self.digits, self.decimals)
 
 
 class SchemaCache:
@@ -94,22 +121,22 @@ class SchemaCache:
         self._pauses |= dict.fromkeys(tables, _PAUSE)
 
     def _read(self, table: Uri) -> TableSchema:
-        what = "COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE"
-        columns = self._ask(f"SELECT {what} FROM information_schema.COLUMNS", table)
-        expressions = {str(name): str(expression) for name, expression, *_ in columns if expression}
-        stored = frozenset(str(name) for name, _, extra, *_ in columns if "STORED GENERATED" in extra)
+        columns = [Column(*row) for row in self._ask(_COLUMNS, table)]
+        expressions = {each.name: each.expression for each in columns if each.expression}
+        stored = frozenset(each.name for each in columns if "STORED GENERATED" in each.extra)
         unique, indexed, functional = self._keys(table)
         return TableSchema(
-            frozenset(str(name) for name, *_ in columns) - expressions.keys(),
+            frozenset(each.name for each in columns) - expressions.keys(),
             frozenset(expressions),
             unique,
             self._related(table),
             stored,
             frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
             functional,
-            next((str(name) for name, _, extra, *_ in columns if "auto_increment" in extra), None),
+            next((each.name for each in columns if "auto_increment" in each.extra), None),
             indexed,
-            {str(name): loadable_tags(str(kind), nullable=null == "YES") for name, _, _, kind, null in columns},
+            {each.name: loadable_tags(each.data_type, nullable=each.nullable == "YES") for each in columns},
+            {each.name: kind for each in columns if (kind := each.rounded())},
         )
 
     def generated(self, table: Uri) -> frozenset[str]:

@@ -175,7 +175,9 @@ class Session:
         self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT])
 
     def _set_up(self) -> None:
-        self.run([_SETUP.encode() + _KEPT])
+        # All names have their database; but an UPDATE that joins a JSON_TABLE is refused without a default one.
+        default = [] if self._parent else [b"USE information_schema"]
+        self.run([_SETUP.encode() + _KEPT, *default])
         what = "SELECT @@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
         ((packet, version, self.server, local_infile),) = self.rows(what)
         self.max_packet, self.version, self.local_infile = int(packet), version_number(version), bool(local_infile)

@@ -1,6 +1,9 @@
 """Turns a record's values into SQL literals, names into identifiers, and both into conditions that find a row."""
 
+from collections.abc import Mapping
+
 from cdc.consumer.literals.json_documents import document, same_document, typed_document
+from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded, found_rounded, to_copy
 from cdc.consumer.literals.scalars import SCALARS, from_base64, hexadecimal, quoted
 from cdc.model.record import Uri
 from cdc.model.values import NULL, Value
@@ -41,11 +44,16 @@ def literal(value: Value) -> str:
         raise ValueError(f"not a value of a record ({type(error).__name__}: {error}): {str(value)[:80]}") from None
 
 
-def equal(column: str, value: Value) -> str:
-    """The condition by which a key finds its row: equality in the key's own collation, so that an index can be used."""
+def equal(column: str, value: Value, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> str:
+    """The condition by which a key finds its row: equality in the key's own collation, so that an index can be used.
+
+    ``rounded`` are the table's columns FLOAT(M,D) and DOUBLE(M,D).
+    """
     name = identifier(column)
     if value == NULL:
         return f"{name} IS NULL"
+    if column in rounded and (number := to_copy(value)) is not None:
+        return found_rounded(name, number, rounded[column])
     if value == _EMPTY_MEMBER:
         return f"{name}='' AND {name}+0<>0"
     mask = value.get("Set", 0) if isinstance(value, dict) else 0

@@ -17,12 +17,13 @@ their rows, or of which few rows change. There, adjacent changes of the same kin
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, repeat
 from typing import NamedTuple
 
 from cdc.consumer.literals import row_sql_mode
+from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
 from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
 from cdc.consumer.plan.rendered_rows import LazySequence, RenderedRows
 from cdc.consumer.plan.table_schema import TableSchema
@@ -86,7 +87,8 @@ class Step:
     key, of which the follower is asked first how often they are there. ``prepared`` are the statements that came of
     that, each with the number of rows that it must match (None: any). ``modes`` is the leader's sql_mode (module
     row_sql_mode) if the table computes values, else None; the values that it computes for the ``verified`` columns must
-    be compared with the leader's.
+    be compared with the leader's. ``rounded`` are the table's columns whose numbers must be copied from a column
+    (module copied_numbers).
     """
 
     operation: str
@@ -95,6 +97,7 @@ class Step:
     modes: str | None = None
     verified: frozenset[str] = frozenset()
     prepared: Sequence[tuple[bytes, int | None]] = ()
+    rounded: Mapping[str, Rounded] = field(default_factory=lambda: NONE_ROUNDED)
 
     @property
     def record(self) -> Record:
@@ -120,7 +123,7 @@ def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> 
     for uri, rows in tables.items():
         if uri not in ordered:
             steps.extend(_net(rows, schemas[uri]))
-    return [_with_sql_mode(step, schemas[step.record.uri]) for step in steps]
+    return [_for_table(step, schemas[step.record.uri]) for step in steps]
 
 
 def _tables(records: Iterable[Record]) -> dict[Uri, list[Record]]:
@@ -134,8 +137,10 @@ def _removed(records: Iterable[Record]) -> int:
     return sum(len(record.rows) for record in records if record.operation != "Add")
 
 
-def _with_sql_mode(step: Step, schema: TableSchema) -> Step:
-    """The step with the leader's sql_mode, if the table computes values."""
+def _for_table(step: Step, schema: TableSchema) -> Step:
+    """The step with what its table needs: the leader's sql_mode, if it computes values, and its rounded columns."""
+    if schema.rounded:
+        step = replace(step, rounded=schema.rounded)
     if not schema.computes:
         return step
     modes = row_sql_mode.leader_modes(step.record)
@@ -216,7 +221,8 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     # An Upsert sets the key's columns to themselves, which is refused for a generated column. Nor does it find a row
     # whose key is padded.
     computed = not schema.generated.isdisjoint(first.key) or (schema.computes and "PAD" in (first.sql_mode or ""))
-    kinds = _by_operation(effects, None if computed else unique)
+    # Nor does it copy numbers that the server would round.
+    kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
     if numbered is not None and unique:
         # An updated row may hold a value of a secondary unique key that the numbered row had.

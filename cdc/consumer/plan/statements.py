@@ -6,9 +6,11 @@ from typing import NamedTuple
 
 from cdc.consumer.errors import unreadable
 from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compared, comparison
+from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
+from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
@@ -59,7 +61,7 @@ def statements(
                 yield Statement(setting(mode))
             columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
             if step.operation == "Add":
-                yield from additions(step, generated(step.record.uri), size, loadable(step.record.uri))
+                yield from _adds(step, generated(step.record.uri), size, loadable(step.record.uri))
             else:
                 yield from _step(step, generated(step.record.uri), size, columns)
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
@@ -88,15 +90,16 @@ def _done(step: Step) -> Step:
     return replace(step, changes=[Change(record, Row(row.after, None)) for record, row in step.changes])
 
 
-def single(change: Change, *, generated: Columns) -> Statement:
-    """The statement of a single change."""
-    (statement,) = _step(Step(change.record.operation, [change]), generated(change.record.uri), size=0)
+def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
+    """The statement of a single change, which is not one that can be taken ``apart``."""
+    step = Step(change.record.operation, [change], rounded=rounded)
+    (statement,) = _step(step, generated(change.record.uri), size=0)
     return statement
 
 
-def delete_exact(change: Change) -> Statement:
+def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
     """The statement that deletes the row that the change's before-image identifies, if it exists."""
-    row, where = _before(change), _matcher(change.record)
+    row, where = _before(change), _matcher(change.record, rounded)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
 
 
@@ -112,7 +115,7 @@ def _step(
 ) -> Iterator[Statement]:
     """The statements of a step; the rows must be as in the before-images in these ``columns``."""
     if step.operation == "Add":
-        yield from additions(step, generated, size, {})
+        yield from _adds(step, generated, size, {})
     elif step.operation == "Update":
         yield from _updates(step, generated, columns)
     elif step.prepared:
@@ -159,6 +162,18 @@ def _comparisons(step: Step, columns: frozenset[str], size: int) -> Iterator[Sta
         yield Statement(head + keys.separator.join(found) + middle + among + end, len(changes), changes)
 
 
+def _adds(
+    step: Step, generated: frozenset[str], size: int, loadable: Mapping[str, frozenset[str]]
+) -> Iterator[Statement]:
+    if step.rounded.keys().isdisjoint(step.record.columns):
+        yield from additions(step, generated, size, loadable)
+        return
+    written = written_indexes(step.record, generated)
+    for change in step.changes:
+        _after(change)
+        yield Statement(copying_insert(change, written, step.rounded), 1, [change])
+
+
 def _upserts(step: Step, generated: frozenset[str], size: int) -> Iterator[Statement]:
     """Updates of many rows in one statement (manual, "INSERT ... ON DUPLICATE KEY UPDATE Statement").
 
@@ -201,15 +216,24 @@ def _named(step: Step, index: int) -> tuple[str, str]:
 def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> Iterator[Statement]:
     record = step.record
     # All columns are set: the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not.
-    written = [(index, identifier(record.columns[index])) for index in written_indexes(record, generated)]
-    table, where = table_name(record.uri), _matcher(record)
-    indexes = compared(record, columns)
+    indexes = written_indexes(record, generated)
+    written = [(index, identifier(record.columns[index])) for index in indexes]
+    table, where = table_name(record.uri), _matcher(record, step.rounded)
+    looked_at = compared(record, columns)
+    copies = not step.rounded.keys().isdisjoint(record.columns)
     for change in step.changes:
         after, before = _after(change), _before(change)
-        values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
+        if copies and record.key is None:
+            for part in apart(change, step.rounded):
+                yield single(part, generated=lambda _: generated, rounded=step.rounded)
+            continue
         condition = where(before)
-        if indexes:
-            condition += f" AND {as_before(record, indexes, before)}"
+        if looked_at:
+            condition += f" AND {as_before(record, looked_at, before)}"
+        if copies:
+            yield Statement(copying_update(change, indexes, step.rounded, where=condition), 1, [change])
+            continue
+        values = ",".join([f"{name}={literal(after[index])}" for index, name in written])
         yield Statement(
             f"UPDATE {table} SET {values} WHERE {condition}".encode(), 1, [change], scans=record.key is None
         )
@@ -244,7 +268,7 @@ def _by_key(step: Step) -> _Keys:
     record, image = step.record, _before(step.changes[0])
     key = _key(record)
     if not all(isinstance(image[index], dict) and image[index].keys() <= _LISTED for index in key):
-        where = _matcher(record)
+        where = _matcher(record, step.rounded)
         return _Keys("", lambda changes: [f"({where(_before(each))})".encode() for each in changes], b" OR ", "")
 
     def rows(changes: Sequence[Change]) -> list[bytes]:
@@ -254,11 +278,11 @@ def _by_key(step: Step) -> _Keys:
     return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", rows, b",", ")")
 
 
-def _matcher(record: Record) -> Callable[[list[Value]], str]:
+def _matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
     """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
     if record.key is not None:
         key = [(index, record.columns[index]) for index in _key(record)]
-        return lambda image: " AND ".join([equal(column, image[index]) for index, column in key])
+        return lambda image: " AND ".join([equal(column, image[index], rounded) for index, column in key])
     columns = record.columns
     return lambda image: " AND ".join(map(exact, columns, image)) + " LIMIT 1"
 

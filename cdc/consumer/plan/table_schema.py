@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cdc.consumer.literals.rounded import Rounded
+
 __all__ = ["KeyPart", "TableSchema"]
 
 
@@ -24,6 +26,7 @@ class TableSchema:
     the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
     expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index
     begins. ``loadable`` are the columns into which LOAD DATA can put values, with these values' tags (module loads).
+    ``rounded`` are those of the types FLOAT(M,D) and DOUBLE(M,D) that can be written.
     """
 
     columns: frozenset[str] = frozenset()
@@ -36,6 +39,7 @@ class TableSchema:
     numbered: str | None = None
     indexed: frozenset[str] = frozenset()
     loadable: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    rounded: Mapping[str, Rounded] = field(default_factory=dict)
 
     @property
     def computes(self) -> bool:

@@ -12,10 +12,6 @@ def random_write(chance: Random, tables: Mapping[str, RandomTable]) -> str:
     """A statement on one of the tables, or on two."""
     one, two = (tables[chance.choice(sorted(tables))] for _ in range(2))
     roll = chance.random()
-    # A column with a number of digits keeps more of them where it takes another one's value: a limit that is known.
-    if any(column.type.startswith(("FLOAT(", "DOUBLE(")) for table in (one, two) for column in table.columns):
-        roll = chance.choice([0.4, 0.5, 0.95])
-        two = one
     if roll < 0.45:
         return _insert(chance, one, two)
     if roll < 0.6:

@@ -30,7 +30,8 @@ def test_case(path: Path, tmp_path: Path, leader: MySql, follower: MySql, kafka:
     assert [as_far_as(wanted, record) for wanted, record in zip(case.records, found, strict=True)] == case.records
 
     target = write_profile(tmp_path, follower, kafka, name="follower", topic=topic, resource=case.name)
-    run_well("cdc-consumer", target, "--until-current")
+    log = run_well("cdc-consumer", target, "--until-current")
+    assert " conflict " not in log
     created = set(databases(leader)) - before
     assert created, "a case makes a database of its own"
     for database in created:

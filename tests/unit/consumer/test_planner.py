@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan, removes
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.position import Position
@@ -518,3 +519,9 @@ def test_rows_without_a_key_go_without_the_checks_that_the_leader_has_done() -> 
     assert [(step.operation, step.flags) for step in steps] == [
         ("Remove", NO_FOREIGN_KEY_CHECKS), ("Add", NO_FOREIGN_KEY_CHECKS),
     ]  # fmt: skip
+
+
+def test_a_row_whose_numbers_must_be_copied_is_deleted_and_inserted() -> None:
+    table = replace(TABLE, rounded={"v": Rounded("DOUBLE", 15, 4)})
+    steps = plan([change(0, (2, "b", 1), (2, "b", 2))], schema=lambda uri: table)
+    assert [(step.operation, step.rounded) for step in steps] == [("Delete", table.rounded), ("Add", table.rounded)]

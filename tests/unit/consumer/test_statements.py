@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.values import exact, identifier, literal, quoted
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.plan.planner import Change, Step, in_order
@@ -15,6 +16,7 @@ from cdc.consumer.plan.statements import single, statements
 from cdc.errors import PromiseError
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
+from cdc.model.values import Value
 
 KEYED: tuple[str, ...] = ("a",)
 
@@ -489,3 +491,47 @@ def test_a_value_that_cannot_be_compared_is_named_with_its_error() -> None:
     step = Step("Delete", [change("Delete", [n(1), {"SignedInteger": "x"}])])
     with pytest.raises(PromiseError, match=r"ValueError: invalid literal for int\(\)"):
         list(statements([step], generated=only(""), comparable=lambda uri: frozenset("b")))
+
+
+DIGITS = {"b": Rounded("FLOAT UNSIGNED", 9, 3)}
+NUMBERS = (
+    "JSON_TABLE(JSON_ARRAY(1.5e0),'$' COLUMNS (c0_0 FLOAT UNSIGNED PATH '$[0]' ERROR ON EMPTY ERROR ON ERROR)) AS n"
+)
+
+
+def f(value: float) -> Value:
+    return {"Float": value}
+
+
+def test_numbers_that_the_server_would_round_are_copied_from_a_column() -> None:
+    changes = [change("Add", [n(1), f(1.5)]), change("Add", [n(2), "Null"])]
+    found = [each.sql.decode() for each in statements([Step("Add", changes, rounded=DIGITS)], generated=only(""))]
+    assert found == [
+        f"INSERT INTO `db`.`t` (`a`,`b`) SELECT 1,n.c0_0 FROM {NUMBERS}",
+        "INSERT INTO `db`.`t` (`a`,`b`) SELECT 2,NULL FROM (SELECT 1) AS n",
+    ]
+    step = Step("Update", [change("Update", [n(1), f(2.0)], [n(3), f(1.5)])], rounded=DIGITS)
+    (update,) = statements([step], generated=only(""))
+    assert update.sql.decode() == (f"UPDATE `db`.`t` JOIN {NUMBERS} SET `db`.`t`.`a`=3,`db`.`t`.`b`=n.c0_0 WHERE `a`=1")
+
+
+def test_of_rows_without_a_key_one_is_replaced_by_the_one_with_copied_numbers() -> None:
+    step = Step("Update", [change("Update", [n(1), f(2.0)], [n(3), f(1.5)], key=None)], rounded=DIGITS)
+    found = [(each.sql.decode(), each.rows) for each in statements([step], generated=only(""))]
+    assert found == [
+        ("DELETE FROM `db`.`t` WHERE `a`=1 AND `b`+0e0=2.0e0 LIMIT 1", 1),
+        (f"INSERT INTO `db`.`t` (`a`,`b`) SELECT 3,n.c0_0 FROM {NUMBERS}", 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "condition"),
+    [
+        (3.25, "`b` BETWEEN 3.248e0 AND 3.252e0 AND `b`+0e0=3.25e0"),
+        (1e6, "`b`+0e0=1000000.0e0"),  # no column of these digits has the ends of a range around it
+    ],
+)
+def test_a_key_of_digits_is_found_by_a_range_around_it(number: float, condition: str) -> None:
+    step = Step("Delete", [change("Delete", [n(1), f(number)], key=("b",))], rounded=DIGITS)
+    (found,) = statements([step], generated=only(""))
+    assert found.sql.decode() == f"DELETE FROM `db`.`t` WHERE ({condition})"

@@ -1,0 +1,67 @@
+"""Finds numbers in columns FLOAT(M,D) and DOUBLE(M,D), and makes a table of numbers that such columns are copied from.
+
+The server rounds what a statement computes for such a column to D digits, but not what it copies from another column.
+So a value of the leader may have more digits than a literal stores on the follower, or be larger than M digits allow;
+and an index does not find it by a literal, which is rounded before it is looked for.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cdc.consumer.literals.scalars import SCALARS
+from cdc.model.values import Value
+
+__all__ = ["NONE_ROUNDED", "Rounded", "found_rounded", "number_table", "to_copy"]
+
+_FLOATS = ("Float", "Double")
+
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A column's ``type`` without digits ("FLOAT UNSIGNED"), and its numbers of ``digits`` and of ``decimals``."""
+
+    type: str
+    digits: int
+    decimals: int
+
+
+NONE_ROUNDED: Mapping[str, Rounded] = {}
+
+
+def to_copy(value: Value) -> str | None:
+    """The literal of a floating-point number; None for any other value. Raises ValueError for an invalid number."""
+    if isinstance(value, dict):
+        for tag in _FLOATS:
+            if tag in value:
+                return _number(value[tag])
+    return None
+
+
+def _number(content: object) -> str:
+    try:
+        return SCALARS["Double"](content)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(f"not a number of a record: {error}") from None
+
+
+def found_rounded(name: str, number: str, column: Rounded) -> str:
+    """The condition that the column ``name`` has the number of this literal, by an index if there is one.
+
+    The range is wide enough to contain the number when its ends are rounded. An end that the column can't have would
+    make the server find nothing.
+    """
+    unit = 10.0**-column.decimals
+    exactly, value = f"{name}+0e0={number}", float(number)
+    if abs(value) + 3 * unit >= 10.0 ** (column.digits - column.decimals):
+        return exactly
+    first, last = (SCALARS["Double"](value + 2 * width) for width in (-unit, unit))
+    return f"{name} BETWEEN {first} AND {last} AND {exactly}"
+
+
+def number_table(numbers: Sequence[tuple[Rounded, str]], *, prefix: str) -> str:
+    """A table of one row: these literals in columns of these types, which are named ``prefix``, 0, and so on."""
+    columns = [
+        f"{prefix}{index} {column.type} PATH '$[{index}]' ERROR ON EMPTY ERROR ON ERROR"
+        for index, (column, _) in enumerate(numbers)
+    ]
+    return f"JSON_TABLE(JSON_ARRAY({','.join(text for _, text in numbers)}),'$' COLUMNS ({','.join(columns)}))"

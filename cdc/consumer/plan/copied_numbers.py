@@ -1,0 +1,68 @@
+"""Writes rows of tables with columns FLOAT(M,D) or DOUBLE(M,D): each number is copied from a column, not rounded."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+
+from cdc.consumer.literals.rounded import Rounded, number_table, to_copy
+from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.plan.planner import Change
+from cdc.model.record import Record, Row
+from cdc.model.values import Value
+
+__all__ = ["apart", "copying_insert", "copying_update"]
+
+
+def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
+    """An update of a row without a key as a deletion and an addition; any other change as it is.
+
+    An UPDATE that copies numbers can't be limited to one of several rows that are equal.
+    """
+    record, (before, after) = change
+    if record.key is not None or record.operation != "Update" or rounded.keys().isdisjoint(record.columns):
+        return [change]
+    gone, come = replace(record, operation="Delete"), replace(record, operation="Add")
+    return [Change(gone, Row(before, None)), Change(come, Row(None, after))]
+
+
+def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
+    """The INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
+    record = change.record
+    texts, source = _copied(record, change.row.after or [], written, rounded)
+    names = ",".join(identifier(record.columns[index]) for index in written)
+    return f"INSERT INTO {table_name(record.uri)} ({names}) SELECT {','.join(texts)} FROM {source}".encode()
+
+
+def copying_update(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded], *, where: str) -> bytes:
+    """The UPDATE to an after-image, in the columns ``written``, of a row with a key."""
+    record = change.record
+    texts, source = _copied(record, change.row.after or [], written, rounded)
+    table = table_name(record.uri)
+    values = ",".join(
+        f"{table}.{identifier(record.columns[index])}={text}" for index, text in zip(written, texts, strict=True)
+    )
+    return f"UPDATE {table} JOIN {source} SET {values} WHERE {where}".encode()
+
+
+def _copied(
+    record: Record, image: list[Value], written: Sequence[int], rounded: Mapping[str, Rounded]
+) -> tuple[list[str], str]:
+    """The expressions of an image's values, and the table that some of them name."""
+    alias = "n" if (record.uri.table or "").lower() != "n" else "m"
+    # Names of columns are in conditions without a table's name.
+    prefix = next(
+        text for text in (f"c{number}_" for number in count())
+        if not any(name.lower().startswith(text) for name in record.columns)
+    )  # fmt: skip
+    numbers: list[tuple[Rounded, str]] = []
+    texts: list[str] = []
+    for index in written:
+        column = rounded.get(record.columns[index])
+        number = to_copy(image[index]) if column is not None else None
+        if column is None or number is None:
+            texts.append(literal(image[index]))
+        else:
+            texts.append(f"{alias}.{prefix}{len(numbers)}")
+            numbers.append((column, number))
+    source = number_table(numbers, prefix=prefix) if numbers else "(SELECT 1)"
+    return texts, f"{source} AS {alias}"
