@@ -47,6 +47,7 @@ def main() -> int:
         xa=XaTransactions({}, read_again=lambda place: ()),
         log=lambda event, **fields: None,
         allow_differences=lambda database, name, columns: None,
+        equal_members=lambda members, charset, collation: False,
     )
     router = Router(
         resource="bench", topics=Topics("bench"), filters=Filters(), record_bytes=900_000, next_sequence=1

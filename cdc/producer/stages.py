@@ -6,10 +6,10 @@ from functools import partial
 from cdc.config.profile import Profile
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
-from cdc.producer import partial_json
+from cdc.producer import equal_members, partial_json
 from cdc.producer.binlog.dump import Dumps
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, update_triggers
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.event_messages import EventMessages
@@ -55,6 +55,7 @@ def decoder(
     """The decoder of what follows ``entry``; ``read_again`` gives the events of a prepared XA transaction."""
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
+    count = partial(count_different, database.settings(), name=str(database))
     applies = profile.producer.partial_json == "apply"
     return Decoder(
         wants_table=profile.filters.wants_table,
@@ -62,6 +63,7 @@ def decoder(
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
         allow_differences=partial_json.unless_triggers(ask) if applies else partial_json.refuse,
+        equal_members=equal_members.asking(count),
         other_events=profile.kafka.events,
     )
 

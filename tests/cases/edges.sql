@@ -60,3 +60,7 @@ ALTER TABLE unlike_members COMMENT 'a batch ends here';
 -- -> {"sequence":27}
 UPDATE unlike_members SET x = 2;
 -- -> {"sequence":28}
+CREATE TABLE rules_of_languages (n INT PRIMARY KEY, e ENUM('s', 'ß', '😀', '😁') COLLATE utf8mb4_general_ci, s SET('y', 'ü') CHARACTER SET latin1 COLLATE latin1_swedish_ci, r ENUM('u', 'v') COLLATE utf8mb4_roman_ci, t ENUM('ß', 'ü') COLLATE utf8mb4_general_ci);
+-- -> {"sequence":29}
+INSERT INTO rules_of_languages VALUES (1, 2, 2, 2, 2), (2, 4, 3, 1, 1);
+-- -> {"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"Enum":2},{"Set":2},{"Enum":2},{"Enum":"ü"}]},{"cols":[{"SignedInteger":2},{"Enum":4},{"Set":3},{"Enum":1},{"Enum":"ß"}]}]}}}

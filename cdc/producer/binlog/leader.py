@@ -1,7 +1,8 @@
 """Asks the leader for its settings, grants, GTIDs and binlog files; refuses one that can't be followed faithfully."""
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.service.mysql_connection import TLS_FAILED, connected
 
-__all__ = ["Leader", "Objects", "inspect", "objects", "update_triggers"]
+__all__ = ["Leader", "Objects", "count_different", "inspect", "objects", "update_triggers"]
 
 # Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
 # statement (MySQL manual, "Server Error Message Reference").
@@ -102,6 +103,17 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
             (database, table),
         )
         return [(row[0], row[1]) for row in cursor.fetchall()]
+
+
+def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
+    """How many different texts a collation regards these as. Raises as ``inspect`` does."""
+    with _cursor(settings, name) as cursor:
+        cursor.execute(
+            f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
+            "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
+            (json.dumps(texts),),
+        )
+        return int(cursor.fetchone()[0])
 
 
 @contextmanager

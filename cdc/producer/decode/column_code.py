@@ -4,7 +4,6 @@ The lines work on ``d`` (the event's bytes) and ``p`` (the offset in it). Value 
 libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 """
 
-import unicodedata
 from binascii import b2a_base64
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +11,12 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from cdc.errors import PromiseError
-from cdc.model.charset import TextDecoder, text_decoder
+from cdc.model.charset import text_decoder
 from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 
-__all__ = ["ColumnCode", "alike_members", "column_code", "constants", "require_known"]
+__all__ = ["ColumnCode", "column_code", "constants", "require_known"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
     """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     decode = text_decoder(column.charset)
-    if decode is None or (column.type == SET and b"" in column.members) or alike_members(column, decode):
+    if decode is None or (column.type == SET and b"" in column.members) or column.equal_members:
         # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
         # second one like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
@@ -192,23 +191,6 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
         return ColumnCode(packed, lines, '{"Enum":%s}', f"enum_{x}[{x}]")
     constants[f"set_{x}"] = [(1 << bit, text) for bit, text in enumerate(texts)]
     return ColumnCode(packed, lines, '{"Set":[%s]}', f"','.join([t for b, t in set_{x} if {x} & b])")
-
-
-def alike_members(column: Column, decode: TextDecoder) -> bool:
-    """Whether an ENUM's or SET's collation may take two members for the same, as a server without strict mode allows.
-
-    Says so of some that are different, too, since collations are compared by the kind that their names tell.
-    """
-    return len({_folded(decode(member), column.collation) for member in column.members}) < len(column.members)
-
-
-def _folded(text: str, collation: str) -> str:
-    if collation.endswith(("_bin", "_cs", "binary")):
-        return text
-    if collation.endswith("_as_ci"):
-        return text.casefold()
-    parts = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(part for part in parts if not unicodedata.combining(part)).casefold()
 
 
 _TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {

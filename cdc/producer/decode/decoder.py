@@ -14,7 +14,7 @@ from cdc.producer.binlog.gtid_event import Gtid, gtid
 from cdc.producer.binlog.row_sql_mode import row_mode
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, OtherEvent, Prepared, Refused, Statement
 from cdc.producer.decode.query_event import LoggedStatement, logged_statement
-from cdc.producer.decode.table_cache import AllowDifferences, TableCache
+from cdc.producer.decode.table_cache import AllowDifferences, EqualMembers, TableCache
 from cdc.producer.decode.unsupported import Damaged, nameless, not_closed, refused_statement, unknown_event, unreadable
 from cdc.producer.decode.whole_transactions import (
     BEGIN,
@@ -49,9 +49,15 @@ class Decoder:
         xa: XaTransactions,
         log: Callable[..., None],
         allow_differences: AllowDifferences,
+        equal_members: EqualMembers,
         other_events: bool = False,
     ) -> None:
-        self._tables = TableCache(wants_table=wants_table, collations=collations, allow_differences=allow_differences)
+        self._tables = TableCache(
+            wants_table=wants_table,
+            collations=collations,
+            allow_differences=allow_differences,
+            equal_members=equal_members,
+        )
         self._whole_transactions = WholeTransactions(self._tables)
         self._collations = collations
         self._xa = xa

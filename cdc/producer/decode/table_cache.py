@@ -7,6 +7,7 @@ that another description is never found by them. A table id says nothing beyond 
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from struct import error as StructError
 
@@ -28,9 +29,10 @@ from cdc.producer.decode.row_codegen import row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, table_map, table_name
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "ShapeCache", "TableCache"]
+__all__ = ["AllowDifferences", "EqualMembers", "ShapeCache", "TableCache"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
+EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
 _OPERATIONS = {
     et.WRITE_ROWS: "Add", et.UPDATE_ROWS: "Update", et.DELETE_ROWS: "Delete", et.PARTIAL_UPDATE_ROWS: "Update",
 }  # fmt: skip
@@ -85,8 +87,9 @@ class TableCache:
     ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
     ``collations`` maps the server's collation ids to the names of character set and collation.
     ``allow_differences(database, table, columns)`` is called before differences are applied to documents of a table
-    with these JSON columns; it raises PromiseError where they may not be. ``filtered`` counts the rows events of tables
-    that do not pass the filters.
+    with these JSON columns; it raises PromiseError where they may not be.
+    ``equal_members(members, charset, collation)`` says whether some members of an ENUM or SET are equal. ``filtered``
+    counts the rows events of tables that do not pass the filters.
     """
 
     def __init__(
@@ -95,10 +98,12 @@ class TableCache:
         wants_table: Callable[[str, str], bool],
         collations: Mapping[int, tuple[str, str]],
         allow_differences: AllowDifferences,
+        equal_members: EqualMembers,
     ) -> None:
         self._wants_table = wants_table
         self._collations = collations
         self._allow_differences = allow_differences
+        self._equal_members = equal_members
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
         # None where the table does not pass the filters.
         self._by_id: dict[bytes, TableShape | None] = {}
@@ -128,8 +133,18 @@ class TableCache:
             self._shapes.add(description, shape)
         self._by_id[data[TABLE_ID]] = shape
 
-    def _shape(self, event: RawEvent, description: bytes) -> TableShape:
+    def _table(self, event: RawEvent) -> Table:
         table = table_map(event, self._collations)
+        columns = tuple(
+            column._replace(equal_members=self._equal_members(column.members, column.charset, column.collation))
+            if column.members
+            else column
+            for column in table.columns
+        )
+        return replace(table, columns=columns)
+
+    def _shape(self, event: RawEvent, description: bytes) -> TableShape:
+        table = self._table(event)
         shape = TableShape(table.database, table.name, _columns_json(table), {}, len(table.columns))
         try:
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
@@ -140,7 +155,7 @@ class TableCache:
 
     def _compile(self, shape: TableShape, description: bytes, kind: int) -> RowDecoder:
         # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
-        table = table_map(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0), self._collations)
+        table = self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
         documents = tuple(column.name for column in table.columns if column.type == JSON)
         allow = partial(self._allow, table.database, table.name, documents)
         decoder = row_decoder(table, kind, allow_differences=allow)

@@ -26,7 +26,7 @@ _CHARACTER = frozenset({15, 242, 252, 253, 254})
 
 class Column(NamedTuple):
     """One column: ``type`` is MySQL's field type, ``meta`` its metadata; an ENUM or SET has ``members``, and the name
-    of their ``collation``."""
+    of their ``collation``, by which some of them may be ``equal_members``."""
 
     name: str
     type: int
@@ -35,6 +35,7 @@ class Column(NamedTuple):
     charset: str = "binary"
     members: tuple[bytes, ...] = ()
     collation: str = "binary"
+    equal_members: bool = False
 
 
 @dataclass(frozen=True, slots=True)

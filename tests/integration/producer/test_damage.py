@@ -88,7 +88,7 @@ def decoder(leader: Leader) -> Decoder:
     xa = XaTransactions({}, read_again=lambda place: [])
     return Decoder(
         wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None,
-        allow_differences=lambda *_: None,
+        allow_differences=lambda *_: None, equal_members=lambda *_: False,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ def decoded(*chunks: Sequence[RawEvent], other_events: bool = True) -> list[Chan
         xa=xa,
         log=pytest.fail,
         allow_differences=pytest.fail,
+        equal_members=pytest.fail,
         other_events=other_events,
     )
     return [*decoder.decode(chunks)]

@@ -131,7 +131,7 @@ class Leader:
             collations={},
             xa=XaTransactions({}, read_again=lambda place: self.read.append(place) or again),
             log=lambda event, **fields: self.logged.append((event, fields)),
-            **{"allow_differences": pytest.fail} | options,
+            **{"allow_differences": pytest.fail, "equal_members": lambda *_: False} | options,
         )
 
     def decode(self, *chunks: Chunk) -> list[Change]:
@@ -888,7 +888,12 @@ def test_a_compressed_transaction_that_cannot_be_read_is_refused() -> None:
 
 
 def test_the_fast_path_decodes_what_it_can_and_nothing_else() -> None:
-    tables = TableCache(wants_table=lambda database, table: True, collations={}, allow_differences=pytest.fail)
+    tables = TableCache(
+        wants_table=lambda database, table: True,
+        collations={},
+        allow_differences=pytest.fail,
+        equal_members=pytest.fail,
+    )
     fast = WholeTransactions(tables)
     log = Log().transaction(1, mode=NO_ZEROS_AND_TRUNCATED)
     simple = log.simple()
@@ -964,5 +969,6 @@ def test_texts_are_read_in_the_character_set_of_their_column() -> None:
         xa=XaTransactions({}, read_again=lambda place: ()),
         log=lambda event, **fields: None,
         allow_differences=pytest.fail,
+        equal_members=pytest.fail,
     )
     assert plain(leader.decode(log.events))[1] == ("t", "Add", ('{"cols":[{"String":"é!"}]}',), 0)

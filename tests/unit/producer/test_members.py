@@ -1,28 +1,37 @@
-"""Which members of an ENUM or SET may be the same to the server."""
+"""Which members of an ENUM or SET are equal to the server, and when it is asked."""
+
+from collections.abc import Sequence
 
 import pytest
 
-from cdc.model.charset import text_decoder
-from cdc.producer.decode.column_code import alike_members
-from cdc.producer.decode.table_map import ENUM, Column
+from cdc.producer.equal_members import asking
 
 
 @pytest.mark.parametrize(
-    ("members", "collation", "expected"),
+    ("members", "charset", "collation", "expected"),
     [
-        (["a", "b", ""], "utf8mb4_0900_ai_ci", False),
-        (["a", "A"], "utf8mb4_0900_ai_ci", True),
-        (["a", "á"], "utf8mb4_0900_ai_ci", True),
-        (["ss", "ß"], "utf8mb4_0900_ai_ci", True),
-        (["a", "A"], "utf8mb4_0900_as_ci", True),
-        (["a", "á"], "utf8mb4_0900_as_ci", False),
-        (["a", "A"], "utf8mb4_bin", False),
-        (["a", "A", "á"], "utf8mb4_0900_as_cs", False),
-        (["a", "a"], "utf8mb4_bin", True),
+        ([b"a"], "utf8mb4", "utf8mb4_0900_ai_ci", False),
+        ([b"a", b"A"], "utf8mb4", "utf8mb4_bin", False),
+        ([b"a", b"a"], "utf8mb4", "utf8mb4_bin", True),
+        ([b"\0", b"\1"], "binary", "binary", False),
+        ([b"a", b"A"], "cp1251", "cp1251_general_ci", False),  # these are replicated by their numbers anyway
+        ([b"a", b"a"], "utf8mb4", "utf8mb4_0900_ai_ci", True),
     ],
 )
-def test_members_that_the_collation_may_take_for_the_same(members: list[str], collation: str, expected: bool) -> None:
-    column = Column("e", ENUM, 1, charset="utf8mb4", members=tuple(map(str.encode, members)), collation=collation)
-    decode = text_decoder("utf8mb4")
-    assert decode is not None
-    assert alike_members(column, decode) is expected
+def test_the_server_is_not_asked_in_vain(members: list[bytes], charset: str, collation: str, expected: bool) -> None:
+    are_equal = asking(lambda *_: pytest.fail("asked"))
+    assert are_equal(tuple(members), charset, collation) is expected
+
+
+def test_the_server_says_once_how_many_are_different() -> None:
+    asked: list[tuple[Sequence[str], str, str]] = []
+
+    def count(texts: Sequence[str], charset: str, collation: str) -> int:
+        asked.append((texts, charset, collation))
+        return 2 if "ü" in texts else 3
+
+    are_equal = asking(count)
+    for _ in range(2):
+        assert are_equal((b"y", b"\xfc", b"x"), "latin1", "latin1_swedish_ci") is True
+        assert are_equal((b"y", b"u", b"x"), "latin1", "latin1_swedish_ci") is False
+    assert asked == [(["y", "ü", "x"], "latin1", "latin1_swedish_ci"), (["y", "u", "x"], "latin1", "latin1_swedish_ci")]

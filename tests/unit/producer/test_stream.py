@@ -72,6 +72,7 @@ def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
             xa=xa,
             log=pytest.fail,
             allow_differences=lambda *_: None,
+            equal_members=lambda *_: False,
             other_events=True,
         ),
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),

@@ -223,7 +223,12 @@ def test_columns_share_a_reader_where_all_but_their_names_is_equal(monkeypatch: 
 
 
 def test_a_cache_knows_the_tables_of_the_fast_path() -> None:
-    tables = TableCache(wants_table=lambda database, table: True, collations={}, allow_differences=pytest.fail)
+    tables = TableCache(
+        wants_table=lambda database, table: True,
+        collations={},
+        allow_differences=pytest.fail,
+        equal_members=pytest.fail,
+    )
     log = Tables()
     log.change(7, "t", INT, 1, simple=True)
     log.change(8, "t", INT, 2, simple=True)

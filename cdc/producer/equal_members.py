@@ -1,0 +1,35 @@
+"""Says whether members of an ENUM or SET are equal in its collation, as a server without strict mode allows.
+
+The server takes the text of such a member for the first one that is equal, so it can't be replicated as a text. Which
+texts are equal is for the server to say, since each collation has rules of its own: in utf8mb4_general_ci ß is s, in
+latin1_swedish_ci ü is y.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from cdc.model.charset import text_decoder
+
+__all__ = ["asking"]
+
+_MOST_ANSWERS = 10_000
+
+
+def asking(
+    count_different: Callable[[Sequence[str], str, str], int],
+) -> Callable[[tuple[bytes, ...], str, str], bool]:
+    """The function that says so of members in a character set and collation.
+
+    ``count_different(texts, charset, collation)`` asks the server, and raises as ``leader.inspect`` does.
+    """
+
+    @lru_cache(maxsize=_MOST_ANSWERS)
+    def are_equal(members: tuple[bytes, ...], charset: str, collation: str) -> bool:
+        if len(set(members)) < len(members):
+            return True
+        decode = text_decoder(charset)
+        if len(members) < 2 or decode is None or collation.endswith(("_bin", "binary")):
+            return False
+        return count_different([decode(member) for member in members], charset, collation) < len(members)
+
+    return are_equal
