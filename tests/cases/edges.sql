@@ -64,3 +64,23 @@ CREATE TABLE rules_of_languages (n INT PRIMARY KEY, e ENUM('s', 'ß', '😀', '�
 -- -> {"sequence":29}
 INSERT INTO rules_of_languages VALUES (1, 2, 2, 2, 2), (2, 4, 3, 1, 1);
 -- -> {"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"Enum":2},{"Set":2},{"Enum":2},{"Enum":"ü"}]},{"cols":[{"SignedInteger":2},{"Enum":4},{"Set":3},{"Enum":1},{"Enum":"ß"}]}]}}}
+CREATE TABLE no_vector (n INT PRIMARY KEY, v VECTOR(2) NOT NULL, x INT);
+-- -> {"sequence":31}
+CREATE TABLE no_vector_no_key (v VECTOR(2) NOT NULL, x INT);
+-- -> {"sequence":32}
+INSERT IGNORE INTO no_vector (n) VALUES (1), (2), (3);
+-- -> {"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"Vector":""},"Null"]},{"cols":[{"SignedInteger":2},{"Vector":""},"Null"]},{"cols":[{"SignedInteger":3},{"Vector":""},"Null"]}]}}}
+INSERT IGNORE INTO no_vector_no_key (x) VALUES (1), (2), (2);
+-- -> {"sequence":34}
+ALTER TABLE no_vector COMMENT 'a batch ends here';
+-- -> {"sequence":35}
+UPDATE no_vector SET x = n WHERE n < 3;
+-- -> {"sequence":36}
+UPDATE no_vector SET v = TO_VECTOR('[1,2]') WHERE n = 2;
+-- -> {"sequence":37}
+UPDATE no_vector_no_key SET x = 3 WHERE x = 2 LIMIT 1;
+-- -> {"sequence":38}
+DELETE FROM no_vector_no_key WHERE x = 1;
+-- -> {"sequence":39}
+DELETE FROM no_vector WHERE n = 3;
+-- -> {"sequence":40}

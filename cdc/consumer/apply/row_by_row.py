@@ -17,7 +17,7 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
-from cdc.consumer.literals.values import equal, identifier, literal, table_name
+from cdc.consumer.literals.values import DEFAULT, equal, identifier, literal, table_name
 from cdc.consumer.plan.copied_numbers import apart
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
@@ -33,6 +33,7 @@ from cdc.service.logs import event
 __all__ = ["RowByRow"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_EMPTY_VECTOR: Value = {"Vector": ""}
 _COMPUTED = (
     "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
     "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
@@ -239,12 +240,25 @@ class RowByRow:
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)
         except Refused as error:
-            if error.code in DUPLICATE_KEY or (found := self._non_strict.store(change, statement)) is None:
+            if error.code in DUPLICATE_KEY:
+                raise
+            if (found := self._non_strict.store(change, self._without_values(change) or statement)) is None:
                 raise
             return found
         if checks and count == statement.rows and not self._non_strict.holds(change, before):
             raise Refused(0, _COMPUTED)
         return count
+
+    def _without_values(self, change: Change) -> Statement | None:
+        """The statement that leaves a NOT NULL column without a value where the leader's has a VECTOR of no bytes.
+
+        That is no value of any expression, but what an INSERT IGNORE without one stores.
+        """
+        image = change.row.after
+        if image is None or _EMPTY_VECTOR not in image:
+            return None
+        after = [DEFAULT if value == _EMPTY_VECTOR else value for value in image]
+        return self._single(Change(change.record, Row(change.row.before, after)))
 
     def _run_in(self, statement: Statement, mode: str) -> int:
         """Run one statement in the sql_mode ``mode``, and return to the strict one."""

@@ -8,11 +8,13 @@ from cdc.consumer.literals.scalars import SCALARS, from_base64, hexadecimal, quo
 from cdc.model.record import Uri
 from cdc.model.values import NULL, Value
 
-__all__ = ["equal", "exact", "identifier", "literal", "quoted", "seconds", "table_name"]
+__all__ = ["DEFAULT", "equal", "exact", "identifier", "literal", "quoted", "seconds", "table_name"]
 
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 # An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
+# What a column gets without a value. No value of a record: it is known by its identity.
+DEFAULT: Value = {"Default": None}
 _SIGN = 1 << 63  # a SET with its 64th member compares as a negative number
 
 
@@ -36,6 +38,8 @@ def literal(value: Value) -> str:
     """The literal that stores exactly this value. Raises ValueError for an invalid value."""
     if value == NULL:
         return "NULL"
+    if value is DEFAULT:
+        return "DEFAULT"
     try:
         ((tag, content),) = value.items()
         return _LITERALS[tag](content)
