@@ -124,6 +124,33 @@ TRUNCATE {made1}
 DROP TABLE IF EXISTS {made1}
 CREATE TABLE {made1}c LIKE {made1}; INSERT IGNORE INTO {made1}c {names} SELECT id, a, b, s, t, d, f, e, j, x FROM {made1}; DROP TABLE {made1}c
 
+-- family exact
+CREATE TABLE IF NOT EXISTS exact0 (id INT PRIMARY KEY, d DOUBLE, f FLOAT UNSIGNED); INSERT IGNORE INTO exact0 VALUES (1, 1.23456789, 3.14159265), (2, -0e0, 1e20), (3, {number}.123456, {n}.5e-10), (4, NULL, NULL); SET SESSION sql_mode = ''; CREATE TABLE IF NOT EXISTS exact1 (id INT PRIMARY KEY, d DOUBLE(15,4), f FLOAT(9,3) UNSIGNED UNIQUE, e ENUM('s', 'ß', '😀', '😁') CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, g DOUBLE AS (d * 3) {stored}); CREATE TABLE IF NOT EXISTS exact2 (d DOUBLE(15,4), f FLOAT(9,3), s SET('y', 'ü', 'Y') CHARACTER SET latin1 COLLATE latin1_swedish_ci); CREATE TABLE IF NOT EXISTS exact3 (f FLOAT(9,3), d DOUBLE(15,4) UNSIGNED, e ENUM('u', 'v') CHARACTER SET utf8mb4 COLLATE utf8mb4_roman_ci, PRIMARY KEY (f, e))
+INSERT IGNORE INTO exact1 (id, d, f, e) SELECT id + {n}, d, f, {n} % 5 FROM exact0
+REPLACE INTO exact1 (id, d, f, e) SELECT id, d, f + {n}, {n} % 5 FROM exact0
+INSERT INTO exact1 (id, d, f, e) SELECT id, d, f, 2 FROM exact0 WHERE id < 3 ON DUPLICATE KEY UPDATE exact1.d = exact0.d, e = 4
+INSERT IGNORE INTO exact2 SELECT d, f, {n} FROM exact0
+INSERT IGNORE INTO exact2 VALUES ({number}.5, 999999.999, {n}), ({n}, {n}, {n}), ({n}, {n}, {n})
+INSERT IGNORE INTO exact3 SELECT f, f, 1 + {n} % 2 FROM exact0
+INSERT IGNORE INTO exact3 VALUES (999999.999, {n}, 1), ({n}.5, 0, 2), ({n}.5, 0, 1)
+UPDATE IGNORE exact1, exact0 SET exact1.d = exact0.d, exact1.f = exact0.f WHERE exact0.id = {n} AND exact1.id < {n}
+UPDATE IGNORE exact1 SET id = id + 10, e = {n} % 5 WHERE id < {n}
+UPDATE IGNORE exact1 SET e = {n} % 5
+UPDATE exact2, exact0 SET exact2.d = exact0.d, exact2.f = exact0.f WHERE exact0.id = {n} AND RAND({n}) < 0.3
+UPDATE exact2 SET s = {n}, d = d + 1 LIMIT 3
+UPDATE exact2 SET d = f WHERE s = {n}
+UPDATE IGNORE exact3, exact0 SET exact3.f = exact0.f WHERE exact0.id = {n} AND RAND({n}) < 0.5
+UPDATE exact3 SET d = d + 0.12345
+DELETE FROM exact1 WHERE id > {n}
+DELETE FROM exact2 LIMIT {n}
+DELETE FROM exact3 WHERE RAND({n}) < 0.5
+ALTER TABLE exact1 MODIFY f FLOAT(9,{n}) UNSIGNED
+ALTER TABLE exact0 MODIFY d DOUBLE(20,{n})
+ALTER TABLE exact0 MODIFY d DOUBLE
+ALTER TABLE exact2 ADD UNIQUE (f)
+ALTER TABLE exact2 DROP KEY f
+BEGIN; UPDATE exact3 SET f = f + 100; UPDATE exact3 SET f = f - 100; DELETE FROM exact2 LIMIT 2; COMMIT
+
 -- family engines
 CREATE TABLE IF NOT EXISTS engine0 (id INT PRIMARY KEY, s VARCHAR(20), n INT) ENGINE = {engine}; CREATE TABLE IF NOT EXISTS engine1 (id INT, s TEXT, n INT) ENGINE = MyISAM
 INSERT INTO engine0 VALUES ({n}, {text}, {number}), ({n}, {text}, {number})

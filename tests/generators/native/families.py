@@ -10,8 +10,8 @@ from random import Random
 
 __all__ = ["FAMILIES", "FAMILIES_OF_ENGINES", "family_made", "family_used"]
 
-FAMILIES = ("kin", "numbers", "slices", "computed")
-FAMILIES_OF_ENGINES = ("engines", "numbers", "slices", "computed")
+FAMILIES = ("kin", "numbers", "slices", "computed", "exact")
+FAMILIES_OF_ENGINES = ("engines", "numbers", "slices", "computed", "exact")
 _FILE = Path(__file__).parents[2] / "data" / "families.sql"
 
 

@@ -14,12 +14,11 @@ __all__ = ["NativeHistory"]
 
 
 class NativeHistory:
-    """One deed after the other; whoever does a deed keeps ``tables`` up to date."""
+    """One deed after the other; whoever does a deed keeps ``tables`` up to date. ``vectors``: the server has VECTOR."""
 
-    def __init__(self, chance: Random, *, families: Sequence[str], files: list[str]) -> None:
+    def __init__(self, chance: Random, *, families: Sequence[str], files: list[str], vectors: bool) -> None:
         self._chance = chance
-        # No VECTORs: an empty one, as for a value that INSERT IGNORE leaves out, is a limit that is known.
-        self._plain = RandomHistory(chance, vectors=False)
+        self._plain = RandomHistory(chance, vectors=vectors)
         self._families = families
         self._files = files
         self._number = 0

@@ -79,6 +79,8 @@ _CHOICES = {
     "restrict_fk_on_non_standard_key": ("0", "1"),
     "internal_tmp_mem_storage_engine": ("MEMORY", "TempTable"),
     "block_encryption_mode": ("'aes-128-ecb'", "'aes-128-ecb'", "'aes-256-ecb'"),
+    "lc_time_names": ("'en_US'", "'de_DE'"),
+    "default_week_format": ("0", "3"),
     "completion_type": ("NO_CHAIN", "NO_CHAIN", "CHAIN"),
     "xa_detach_on_prepare": ("0", "1"),
     "binlog_direct_non_transactional_updates": ("0", "1"),

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import pymysql
 import pytest
 
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content, counters
@@ -138,7 +139,8 @@ def files(folder: Path) -> list[str]:
 def work(leader: MySql, done: Round, rows: list[str]) -> None:
     """Deeds of two sessions in turns. What the server refuses leaves nothing in the log."""
     chance = random.Random(done.seed)
-    history = NativeHistory(chance, families=FAMILIES_OF_ENGINES if done.engines else FAMILIES, files=rows)
+    families, vectors = FAMILIES_OF_ENGINES if done.engines else FAMILIES, mysql_programs().version >= (9,)
+    history = NativeHistory(chance, families=families, files=rows, vectors=vectors)
     with (
         leader.root(charset="utf8mb4", local_infile=True) as one,
         leader.root(charset="utf8mb4", local_infile=True) as two,
