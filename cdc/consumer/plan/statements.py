@@ -18,14 +18,7 @@ from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHEC
 from cdc.model.record import Record, Row, Uri
 from cdc.model.values import Value
 
-__all__ = [
-    "Columns",
-    "Loadable",
-    "delete_exact",
-    "session_flags",
-    "single",
-    "statements",
-]
+__all__ = ["Columns", "Loadable", "delete_exact", "session_flags", "single", "statements"]
 
 # For longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
 _DELETE_ROWS = 1000
