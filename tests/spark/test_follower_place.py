@@ -104,11 +104,11 @@ from cdc.consumer import __main__ as program, pipeline
 from cdc.consumer.follower.session import Session
 
 class Killed(Session):
-    def send(self, packet):
+    def send(self, packet, *more):
         if any(b"`where_the" in part for part in packet):
-            super().send([part for part in packet if part != b"COMMIT"])
+            super().send([part for part in packet if part != b"COMMIT"], *more)
             os.kill(os.getpid(), signal.SIGKILL)
-        super().send(packet)
+        super().send(packet, *more)
 
 pipeline.Session = Killed
 sys.argv = ["cdc-consumer", sys.argv[1], "--until-current"]

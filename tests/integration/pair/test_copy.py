@@ -47,7 +47,11 @@ AFTER = (
 @pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
 def test_a_copy_is_attached(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str) -> None:
     name = own_name(tmp_path)
-    keys = {"kafka": {"layout": layout}, "filters": {"include_dbs": [name]}, "producer": {"start": "now"}}
+    keys = {
+        "kafka": {"layout": layout, "prefix": f"{name}."},
+        "filters": {"include_dbs": [name]},
+        "producer": {"start": "now"},
+    }
     pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys, target=keys)
 
     def attached(copy: str) -> Path:

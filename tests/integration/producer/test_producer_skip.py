@@ -129,7 +129,7 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
             "UPDATE base SET j = JSON_SET(j, '$.a', 3)", "INSERT INTO base VALUES (13, 13, NULL)", "COMMIT",
             "SET binlog_transaction_compression = OFF, binlog_row_value_options = ''",
             # Alone.
-            "ALTER TABLE q ADD id INT AUTO_INCREMENT PRIMARY KEY",
+            "ALTER TABLE q ADD id INT DEFAULT (CONNECTION_ID())",
             "INSERT INTO base VALUES (14, 14, NULL)",
         ):  # fmt: skip
             cursor.execute(statement)
