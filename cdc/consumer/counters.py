@@ -66,6 +66,11 @@ class Counters:
         self.behind.through_us = applied.last.ts_us
         self.conflicts, self.statements, self.statements_left_out = conflicts, statements, left_out
 
+    def holding(self) -> bool:
+        """Whether a transaction that is here is held back."""
+        delayed = self.delay is not None and self.delay.due_at is not None
+        return delayed or self.pause.holding or (self.limit is not None and self.limit.holding)
+
     def held_seconds(self) -> float:
         """For how long the next transaction is held yet (``consumer.delay_seconds``); 0 where none is."""
         due_at = self.delay.due_at if self.delay is not None else None

@@ -131,13 +131,7 @@ def _replicate(
         lock_seconds=profile.consumer.retry_seconds,
     )
     applier = _applier(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
-    counters.delay = delay = Delay(profile.consumer.delay_seconds, stop=calls.stop)
-    counters.limit = limit = RateLimit(profile.consumer.rows_per_second, stop=calls.stop)
-    pause, tell = counters.pause, partial(_tell_pause, startup.session, profile.mysql_resource_name)
-
-    def held(transactions: Iterable[Transaction | None]) -> Iterator[Transaction | None]:
-        return limit.paced(pause.between(delay.due(transactions), stop=calls.stop, tell=tell))
-
+    held = _held(startup, counters)
     while True:
         try:
             for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
@@ -147,7 +141,7 @@ def _replicate(
                     )
                     source.commit(applied.offsets)
                     skips.check_applied(applied.last.sequence)
-                elif source.drained() and delay.due_at is None and not (pause.holding or limit.holding):
+                elif source.drained() and not counters.holding():
                     counters.drained()
         except Reread:
             begin = applier.checkpoint
@@ -156,6 +150,15 @@ def _replicate(
             break
     if not calls.stop.is_set():
         _check_end(options, applier.checkpoint.sequence)
+
+
+def _held(startup: Startup, counters: Counters) -> Held:
+    """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
+    settings, stop = startup.profile.consumer, startup.calls.stop
+    counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
+    counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
+    pause, tell = counters.pause, partial(_tell_pause, startup.session, startup.profile.mysql_resource_name)
+    return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell))
 
 
 def _tell_pause(session: Session, resource: str, paused: bool) -> None:
