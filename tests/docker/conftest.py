@@ -52,7 +52,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def shell(home: Path) -> Shell:
-    """Runs a command in the repository's top folder, for somebody whose home is ``home``."""
+    """Runs a command in the repository's top folder, for a user whose home is ``home``."""
     environment = os.environ | {
         "HOME": str(home),
         "DOCKER_CONFIG": os.environ.get("DOCKER_CONFIG", str(Path.home() / ".docker")),

@@ -10,7 +10,7 @@ __all__ = ["BLOCKS", "CONTAINERS", "IMAGE", "PROJECT", "docker", "hindrance", "l
 
 IMAGE = "cdc-mysql"
 LABEL = f"label=org.opencontainers.image.title={IMAGE}"
-PROJECT = "cdc-test"  # the compose file's own name may be that of somebody's servers, with their data
+PROJECT = "cdc-test"  # the compose file's own name may be that of a user's servers, with their data
 CONTAINERS = ("mysql-leader", "mysql-follower", "cdc-test-one", "cdc-test-two")  # of the documents, and of our own
 PORTS = (3080, 3090, 9092)  # of the repository's profiles
 BLOCKS = [block for block in ALL if block.comment == "not run: needs Docker; make test-docker runs it"]

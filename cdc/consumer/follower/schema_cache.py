@@ -23,7 +23,7 @@ _DOUBTFUL = re.compile("/|'|aes_", re.IGNORECASE)
 _PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
 
 
-# What somebody has changed on the follower by hand is seen after the first statement that comes so long after the
+# What was changed on the follower by hand is seen after the first statement that comes so long after the
 # tables were read.
 _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
