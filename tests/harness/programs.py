@@ -33,13 +33,17 @@ def write_profile(
     broker: Kafka,
     *,
     name: str,
-    resource: str = "mysql-srv1",
+    resource: str = "",
     topic: str = "",
     **tables: Any,
 ) -> Path:
-    """A profile for ``server``; ``tables`` are merged over its tables, such as ``filters={"include_dbs": ["a"]}``."""
+    """A profile for ``server``; ``tables`` are merged over its tables, such as ``filters={"include_dbs": ["a"]}``.
+
+    Where they are not given, the topic is called ``name``, and the leader as the topic is: a follower takes a leader's
+    name once.
+    """
     content: dict[str, Any] = {
-        "mysql_resource_name": resource,
+        "mysql_resource_name": resource or topic or name,
         "database": {"port": server.port, "user": USER, "password": PASSWORD},
         "kafka": {"bootstrap_servers": broker.bootstrap_servers, "topic": topic or name},
         "producer": {"retry_seconds": RETRY_SECONDS},

@@ -30,14 +30,14 @@ def without_filters(kafka: Kafka) -> None:
     body = json.loads(newest(kafka).to_json())
     assert body.pop("filters") == {"include_dbs": [NAME]}
     producer = Producer(properties)
-    producer.produce(f"{NAME}.commits", json.dumps(body), b"mysql-srv1")
+    producer.produce(f"{NAME}.commits", json.dumps(body), NAME.encode())
     assert producer.flush(LIMIT_SECONDS) == 0
 
 
 def newest(kafka: Kafka) -> Entry:
     """The newest entry of the commit log."""
     properties = {"bootstrap.servers": kafka.bootstrap_servers}
-    return next(commit_log.entries(properties, topic=f"{NAME}.commits", resource="mysql-srv1"))
+    return next(commit_log.entries(properties, topic=f"{NAME}.commits", resource=NAME))
 
 
 def test_tables_that_are_let_in_later(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:

@@ -53,7 +53,7 @@ def dumps(leader: MySql) -> list[int]:
 def newest(kafka: Kafka, topic: str) -> Entry:
     """The commit log's newest entry."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
-    return next(iter(commit_log.entries(settings, topic=f"{topic}.commits", resource="mysql-srv1")))
+    return next(iter(commit_log.entries(settings, topic=f"{topic}.commits", resource=topic)))
 
 
 Trouble = Callable[[MySql, "subprocess.Popen[str]", Relay], None]

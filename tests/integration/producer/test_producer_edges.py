@@ -46,7 +46,7 @@ def profile_of(folder: Path, leader: MySql, kafka: Kafka, name: str, **producer:
 def entries(kafka: Kafka, topic: str) -> list[Entry]:
     """The commit log, newest first."""
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
-    return list(commit_log.entries(settings, topic=f"{topic}.commits", resource="mysql-srv1"))
+    return list(commit_log.entries(settings, topic=f"{topic}.commits", resource=topic))
 
 
 def end_of(leader: MySql) -> Position:
@@ -167,7 +167,7 @@ def restored(kafka: Kafka, topic: str) -> None:
     until(lambda: name not in admin.list_topics(timeout=10).topics, what="the topic's end")
     admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})])[name].result(30)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
-    producer.produce(name, old.to_json(), b"mysql-srv1")
+    producer.produce(name, old.to_json(), topic.encode())
     assert producer.flush(30) == 0
 
 

@@ -94,8 +94,8 @@ def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka
         write_profile(tmp_path, leader, kafka, name="one", topic="taken", producer={"start": "now"}),
         "--until-current",
     )
-    other = write_profile(tmp_path, leader, kafka, name="two", topic="taken", resource="mysql-srv2")
-    assert "another leader, 'mysql-srv1'" in refused("cdc-producer", other)
+    other = write_profile(tmp_path, leader, kafka, name="two", topic="taken", resource="two")
+    assert "another leader, 'taken'" in refused("cdc-producer", other)
 
 
 def test_two_producers_that_meet_a_new_topic_at_the_same_moment(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
