@@ -1,0 +1,44 @@
+"""What the producer says about a statement of which only a part passes the filters."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from cdc.config.filters import Filters
+from cdc.errors import PromiseError
+from cdc.producer.sink.filter_boundary import passes
+from cdc.sql.ddl import classify
+from tests.unit.producer.test_router import statement
+
+FILTERS = {
+    "included": Filters(include_tables=("d.t",)),
+    "excluded": Filters(exclude_tables=("d.t",)),
+}
+# With the setting that lets the next one through; None where no tool swaps a table.
+CROSSING = [
+    ("RENAME TABLE d.t TO d._t_old, d._t_new TO d.t", '["_{table}_new", "_{table}_old"]'),
+    ("rename /* gh-ost */ table d.t to d._t_del, d._t_gho to d.t", '["_{table}_del", "_{table}_gho"]'),
+    ("RENAME TABLE d.t TO d.a, d.b TO d.t", None),
+    ("RENAME TABLE d.t TO e.t_old, e.t_new TO d.t", None),
+    ("RENAME TABLE d.t TO d._t_old", None),
+    ("RENAME TABLE d.t TO d.t1, d.a TO d.t2", None),
+    ("DROP TABLE d.t, d._t_old", None),
+    ("ALTER TABLE d.t RENAME TO d._t_old", None),
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS)
+@pytest.mark.parametrize(("text", "setting"), CROSSING)
+def test_a_swap_of_tables_names_the_setting(text: str, setting: str | None, filters: str) -> None:
+    _, effects = classify(text, database="d", ansi_quotes=False)
+    with pytest.raises(PromiseError, match="crosses the border") as stop:
+        passes(statement(*effects), FILTERS[filters])
+    hint = str(stop.value.hint)
+    if setting is None:
+        assert "let all of these tables pass the filters, or none" in hint
+    else:
+        assert f"set filters.shadow_tables = {setting}" in hint
+        kept = replace(FILTERS[filters], shadow_tables=tuple(json.loads(setting)))
+        assert passes(statement(*effects), kept) == (filters == "included")
+        assert ("by hand, skip this statement" in hint) == (filters == "included")
