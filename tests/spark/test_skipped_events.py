@@ -69,3 +69,36 @@ def test_how_long_what_was_skipped_matters(
     acts = [act(0, "DropTable", "d/a"), *(act(number, *each) for number, each in enumerate(later, start=5))]
     found = list(skipped_event_drift([act(4, *skip)], acts, side="leader"))
     assert [(each.database, each.name) for each in found] == ([lives] if lives else [])
+
+
+NAMES = ("t", "_t_old", "_t_new")
+SWAP = ("d/t", "d/_t_old"), ("d/_t_new", "d/t")
+
+
+@pytest.mark.parametrize(
+    ("create", "copies", "alike"),
+    [
+        ("CREATE TABLE `d`.`_t_new` (i INT)", None, True),
+        ("CREATE TABLE IF NOT EXISTS d._t_new (i INT)", None, False),
+        ("CREATE TABLE d._t_new LIKE d.t", "flv://r/d/t", False),
+        ("CREATE TABLE d._t_new LIKE d.other", "flv://r/d/other", True),
+    ],
+)
+def test_a_table_made_again_by_a_tool_is_a_new_one(create: str, copies: str | None, alike: bool) -> None:
+    """A swap was skipped, and later the tool swapped the table again."""
+    text = "Query at binlog.000001:4: RENAME TABLE …"
+    skips = [Act(1, place, "SkipTable", f"flv://r/d/{name}", text=text) for place, name in enumerate(NAMES)]
+    made = Act(2, 0, "CreateTable", "flv://r/d/_t_new", like=copies, text=create)
+    swap = [Act(3, place, "RenameTable", f"flv://r/{old}", f"flv://r/{new}") for place, (old, new) in enumerate(SWAP)]
+    dropped = Act(4, 0, "DropTable", "flv://r/d/_t_old")
+    assert (not list(skipped_event_drift(skips, [made, *swap, dropped], side="leader"))) == alike
+
+
+@pytest.mark.parametrize(("event", "names"), [("Query", ["t"]), ("WriteRows", [])])
+def test_a_copy_of_a_definition_has_what_a_skipped_statement_did_to_it(event: str, names: list[str]) -> None:
+    """gh-ost makes its table LIKE the one that it replaces; rows it copies through the topic."""
+    skip = Act(1, 0, "SkipTable", "flv://r/d/t", text=f"{event} at binlog.000001:4: a reason")
+    made = Act(2, 0, "CreateTable", "flv://r/d/_t_new", like="flv://r/d/t", text="create table _t_new like t")
+    swap = [Act(3, place, "RenameTable", f"flv://r/{old}", f"flv://r/{new}") for place, (old, new) in enumerate(SWAP)]
+    acts = [made, *swap, Act(4, 0, "DropTable", "flv://r/d/_t_old")]
+    assert [each.name for each in skipped_event_drift([skip], acts, side="leader")] == names

@@ -1,21 +1,26 @@
 """Schema drift by events that an operator let a producer skip (``cdc-producer --skip``), from the statements. Pure.
 
 Neither topic has these changes, so the rows in both are equal while the servers may differ: a skipped event counts as
-drift until the object that it names is dropped.
+drift until the object that it names is dropped, or another one is made under its name. ``CREATE TABLE … LIKE`` makes
+another one with the same definition, so what a skipped statement did to that counts for the copy, too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from cdc.model.uri import Uri
 from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.schema.like_source import like_source
 from cdc.spark.schema.lineage import Act
 from cdc.sql.redaction import excerpt
+from cdc.sql.tokens import tokens
 
 __all__ = ["CAUSE", "is_skip", "skipped_event_drift"]
 
 CAUSE = "skipped event"
 
 _SKIP = "Skip"
+_Name = tuple[str, str | None]
 
 
 def is_skip(act: Act) -> bool:
@@ -29,25 +34,38 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
     for skip in sorted(skips):
         kind, name = skip.action.removeprefix(_SKIP), _name(skip.uri)
         later = [act for act in ordered if act.sequence > skip.sequence]
-        last_name = _last_name(kind, name, later)
-        if last_name is not None:
+        for last_name in sorted(_last_names(kind, name, later, copies=skip.text.startswith("Query ")), key=repr):
             evidence = f"{excerpt(skip.text, length=300)} (sequence {skip.sequence} of the {side})"
             yield SchemaDrift(kind, *last_name, CAUSE, evidence)
 
 
-def _last_name(kind: str, name: tuple[str, str | None], later: Iterable[Act]) -> tuple[str, str | None] | None:
-    """The name of the object ``name`` after the statements ``later``; None if it was dropped."""
+def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
+    """The names of the object ``name`` after the statements ``later``, and of the ``copies`` of its definition."""
+    names = {name}
     for act in later:
         other = _name(act.uri)
-        if act.action == "DropDatabase" and other[0] == name[0]:
-            return None
-        if other == name and act.action == f"Drop{kind}":
-            return None
-        if other == name and act.action == f"Rename{kind}" and act.to:
-            name = _name(act.to)
-    return name
+        if act.action == "DropDatabase":
+            names = {each for each in names if each[0] != other[0]}
+        elif act.action == f"Create{kind}":
+            if other in names and not _may_exist(act.text):
+                names.remove(other)  # the server has made it, so there was none of that name any more
+            source = like_source(act, {}) if copies else None
+            if source and _name(source) in names:
+                names.add(other)
+        elif other in names and act.action == f"Drop{kind}":
+            names.remove(other)
+        elif other in names and act.action == f"Rename{kind}" and act.to:
+            names.remove(other)
+            names.add(_name(act.to))
+    return names
 
 
-def _name(uri: str) -> tuple[str, str | None]:
+def _may_exist(statement: str) -> bool:
+    """Whether a CREATE may have found the object there, and left or replaced it."""
+    words = [token.word() for token in islice(tokens(statement, ansi_quotes=False), 5)]
+    return words[1:2] == ["OR"] or words[2:5] == ["IF", "NOT", "EXISTS"] or words[1:2] != ["TABLE"]
+
+
+def _name(uri: str) -> _Name:
     parsed = Uri.parse(uri)
     return parsed.database, parsed.table
