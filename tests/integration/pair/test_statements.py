@@ -12,6 +12,7 @@ from tests.checks.binlog import position, queries
 from tests.checks.compare import content, databases
 from tests.checks.objects import objects, unnamed, unseen
 from tests.checks.statements import Form, forms, said_of
+from tests.harness.pair import Pair
 from tests.harness.programs import json_lines, own_name, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 
@@ -247,3 +248,29 @@ def test_a_followers_own_defaults_change_no_table(
     # The leader doesn't log the engine of a table that names none; a follower's tables must be transactional.
     assert "ENGINE=MyISAM" in theirs["b"]["definition"]
     assert "ENGINE=InnoDB" in ours["b"]["definition"]
+
+
+def test_options_of_tables_that_mean_nothing_elsewhere(
+    tmp_path: Path, leader: MySql, kafka: Kafka, follower: MySql
+) -> None:
+    """A tablespace that only the leader has, a password, and the server of another engine."""
+    name = f"options_{own_name(tmp_path)}"
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, producer={"start": "now"})
+    pair.replicate()
+    comments = "PASSWORD = 'hunter2' CONNECTION = 'mysql://u:hunter2@h/d/t'"
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLESPACE ts ADD DATAFILE 'ts.ibd'",
+        "CREATE TABLE a (i INT PRIMARY KEY) TABLESPACE ts", "CREATE TABLE b (i INT) TABLESPACE = innodb_file_per_table",
+        "CREATE TABLE c (i INT) PASSWORD = 'hunter2'", "ALTER TABLE c PASSWORD 'hunter3', TABLESPACE `ts`",
+        f"CREATE TABLE d (i INT) {comments} ENGINE = InnoDB", f"CREATE TABLE e (i INT) ENGINE = MyISAM {comments}",
+        f"ALTER TABLE d ADD j INT, {comments} ENGINE = InnoDB", "ALTER TABLE e ENGINE = InnoDB",
+        *(f"INSERT INTO {table} (i) VALUES (1), (2)" for table in "abcde"),
+    )  # fmt: skip
+    pair.replicate()
+    there, here = content(leader, name), content(follower, name)
+    assert [here[table]["rows"] for table in "abcde"] == [there[table]["rows"] for table in "abcde"]
+    assert [here[table]["definition"] for table in "bde"] == [there[table]["definition"] for table in "bde"]
+    for table in "ac":
+        defined = there[table]["definition"].replace("TABLESPACE `ts`", "TABLESPACE `innodb_file_per_table`")
+        assert here[table]["definition"] == defined
+    pair.on_leader(f"DROP DATABASE {name}", "DROP TABLESPACE ts")
