@@ -9,7 +9,9 @@ from pathlib import Path
 from cdc.sandbox.fetch.debian import Packages, unpacked
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 
-__all__ = ["Tools", "source"]
+__all__ = ["SIZE", "Tools", "source", "sysbench"]
+
+SIZE = 5_000  # rows of sysbench's table
 
 _PACKAGES = Packages(
     label="Percona Toolkit and sysbench",
@@ -75,3 +77,10 @@ def source(server: MySql, **more: str) -> str:
     """What names a server, and a database (D) and table (t) there, to the tools."""
     parts = {"h": "127.0.0.1", "P": str(server.port), "u": USER, "p": PASSWORD} | more
     return ",".join(f"{key}={value}" for key, value in parts.items())
+
+
+def sysbench(tools: Tools, leader: MySql, *options: str) -> list[str]:
+    """sysbench with one table, which ``prepare`` makes and ``run`` writes to."""
+    login = [f"--mysql-port={leader.port}", "--mysql-host=127.0.0.1", f"--mysql-user={USER}", "--mysql-db=sb"]
+    lua = str(tools.root / "usr/share/sysbench/oltp_write_only.lua")
+    return ["sysbench", lua, *login, f"--mysql-password={PASSWORD}", "--tables=1", f"--table-size={SIZE}", *options]

@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import is_free
 from tests.clients.beside import Beside, execute
-from tests.clients.percona import Tools, source
+from tests.clients.percona import SIZE, Tools, source, sysbench
 from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = [pytest.mark.integration, pytest.mark.clients]
 
 USUAL_PORT = 3306  # at which tools look for replicas of a leader at that port
-SIZE = 5_000
 # Changes of a table that pt-online-schema-change makes, and its options.
 CHANGES = {
     "a column": ("ADD COLUMN extra INT NOT NULL DEFAULT 7", []),
@@ -46,12 +45,6 @@ def leader(request: pytest.FixtureRequest, mysql_server: MySqlFactory) -> Iterat
     server.kill()
 
 
-def sysbench(tools: Tools, leader: MySql, *options: str) -> list[str]:
-    login = [f"--mysql-port={leader.port}", "--mysql-host=127.0.0.1", f"--mysql-user={USER}", "--mysql-db=sb"]
-    lua = str(tools.root / "usr/share/sysbench/oltp_write_only.lua")
-    return ["sysbench", lua, *login, f"--mysql-password={PASSWORD}", "--tables=1", f"--table-size={SIZE}", *options]
-
-
 def test_an_online_schema_change_under_load(
     tmp_path: Path, leader: MySql, others: tuple[MySql, MySql], kafka: Kafka, tools: Tools
 ) -> None:
@@ -64,9 +57,9 @@ def test_an_online_schema_change_under_load(
             table = source(leader, D="sb", t="sbtest1")
             tools.run("pt-online-schema-change", "--execute", f"--alter={change}", *options, table)
             said, _ = load.communicate(timeout=120)
-            copies = beside.compare("sb")
-            print(f"{what}: the follower {copies.follower:.1f} s behind, the native replica {copies.native:.1f} s")
+            beside.judge(f"pt-online-schema-change: {what}", "sb")
             assert "queries performed" in said, said
+    beside.audit()
 
 
 def test_checksum_archiver_and_heartbeat(
@@ -94,5 +87,5 @@ def test_checksum_archiver_and_heartbeat(
         assert execute(leader, "SELECT COUNT(*) FROM sb.archive") == [(SIZE // 2,)]
         beat = ["--update", "--create-table", "--interval=0.1", "--run-time=3", "--database=sb", "--table=beat"]
         tools.run("pt-heartbeat", *beat, source(leader))
-        copies = beside.compare("sb")
-        print(f"the follower {copies.follower:.1f} s behind, the native replica {copies.native:.1f} s")
+        beside.judge("pt-table-checksum, pt-archiver, pt-heartbeat", "sb")
+    beside.audit()

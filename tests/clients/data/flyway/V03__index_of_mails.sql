@@ -1,0 +1,1 @@
+CREATE UNIQUE INDEX by_mail ON customer (mail);

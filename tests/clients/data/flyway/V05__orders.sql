@@ -1,0 +1,2 @@
+RENAME TABLE ordr TO orders;
+ALTER TABLE orders RENAME COLUMN total TO amount;

@@ -1,0 +1,3 @@
+ALTER TABLE orders ADD PRIMARY KEY (id);
+ALTER TABLE orders MODIFY id INT NOT NULL AUTO_INCREMENT;
+INSERT INTO orders (customer_id, amount) VALUES (2, 5), (3, 7.50);

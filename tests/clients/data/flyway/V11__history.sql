@@ -1,0 +1,8 @@
+CREATE TABLE history (told VARCHAR(100), at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3));
+DELIMITER //
+CREATE TRIGGER orders_told AFTER UPDATE ON orders FOR EACH ROW
+BEGIN
+  INSERT INTO history (told) VALUES (CONCAT(OLD.amount, ' -> ', NEW.amount));
+END //
+DELIMITER ;
+UPDATE orders SET amount = amount + 1;

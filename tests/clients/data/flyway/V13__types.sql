@@ -1,0 +1,4 @@
+ALTER TABLE customer MODIFY name VARCHAR(200) CHARACTER SET latin1 NOT NULL, CHANGE mail e_mail VARCHAR(250) NULL COMMENT 'it''s one',
+  ADD CONSTRAINT two_letters CHECK (CHAR_LENGTH(country) = 2);
+ALTER TABLE customer ALTER country SET DEFAULT 'AT', RENAME INDEX by_mail TO by_e_mail;
+ALTER TABLE customer ALTER INDEX by_e_mail INVISIBLE;
