@@ -1,0 +1,129 @@
+"""MySQL's own regression tests on a leader with the pair and a replica of MySQL's own beside it."""
+
+import contextlib
+import os
+import random
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pymysql
+import pytest
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.checks.compare import databases
+from tests.clients.beside import Beside, execute
+from tests.clients.mysql_suite import DATABASES, Suite
+from tests.harness.server_fixtures import MySqlFactory
+
+pytestmark = [pytest.mark.integration, pytest.mark.clients]
+
+SEED = int(os.environ.get("CDC_SEED", "1"))
+TESTS = int(os.environ.get("CDC_SUITE_TESTS", "100"))  # 0: all
+PASS = 0.98  # of those that the native replica passes
+SUPPRESSIONS = "mtr"  # where the tests say which errors they expect in the server's log
+# What no test changes, and what only says how far the server is.
+NO_SETTINGS = {"gtid_executed", "gtid_purged", "timestamp"}
+DEFINER = re.compile(r"DEFINER=`\w*`@`[\w%.]*` ")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a test: why a program stopped, why the follower differs, why the native replica does not count."""
+
+    test: Path
+    stop: str = ""
+    difference: str = ""
+    native: str = ""
+
+    def __str__(self) -> str:
+        said = self.native and f"the native replica: {self.native}"
+        return f"| {self.test} | {said or self.difference or self.stop or 'the same'} |".replace("\n", " ")
+
+
+def test_mysqls_own_tests(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
+    """Nothing differs, and of what the native replica passes next to nothing stops."""
+    suite, leader = Suite.fetched(), mysql_server("--secure-file-priv=")
+    others = mysql_server(server_id=2), mysql_server(server_id=3)
+    left = chosen(suite.tests())
+    outcomes: list[Outcome] = []
+    while left:
+        name = f"own{len(left)}"
+        with Beside.running(
+            tmp_path, leader, others, kafka, name=name, filters={"exclude_dbs": [SUPPRESSIONS]}
+        ) as beside:
+            found = list(until_a_stop(beside, suite, left, tmp_path))
+        outcomes += found
+        left = left[len(found) :]
+        empty(leader, *others)
+    counted = [each for each in outcomes if not each.native]
+    stopped = [each for each in counted if each.stop]
+    print(f"CDC_SEED={SEED}: {len(outcomes)} tests, {len(counted)} of them count, {len(stopped)} stop the pair")
+    assert len(counted) > len(outcomes) // 2
+    assert not [each.test for each in counted if each.difference]
+    assert len(stopped) <= (1 - PASS) * len(counted), stopped
+
+
+def chosen(tests: list[Path]) -> list[Path]:
+    return random.Random(SEED).sample(tests, TESTS or len(tests))
+
+
+def until_a_stop(beside: Beside, suite: Suite, tests: list[Path], folder: Path) -> Iterator[Outcome]:
+    """What came of each test, up to the first after which the servers must begin anew."""
+    leader = beside.leader
+    settings = dict(execute(leader, "SHOW GLOBAL VARIABLES"))
+    execute(leader, *(f"CREATE DATABASE {name}" for name in (*DATABASES, SUPPRESSIONS)))
+    execute(leader, f"CREATE PROCEDURE {SUPPRESSIONS}.add_suppression(pattern TEXT) DO 1")
+    for test in tests:
+        suite.run(test, leader, folder)
+        as_it_was(leader, settings)
+        outcome = judged(beside, test)
+        print(outcome)
+        yield outcome
+        if outcome != Outcome(test):
+            return
+        mine = [name for name in databases(leader) if name != SUPPRESSIONS]
+        execute(leader, "SET foreign_key_checks = 0", *(f"DROP DATABASE `{name}`" for name in mine))
+        execute(leader, *(f"CREATE DATABASE {name}" for name in DATABASES))
+
+
+def judged(beside: Beside, test: Path) -> Outcome:
+    """Compare the three servers."""
+    error = beside.replica.catch_up()
+    if error:
+        return Outcome(test, native=error)
+    try:
+        beside.compare(*(name for name in databases(beside.leader) if name != SUPPRESSIONS))
+    except AssertionError as failure:
+        said = str(failure).partition("\n")[0]
+        if "native replica" in said:
+            return Outcome(test, native=said)
+        stops = "; ".join(beside.stops())
+        return Outcome(test, stop=stops) if stops else Outcome(test, difference=said)
+    return Outcome(test)
+
+
+def as_it_was(server: MySql, settings: dict[str, str]) -> None:
+    """End what a test that failed has left: sessions, prepared transactions, settings."""
+    ours = ("SHOW PROCESSLIST", None)
+    for number, user, _, _, command, *_, statement in execute(server, "SHOW PROCESSLIST"):
+        if user == "root" and command == "Sleep" and statement not in ours[:1]:
+            with contextlib.suppress(pymysql.err.Error):
+                execute(server, f"KILL {number}")
+    for *_, name in execute(server, "XA RECOVER"):
+        execute(server, f"XA ROLLBACK '{name}'")
+    for name, value in execute(server, "SHOW GLOBAL VARIABLES"):
+        if name not in NO_SETTINGS and settings.get(name, value) != value:
+            literal = settings[name] if re.fullmatch(r"\d+(\.\d+)?", settings[name]) else f"'{settings[name]}'"
+            with contextlib.suppress(pymysql.err.Error):
+                execute(server, f"SET GLOBAL {name} = {literal}")
+
+
+def empty(*servers: MySql) -> None:
+    """Drop all databases of users, unlogged. The last server is the native replica."""
+    execute(servers[-1], "STOP REPLICA")
+    for server in servers:
+        drops = (f"DROP DATABASE `{name}`" for name in databases(server))
+        execute(server, "SET sql_log_bin = 0, foreign_key_checks = 0", *drops)
