@@ -67,12 +67,19 @@ def main() -> int:
         help="end after this record, before the transaction with this GTID, or before the first one that the leader "
         "committed at this time (2026-03-01T12:30:00+01:00) or later; always between two of its transactions",
     )
+    parser.add_argument(
+        "--rewind",
+        metavar="SEQUENCE",
+        type=int,
+        help="apply everything after this record again, up to where the follower is: rows become the leader's, "
+        "statements stay done; refused where that is not certain to be right",
+    )
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
     arguments = parser.parse_args()
     if arguments.json and not arguments.status:
         parser.error("--json goes with --status")
-    if arguments.until and arguments.status:
-        parser.error("--until does not go with --status")
+    if arguments.status and (arguments.until or arguments.rewind is not None):
+        parser.error("--until and --rewind do not go with --status")
     return exit_status(lambda: _run(arguments), program="cdc-consumer")
 
 
@@ -82,7 +89,8 @@ def _run(arguments: argparse.Namespace) -> int:
             load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
         )
     until = Until(Place.parse(arguments.until)) if arguments.until else None
-    options = Options(Skips(arguments.skip), until_current=arguments.until_current, until=until)
+    skips, current, rewind = Skips(arguments.skip), arguments.until_current, arguments.rewind
+    options = Options(skips, until_current=current, until=until, rewind=rewind)
     return _consume(load(arguments.profile), options)
 
 

@@ -24,6 +24,7 @@ from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.rate_limit import RateLimit
+from cdc.consumer.extent.rewind import Rewind, check_filters, parted
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.locks import tell_pause
@@ -57,11 +58,12 @@ _LOG = logging.getLogger("cdc.consumer")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says: the records that may be left out, and where to end."""
+    """What the command line says: the records that may be left out, where to end, and to which record to go back."""
 
     skips: Skips
     until_current: bool = False
     until: Until | None = None
+    rewind: int | None = None
 
 
 def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options, stop: threading.Event) -> None:
@@ -87,7 +89,7 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
             first=None if many else partial(reader.first_sequence, topic.name, names.commits),
             attachment=_attachment(profile, reader),
         )
-        _check_options(options, checkpoint, startup, reader)
+        checkpoint = _gone_back(options, checkpoint, copied, startup, reader)
         event(_LOG, "start", follower=str(profile.database), topic=topic.name, sequence=checkpoint.sequence)
         retry.success()
 
@@ -95,6 +97,33 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
         _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
+
+
+def _gone_back(
+    options: Options, checkpoint: Checkpoint, copied: Copied, startup: Startup, reader: KafkaReader
+) -> Checkpoint:
+    """The checkpoint to begin with: another one only with ``--rewind``. Raises UserError for an option's value."""
+    profile, session = startup.profile, startup.session
+    check_filters(session, checkpoint, profile)
+    if options.rewind is None:
+        _check_options(options, checkpoint, startup, reader)
+        return checkpoint
+    passes = replicated(profile)
+    renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
+    tables = _tables(startup, renaming.passes)
+    rewind = Rewind(
+        options.rewind, checkpoint, profile, session, startup.source, startup.calls, tables, renaming, passes, copied
+    )
+    target = rewind.checked()
+    _check_options(options, target.checkpoint, startup, reader)
+    rewind.begin(target)
+    return target.checkpoint
+
+
+def _tables(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
+    session = startup.session
+    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
+    return SchemaCache(session, triggers, passes=passes)
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
@@ -177,10 +206,12 @@ def _applied(
     records = startup.source.records(startup.calls.stop)
     if profile.renames:
         records = renaming.located(records)
-    sequence = applier.checkpoint.sequence
+    sequence, rewound = applier.checkpoint.sequence, applier.checkpoint.rewound
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
         assembled = with_gtids(assembled, copied)
+    if rewound is not None:
+        assembled = parted(assembled, upto=rewound)
     transactions = UntilError(held(assembled if until is None else until.up_to(assembled, applied=sequence)))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
     if until is not None and until.again:
@@ -210,7 +241,7 @@ def _applier(
 ) -> Applier:
     """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail."""
     session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = SchemaCache(session, Triggers(session, drop=settings.triggers == "drop", passes=passes), passes=passes)
+    tables = _tables(startup, passes)
     differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
     row_by_row = RowByRow(
         session,

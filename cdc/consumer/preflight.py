@@ -8,7 +8,7 @@ from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Sto
 from cdc.consumer.extent.attachment import Attachment
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
-from cdc.consumer.state import checkpoint, conflicts, ledger_table
+from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
@@ -165,6 +165,8 @@ def load_checkpoint(
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([*attachment.begin(session), new.insert().encode()])
+        there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
+        loaded = rewinds.with_rewind(session, there)
         held = attachment.copied(session, now=not rows)
         session.commit()
     except Stopped:
@@ -174,9 +176,9 @@ def load_checkpoint(
     except Refused as error:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger and offsets",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and rewinds",
         ) from None
-    return (Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new), held
+    return loaded, held
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:

@@ -114,3 +114,20 @@ pipeline.Session = Killed
 sys.argv = ["cdc-consumer", sys.argv[1], "--until-current"]
 sys.exit(program.main())
 """
+
+
+def test_after_a_rewind(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    """In the midst of one there is no verdict; behind it, rows that were repaired are right, and what wrote is told."""
+    name = "after_a_rewind"
+    statements = ["CREATE TABLE t (id INT PRIMARY KEY)", *(f"INSERT INTO t VALUES ({n})" for n in range(4))]
+    pair.on_leader(*statements, database=name)
+    pair.replicate()
+    pair.on_follower("DELETE FROM t WHERE id > 1", database=name)
+    assert pair.audit(spark, tmp_path).verdict == "drift"
+    run_well("cdc-consumer", pair.target, "--rewind", "2", "--until", "4")
+    audit = pair.audit(spark, tmp_path)
+    assert audit.verdict == "could not judge"
+    assert "went back from sequence 5 to 4: until it is there again (cdc-consumer --rewind)" in audit.reasons[0]
+    pair.replicate()
+    audit = pair.audit(spark, tmp_path)
+    assert (audit.reasons, audit.drifted, audit.sequence, audit.foreign_writes) == ([], [], 5, 1)

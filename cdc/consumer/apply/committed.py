@@ -5,6 +5,7 @@ import logging
 from cdc.consumer.errors import HINTS, Interrupted
 from cdc.consumer.follower.session import Session
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import Disconnected, PromiseError
 from cdc.service.logs import event
 
@@ -73,8 +74,9 @@ def _of_other_server(session: Session, checkpoint: Checkpoint, *, highest: int) 
     # Layout "single" may have no table of the offsets in other topics, and needs none.
     select_others = Checkpoint.select_offsets(checkpoint.resource, schema=checkpoint.schema)
     others = session.rows(select_others) if checkpoint.others else []
-    session.run([b"COMMIT"])
     there = Checkpoint.from_rows(rows[0], others, schema=checkpoint.schema) if rows else None
+    there = with_rewind(session, there) if there else None
+    session.run([b"COMMIT"])
     if there is None or (there.topic, there.topic_id) != (checkpoint.topic, checkpoint.topic_id):
         raise PromiseError(
             "another server answers at the follower's address, which has no checkpoint of this stream",

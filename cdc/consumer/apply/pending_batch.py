@@ -22,7 +22,7 @@ class PendingBatch:
     """``records`` are those that the filters let pass, ``tail`` commits with them and sets the checkpoint ``target``.
 
     ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
-    out. ``started`` is the monotonic time at which its preparation began.
+    out. ``started`` is the monotonic time at which its preparation began. ``again``: it is applied once more.
     """
 
     batch: Batch
@@ -32,6 +32,7 @@ class PendingBatch:
     rows: int
     filtered: int
     started: float
+    again: bool = False
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:

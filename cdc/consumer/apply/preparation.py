@@ -1,7 +1,9 @@
 """Makes a batch's SQL: filters its records, executes its DDL statement, plans its rows, and moves the checkpoint."""
 
+import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import PreparedBatch
@@ -12,16 +14,25 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import plan, removes
+from cdc.consumer.plan.rewound import plan_again, whatever_is_there
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.source.batches import Batch
+from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.model.record import Record
+from cdc.service.logs import event
+from cdc.sql.redaction import excerpt
 
 __all__ = ["Preparation"]
+
+_LOG = logging.getLogger("cdc.consumer")
 
 
 class Preparation:
     """Prepares batches in their order, each from the checkpoint that the one before it sets.
+
+    While a rewind lasts, rows are made as the leader's whatever is there, and statements are left as they are. A batch
+    is either of what is applied again, or of what follows.
 
     ``passes(record)`` says whether the record's rows are for this follower. With ``differences`` the before-images of
     rows are compared.
@@ -84,10 +95,12 @@ class Preparation:
         pending = self._pending(batch, records, started=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
-        comparable = {uri: self._differences.comparable(uri) for uri in shapes} if self._differences else None
+        compares = self._differences if not pending.again else None
+        comparable = {uri: compares.comparable(uri) for uri in shapes} if compares else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
-        steps = self._counts.prepared(plan(records, schema=shapes.__getitem__), schema=shapes.__getitem__, size=size)
+        planned = (plan_again if pending.again else plan)(records, schema=shapes.__getitem__)
+        steps = self._counts.prepared(planned, schema=shapes.__getitem__, size=size)
         made = statements(
             steps,
             generated=lambda uri: shapes[uri].generated,
@@ -95,13 +108,18 @@ class Preparation:
             loadable=loadable.__getitem__,
             size=size,
         )
-        return PreparedBatch(pending, steps, made, shapes)
+        return PreparedBatch(pending, steps, whatever_is_there(made) if pending.again else made, shapes)
 
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]
 
     def _pending(self, batch: Batch, records: list[Record], *, started: float) -> PendingBatch:
-        if batch.statements:
+        again = self._reached.rewound is not None
+        if again:
+            batch = replace(batch, full=False)  # not beside another one, which may have the same rows
+            for statement in batch.statements:
+                event(_LOG, "statement stays done", sequence=statement.sequence, statement=excerpt(statement.query))
+        elif batch.statements:
             self._notes = self._ledger.execute(batch.statements)
             batch, _ = batch.cut(len(self._notes))
             if self._ledger.skips:
@@ -113,11 +131,13 @@ class Preparation:
                 self._differences.forget()
         self._notes += map(self._ledger.note_left_out, batch.left_out)
         tail = self._finish(batch) if batch.ends else []
-        return PendingBatch(batch, records, tail, self._reached, self._rows, self._filtered, started)
+        return PendingBatch(batch, records, tail, self._reached, self._rows, self._filtered, started, again)
 
     def _finish(self, batch: Batch) -> list[Statement]:
         """The statements that end a follower transaction: the notes, and the move of the checkpoint."""
         before, self._reached = self._reached, self._reached.advanced(last=batch.last, offsets=batch.offsets)
         tail = [*self._notes, Statement(before.advance(self._reached, last=batch.last).encode(), 1)]
+        if before.rewound is not None and self._reached.rewound is None:
+            tail.append(Statement(rewinds.delete(before).encode(), 1))
         moved = self._reached.move(batch.offsets)
         return [*tail, Statement(moved.encode())] if moved else tail

@@ -34,6 +34,7 @@ __all__ = ["RowByRow"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _EMPTY_VECTOR: Value = {"Vector": ""}
+_AGAIN = "applied again (--rewind), where another row had a value of a unique key"
 _COMPUTED = (
     "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
     "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
@@ -66,17 +67,19 @@ class RowByRow:
         self._note_skip = note
         self._non_strict = NonStrictWriter(session, self._run_in)
         self._mode: str | None = None
-        self._conflicts = 0
+        self._conflicts, self._again = 0, False
 
-    def apply(self, steps: list[Step]) -> int:
+    def apply(self, steps: list[Step], *, again: bool) -> int:
         """Apply all rows; the number of conflicts that were resolved in the leader's favour.
+
+        Rows that are applied ``again`` find others than on the leader, which is no conflict unless another row must go.
 
         Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
         """
         # The batch may have failed because another client has altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
-        self._conflicts = 0
+        self._conflicts, self._again = 0, again
         for step in steps:
             self._run(session_flags(step.record.flags))
             self._mode = self._mode_of(step.record)
@@ -122,17 +125,17 @@ class RowByRow:
     def _change(self, change: Change) -> None:
         try:
             statement = self._single(change)
-            reason = self._differences.of(change) if self._differences else ""
+            reason = self._differences.of(change) if self._differences and not self._again else ""
         except ValueError as error:
             raise unreadable(change.record, error) from None
         except Refused as error:
             raise refusal(error, statement) from None
         if reason and self._on_conflict == "stop":
             raise stopped(change, reason)
-        reason = self._stored(change, statement, reason)
+        reason = _AGAIN if self._again else self._stored(change, statement, reason)
         if not reason:
             return
-        if self._on_conflict == "stop":
+        if self._on_conflict == "stop" and not self._again:
             raise stopped(change, reason)
         try:
             # Removing rows that clash must not cascade to rows of other tables.
@@ -141,7 +144,8 @@ class RowByRow:
             self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
-        self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
+        if removed or not self._again:
+            self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
         """Execute the leader's change; why that was not possible, or an empty string where it was.

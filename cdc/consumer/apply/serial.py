@@ -164,7 +164,7 @@ class SerialExecutor:
         """
         event(_LOG, "batch failed, retrying row by row", until=pending.batch.last.sequence, reason=reason)
         self._session.reset(savepoint="" if pending.batch.begins else _PART)
-        self._conflicts += self._row_by_row.apply(in_order(pending.records))
+        self._conflicts += self._row_by_row.apply(in_order(pending.records), again=pending.again)
         for statement in pending.tail:
             try:
                 self._send([statement])

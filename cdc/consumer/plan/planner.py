@@ -37,6 +37,7 @@ __all__ = [
     "Change",
     "RenderedChanges",
     "Step",
+    "for_table",
     "in_order",
     "plan",
     "removes",
@@ -123,7 +124,7 @@ def plan(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> 
     for uri, rows in tables.items():
         if uri not in ordered:
             steps.extend(_net(rows, schemas[uri]))
-    return [_for_table(step, schemas[step.record.uri]) for step in steps]
+    return [for_table(step, schemas[step.record.uri]) for step in steps]
 
 
 def _tables(records: Iterable[Record]) -> dict[Uri, list[Record]]:
@@ -137,7 +138,7 @@ def _removed(records: Iterable[Record]) -> int:
     return sum(len(record.rows) for record in records if record.operation != "Add")
 
 
-def _for_table(step: Step, schema: TableSchema) -> Step:
+def for_table(step: Step, schema: TableSchema) -> Step:
     """The step with what its table needs: the leader's sql_mode, if it computes values, and its rounded columns."""
     if schema.rounded:
         step = replace(step, rounded=schema.rounded)

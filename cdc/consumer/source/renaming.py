@@ -25,6 +25,10 @@ class Renaming:
         """Whether an object, by its name on the follower, is replicated."""
         return self._replicated(Uri(uri.resource, self._renames.former(uri.database), uri.table))
 
+    def on_follower(self, uri: Uri) -> Uri:
+        """An object, by its name on the leader, by that on the follower."""
+        return Uri(uri.resource, self._renames.new(uri.database), uri.table)
+
     def located(self, records: Iterable[Located | None]) -> Iterator[Located | None]:
         """Rows records with the follower's names; statements unchanged, since a refused one may be skipped."""
         for item in records:

@@ -16,6 +16,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.state import checkpoint, conflicts, copied, ledger_table
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.rewinds import with_rewind
 from cdc.errors import UserError
 from cdc.sql.effects import LEADER_ONLY
 
@@ -33,6 +34,7 @@ class Applied:
     """The checkpoint: the last record applied (-1: none yet), its transaction on the leader, and the next offsets.
 
     ``ts_us`` is when it was committed on the leader, in µs since 1970, ``at`` when on the follower, in UTC.
+    ``rewound``: records up to this one are applied again.
     """
 
     sequence: int
@@ -43,6 +45,7 @@ class Applied:
     transaction: str
     ts_us: int | None
     at: datetime
+    rewound: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
     if not rows:
         return None
     others = session.rows(Checkpoint.select_offsets(resource, schema=session.schema)) if many else []
-    point = Checkpoint.from_rows(rows[0], others, schema=session.schema)
+    point = with_rewind(session, Checkpoint.from_rows(rows[0], others, schema=session.schema))
     ((file, offset, transaction, ts_us, at),) = session.rows(checkpoint.select_leader(resource, schema=session.schema))
     return Applied(
         sequence=point.sequence,
@@ -173,6 +176,7 @@ def _applied(session: Session, resource: str, *, many: bool) -> Applied | None:
         transaction=transaction or "",
         ts_us=ts_us,
         at=at,
+        rewound=point.rewound,
     )
 
 

@@ -69,7 +69,7 @@ def transit(
         return before
     first = span["first"] if before is None else min(before.first_us, span["first"])
     last = span["last"] if before is None else max(before.last_us, span["last"])
-    applied = transactions.where(f"kind = 'applied' AND since < {upto} AND upto > {after}")
+    applied = transactions.where(f"kind = 'applied' AND since < least({upto}, upto) AND upto > {after}")
     stretch_us = _stretch_us(first, last)
     bins = _grouped(_counted(_times(leader, applied, arrivals), stretch_us))
     if before is not None:

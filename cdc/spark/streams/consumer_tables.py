@@ -8,7 +8,7 @@ from cdc.spark.input.records import FOLLOWER
 __all__ = ["changed_by_others", "checkpoint"]
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
-_TABLES = "checkpoint|ledger|conflicts|copies|offsets"
+_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds"
 # The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
 _CREATES_OWN_TABLES = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'

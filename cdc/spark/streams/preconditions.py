@@ -174,4 +174,7 @@ def _checkpoint(profiles: Mapping[str, Profile], leader: Contents | None, waterm
             "the follower was fed from another topic, or this one was deleted and created again"
         )
     elif watermark.highest > watermark.sequence:
-        yield f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}"
+        yield (
+            f"the follower's checkpoint went back from sequence {watermark.highest} to {watermark.sequence}: until "
+            "it is there again (cdc-consumer --rewind) the follower's rows are of two states"
+        )

@@ -4,14 +4,14 @@ The consumer commits its checkpoint row with the rows it applies, and runs a lea
 its ledger has the sequence (``cdc.model.statement_gtid``). So each follower transaction shows its ``kind``, whatever
 its rows or its statement are:
 
-    applied       has a checkpoint row that the consumer moved forward, or the GTID of a statement: with it the follower
+    applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
                   is equal to the leader at sequence ``upto``
     moved         has a checkpoint row that something else moved: it says where the follower is, but is a foreign write
     bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint
     foreign       all others: writes that did not come through the consumer
 
-The consumer only moves the checkpoint forward, and names the leader's transaction that it moves it to. A checkpoint
-row that keeps its sequence, or names another transaction, was changed by something else.
+The consumer moves the checkpoint forward (and back for ``--rewind``), and names the leader's transaction that it moves
+it to. A checkpoint row that keeps its sequence, or names another transaction, was changed by something else.
 """
 
 from collections.abc import Mapping

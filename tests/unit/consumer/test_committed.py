@@ -26,6 +26,8 @@ class Follower:
         self.connected = True
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if "`checkpoint`" not in sql:
+            return []  # there is no other table
         sequence = self.sequences[self.server]
         return [] if sequence is None else [("srv", "topic", "id", sequence, "{}", None)]
 

@@ -1,0 +1,119 @@
+"""cdc-consumer --rewind: what is applied again makes the rows the leader's, also after a stop in the midst of it."""
+
+from pathlib import Path
+
+import pytest
+
+from cdc.config.topic_names import PER_TABLE
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.harness.pair import Pair
+from tests.harness.programs import own_name, refused, run, run_well
+from tests.harness.topic import Body, Stage, number, text
+
+pytestmark = pytest.mark.integration
+
+COLUMNS = ["id", "u"]
+
+
+def image(id_: int, unique: str) -> list[Body]:
+    return [number(id_), text(unique)]
+
+
+def rewound(stage: Stage, sequence: int, *options: str) -> str:
+    return run_well("cdc-consumer", stage.profile, "--rewind", str(sequence), "--until-current", *options)
+
+
+def rewinds(stage: Stage) -> list[tuple[int, int]]:
+    return stage.execute(f"SELECT after_sequence, upto FROM rewinds WHERE resource = '{stage.name}'", database="cdc")
+
+
+def test_rows_become_the_leaders_again_and_statements_stay_done(stage: Stage) -> None:
+    """Its unique values move between rows, so that rows from later are in the way of those from before."""
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u VARCHAR(9) UNIQUE)")
+    keyed = {"key": ["id"]}
+    stage.topic.send(
+        [stage.topic.add(path, COLUMNS, image(1, "a"), image(2, "b"), image(3, "c"), image(9, "z"), **keyed)],  # 2
+        [stage.topic.update(path, COLUMNS, (image(1, "a"), image(1, "x")), **keyed)],  # 3
+        [stage.topic.update(path, COLUMNS, (image(2, "b"), image(2, "a")), **keyed)],  # 4
+        [stage.topic.delete(path, COLUMNS, image(3, "c"), **keyed)],  # 5
+        [stage.topic.query("CREATE VIEW v AS SELECT 1", ("CreateView", f"{stage.name}/v"), database=stage.name)],  # 6
+        [stage.topic.add(path, COLUMNS, image(3, "b"), image(4, "d"), **keyed)],  # 7
+        [stage.topic.update(path, COLUMNS, (image(4, "d"), image(5, "d")), **keyed)],  # 8
+    )
+    stage.apply()
+    right = [(1, "x"), (2, "a"), (3, "b"), (5, "d"), (9, "z")]
+    assert stage.execute("SELECT * FROM t ORDER BY id") == right
+    damage = ["UPDATE t SET u = 'q' WHERE id = 1", "INSERT INTO t VALUES (4, 'e')", "DELETE FROM t WHERE id = 9"]
+    stage.execute(*damage, "COMMIT")
+
+    # It ends in the midst; the next start goes on with it.
+    log = rewound(stage, 1, "--until", "7")
+    assert "the checkpoint went back sequence=1 again_upto=8" in log
+    assert "statement stays done sequence=6" in log
+    assert (stage.checkpoint(), rewinds(stage)) == (7, [(1, 8)])
+    assert "applied again up to sequence 8" in run("cdc-consumer", stage.profile, "--status").stdout
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(6, "f"), **keyed)])  # 9, an ordinary one
+    stage.apply()
+    assert (stage.checkpoint(), rewinds(stage)) == (9, [])
+    assert stage.execute("SELECT * FROM t ORDER BY id") == [*right[:4], (6, "f"), right[4]]
+    conflicts = f"SELECT sequence, removed FROM conflicts WHERE resource = '{stage.name}'"
+    assert stage.execute(conflicts, database="cdc") == [(7, "id=5")]  # which record 8 brought back
+    # What another client has written is a conflict again, no longer overwritten untold.
+    stage.execute("INSERT INTO t VALUES (7, 'g')", "COMMIT")
+    stage.topic.send([stage.topic.add(path, COLUMNS, image(7, "h"), **keyed)])  # 10
+    stage.apply()
+    assert stage.execute(conflicts, database="cdc")[1:] == [(10, "")]
+
+
+def test_what_cannot_be_applied_again_is_refused_by_name(stage: Stage) -> None:
+    keyed = stage.create_table("t", "(id INT PRIMARY KEY, u VARCHAR(9))")  # 1
+    keyless = stage.create_table("k", "(id INT, u VARCHAR(9))")  # 2
+    alter = stage.topic.query("ALTER TABLE t COMMENT 'x'", ("AlterTable", keyed), database=stage.name)
+    add = stage.topic.add
+    stage.topic.send(
+        [add(keyed, COLUMNS, image(1, "a"), key=["id"])],  # 3
+        [alter],  # 4
+        [add(keyless, COLUMNS, image(1, "a")), add(keyless, COLUMNS, image(1, "a"))],  # 5, 6
+        [add(keyed, COLUMNS, image(2, "b"), key=["id"])],  # 7
+    )
+    stage.apply()
+    line = refused("cdc-consumer", stage.profile, "--rewind", "2")
+    assert f"changes {stage.name}.t: ALTER TABLE t COMMENT … (sequence 4)" in line
+    assert f"rows of table {stage.name}.k, which has no key: they would be there twice (sequence 5)" in line
+    assert "--rewind 6 or later is possible" in line and "--until 7" in line
+    assert "record 5 is not the last one of its transaction" in refused("cdc-consumer", stage.profile, "--rewind", "5")
+    assert "is at sequence 7, which is not after 7" in refused("cdc-consumer", stage.profile, "--rewind", "7")
+    assert stage.checkpoint() == 7
+    stage.execute("DELETE FROM t", "COMMIT")
+    rewound(stage, 6)
+    assert stage.execute("SELECT * FROM t") == [(2, "b")]
+    assert len(stage.execute("SELECT * FROM k")) == 2
+
+
+def test_over_many_topics_and_renamed(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    layout = {"kafka": {"layout": PER_TABLE, "prefix": f"{name}-"}, "filters": {"include_dbs": [name]}}
+    start = {"producer": {"start": "now"}}
+    theirs = {"renames": {name: f"{name}_x"}}
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=layout | start, target=layout | theirs)
+    run_well("cdc-producer", pair.source, "--until-current")
+    tables = [f"CREATE TABLE {table} (id INT PRIMARY KEY)" for table in "abc"]
+    rows = [f"INSERT INTO {table} VALUES ({id_})" for id_ in (1, 2) for table in "abc"]
+    pair.on_leader(f"CREATE DATABASE {name}", f"USE {name}", *tables, *rows)
+    pair.replicate()
+    pair.on_follower("DELETE FROM a", "DELETE FROM b", "UPDATE c SET id = 3 WHERE id = 2", database=f"{name}_x")
+    # Records 0 to 3 made the tables; 4, 5, 6 are the rows 1.
+    log = run_well("cdc-consumer", pair.target, "--rewind", "4", "--until-current")
+    assert "the checkpoint went back sequence=4 again_upto=9" in log
+    found = [[row for (row,) in ids(follower, f"{name}_x.{table}")] for table in "abc"]
+    assert found == [[2], [1, 2], [1, 2, 3]]  # the rows that no record names stay as they are
+    pair.on_leader("INSERT INTO a VALUES (7)", database=name)
+    pair.replicate()
+    assert ids(follower, f"{name}_x.a") == ((2,), (7,))
+
+
+def ids(server: MySql, table: str) -> tuple[tuple[int, ...], ...]:
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id FROM {table} ORDER BY id")
+        return tuple(cursor.fetchall())

@@ -1,0 +1,76 @@
+"""What is applied again leaves each row as the leader's, from whatever the follower has in the rows that it names."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.consumer.plan.packets import Statement
+from cdc.consumer.plan.planner import Step
+from cdc.consumer.plan.rewound import plan_again, whatever_is_there
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
+from cdc.model.record import Record, Row
+from tests.unit.consumer.test_net_effects import image
+from tests.unit.consumer.test_planner import record
+
+Rows = dict[int, int]
+SCHEMA = TableSchema(frozenset("ab"), unique_keys={"PRIMARY": (KeyPart("a"),)})
+KEYS = st.integers(0, 4)
+TABLES = st.dictionaries(KEYS, st.integers(0, 9))
+
+
+def history(rows: Rows, wishes: list[tuple[int, int, int]]) -> list[Record]:
+    """A record for each of these changes that ``rows`` allow, in which they are made."""
+    records: list[Record] = []
+    for key, to, value in wishes:
+        before = image(key, rows.pop(key)) if key in rows else None
+        after = image(to, value) if to not in rows else None
+        if after is not None:
+            rows[to] = value
+        if before or after:
+            made = replace(record(len(records), "Update", width=2), rows=(Row(before, after),))
+            records.append(made)
+    return records
+
+
+def executed(steps: list[Step], rows: Rows) -> None:
+    for step in steps:
+        for _, (before, after) in step.changes:
+            if step.operation == "Delete":
+                assert before is not None
+                rows.pop(before[0]["SignedInteger"], None)
+            else:
+                assert after is not None
+                key = after[0]["SignedInteger"]
+                assert key not in rows, "a duplicate key"
+                rows[key] = after[1]["SignedInteger"]
+
+
+@given(TABLES, st.lists(st.tuples(KEYS, KEYS, st.integers(0, 9)), max_size=9), TABLES, st.integers(1, 9))
+def test_any_rows_that_are_named_become_the_leaders(
+    before: Rows, wishes: list[tuple[int, int, int]], damaged: Rows, size: int
+) -> None:
+    leader = dict(before)
+    records = history(leader, wishes)
+    named = {each[0]["SignedInteger"] for made in records for row in made.rows for each in row if each is not None}
+    # Rows that no record names are as they were; the others are anything.
+    follower = {key: value for key, value in before.items() if key not in named}
+    follower |= {key: value for key, value in damaged.items() if key in named}
+    for start in range(0, len(records), size):
+        executed(plan_again(records[start : start + size], schema=lambda _: SCHEMA), follower)
+    assert follower == leader
+
+
+def test_rows_with_computed_columns_are_written_under_the_leaders_modes() -> None:
+    computing = replace(SCHEMA, functional=True)
+    records = [
+        replace(record(n, "Add", width=2), rows=(Row(None, image(n, n)),), sql_mode=mode)
+        for n, mode in enumerate((None, "ANSI_QUOTES", None))
+    ]
+    steps = plan_again(records, schema=lambda _: computing)
+    assert [(step.operation, len(step.changes)) for step in steps] == [("Delete", 3), ("Add", 2), ("Add", 1)]
+
+
+def test_only_what_deletes_may_find_any_number_of_rows() -> None:
+    made = [Statement(b"DELETE FROM t", 3), Statement(b"INSERT INTO t", 3)]
+    assert [each.rows for each in whatever_is_there(made)] == [None, 3]
