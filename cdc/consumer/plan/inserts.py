@@ -61,15 +61,23 @@ def _rendered(step: Step, written: list[int], size: int) -> Iterator[Run]:
     if len(images) < len(step.changes):
         raise ValueError("a row without an after-image")
     texts, tags = tagged_row_texts(images, written)
-    sql = f"({'),('.join(texts)})".encode()
-    if len(sql) < size and SUBQUERY not in sql:
-        yield Run(step.changes, sql, tags)
-        return
-    del sql  # one row can be as large as a message, so few copies are kept
-    rows = [f"({text})".encode() for text in texts]
-    del texts
+    if len(texts) > 1 or len(texts[0]) < size:
+        sql = f"({'),('.join(texts)})".encode()
+        if len(sql) < size and SUBQUERY not in sql:
+            yield Run(step.changes, sql, tags)
+            return
+        del sql
+    # One row can be as large as a message, so no copy of it is kept that is not needed.
+    texts.reverse()
+    rows = [_in_parentheses(texts) for _ in images]
     for changes, parts in chunks(step.changes, rows, size=size, count=len(rows)):
         yield Run(changes, b",".join(parts), tags)
+
+
+def _in_parentheses(texts: list[str]) -> bytes:
+    """The last of the texts, which is removed."""
+    text = texts.pop().encode()
+    return b"(%b)" % text
 
 
 def _joined(records: Sequence[Record], *, size: int) -> Iterator[Run]:

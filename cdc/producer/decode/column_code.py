@@ -96,6 +96,9 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
     """A character or binary column with its length in ``prefix`` bytes before it."""
     lines = _sized(column, x, prefix)
     if column.charset == "binary":
+        if prefix > 2:
+            # A large value is not copied before it is encoded.
+            lines = (lines[0], f"{x} = d[p+{prefix}:s] if s - p < {_LARGE} else view(d)[p+{prefix}:s]", lines[2])
         # The server strips trailing zero bytes of BINARY(n) in the log; the stored value has n bytes.
         padded = f"{x}.ljust({column.meta}, b'\\0')" if column.type == 254 else x
         return ColumnCode("", lines, '{"Blob":"%s"}', f"b64({padded}, newline=False).decode()")
@@ -231,7 +234,8 @@ def _date_text(packed: int) -> str:
 _DATES = _Texts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
 _DAYS = _Texts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
 _CLOCKS = _Texts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
+_LARGE = 1_000_000  # bytes
 _CONSTANTS = {
-    "b64": b2a_base64, "quote": encode_basestring, "json_value": json_value,
+    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "json_value": json_value,
     "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip

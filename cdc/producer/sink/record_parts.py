@@ -1,12 +1,15 @@
 """Splits the rows of an event into records of limited size, and makes the part of a record after its sequence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 
 from cdc.model.position import Position
 from cdc.producer.decode.changes import Rows
 
-__all__ = ["Part", "is_large", "rows_body", "split"]
+__all__ = ["Part", "encoded", "is_large", "rows_body", "split"]
+
+_SLICE = 1 << 20  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,7 @@ class Part:
     topic: str
     uri: str
     position: Position
-    body: str
+    body: tuple[str, ...]
     header: bytes
     rows: int
     newest: int
@@ -48,12 +51,21 @@ def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
     yield part
 
 
-def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: str) -> str:
+def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: str) -> tuple[str, str, str]:
     """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
-    ``mode`` is the transaction's (module row_sql_mode).
+    ``mode`` is the transaction's (module row_sql_mode). In three pieces, since the rows may be large.
     """
     context = f',"flags":{flags}' if flags else ""
     if mode is not None:
         context += f',"sql_mode":"{mode}"'
-    return f'{columns}{context},"operation":{{"{operation}":{{"rows":[{rows}]}}}}'
+    return f'{columns}{context},"operation":{{"{operation}":{{"rows":[', rows, "]}}"
+
+
+def encoded(pieces: Iterable[str]) -> bytes:
+    """The pieces, one after the other, in UTF-8; of a large one no other copy is made."""
+    buffer = BytesIO()
+    for piece in pieces:
+        for begin in range(0, len(piece), _SLICE):
+            buffer.write(piece[begin : begin + _SLICE].encode())
+    return buffer.getvalue()

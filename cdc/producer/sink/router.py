@@ -18,7 +18,7 @@ from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableSh
 from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum
-from cdc.producer.sink.record_parts import Part, is_large, rows_body, split
+from cdc.producer.sink.record_parts import Part, encoded, is_large, rows_body, split
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from cdc.sql.redaction import excerpt
@@ -34,7 +34,7 @@ _HEADER_JSON = (
 # bn_file, transaction and the rest: docs/record-format.md.
 _RECORD = (
     '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
-    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},%s}'
+    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
 )
 _new = tuple.__new__  # Message(…) itself takes twice as long
 _BOOL = {False: "false", True: "true"}
@@ -132,10 +132,11 @@ class Router:
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
-            body = rows_body(table.columns_json, flags, mode, operation, ",".join(rows))
-            value = _RECORD % (
-                uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us, body
+            before, texts, after = rows_body(table.columns_json, flags, mode, operation, ",".join(rows))
+            head = _RECORD % (
+                uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
             )  # fmt: skip
+            value = f"{head}{before}{texts}{after}}}"
             headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
             yield _new(Message, (topic, key, value.encode(), commit_us // 1000, headers))
         self.next_sequence += last + 1
@@ -174,6 +175,7 @@ class Router:
         header = _HEADER_JSON % ev.header_fields(change.event.data)
         mode = self._begin and self._begin.sql_mode
         for rows in split(change.rows, self._record_bytes):
+            # Joined only when it is sent: one row may be large.
             body = rows_body(change.table.columns_json, change.flags, mode, change.operation, ",".join(rows))
             newest = content_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
@@ -223,7 +225,7 @@ class Router:
             return
         topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         header = _HEADER_JSON % ev.header_fields(event.data)
-        yield from self._hold(Part(topic, uri, event.position, body, header, 1, content_sum(uri, text)))
+        yield from self._hold(Part(topic, uri, event.position, (body,), header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
         """The message that was kept back, as the last one of the transaction."""
@@ -241,16 +243,19 @@ class Router:
         if part is None or begin is None:
             return
         self._held = None
-        value = _RECORD % (
+        head = _RECORD % (
             part.uri, self.next_sequence, part.position.file, part.position.offset,
-            begin.transaction, self._index, _BOOL[last], begin.commit_us, part.body,
+            begin.transaction, self._index, _BOOL[last], begin.commit_us,
         )  # fmt: skip
         headers: Headers = [("mysql_binlog_headers", part.header)]
-        yield Message(part.topic, part.uri.encode(), value.encode(), begin.commit_us // 1000, headers)
+        value, rows, newest = encoded((head, *part.body, "}")), part.rows, part.newest
+        message = Message(part.topic, part.uri.encode(), value, begin.commit_us // 1000, headers)
+        del part, value  # while it is sent, one copy of a large record is enough
+        yield message
         # Counted only when the consumer of this generator asks for more: a record that it refused is not written.
         self._index += 1
-        self._rows += part.rows
-        self._newest = part.newest
+        self._rows += rows
+        self._newest = newest
         self.next_sequence += 1
 
     def _affect(self, effect: Effect) -> dict[str, str]:
