@@ -6,6 +6,7 @@ one after the other, and commit in one Kafka transaction: who reads committed me
 """
 
 from collections.abc import Iterable, Iterator
+from io import BytesIO
 from typing import NamedTuple, Self
 from zlib import crc32
 
@@ -60,11 +61,27 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
         yield b"%d %d %d %d" % (sequence, number, len(ends), checksum), value[begin:end]
 
 
+class _Begun:
+    """A record whose ``first`` fragments have come: their text so far, of which there is no other copy."""
+
+    __slots__ = ("checksum", "count", "first", "text")
+
+    def __init__(self, first: Fragment) -> None:
+        self.first = first
+        self.text = BytesIO()
+        self.count = self.checksum = 0
+
+    def add(self, value: bytes) -> None:
+        self.text.write(value)
+        self.checksum = crc32(value, self.checksum)
+        self.count += 1
+
+
 class Fragments:
     """What one connection has read of records of which the rest is still to come, by partition."""
 
     def __init__(self) -> None:
-        self._begun: dict[Partition, tuple[Fragment, list[bytes]]] = {}
+        self._begun: dict[Partition, _Begun] = {}
         self._read: set[Partition] = set()
         self._broken: PromiseError | None = None
 
@@ -107,27 +124,22 @@ class Fragments:
             self._read.add(partition)
             if fragment is None:
                 return message
-            begun = fragment, []
-        first, values = begun
-        if fragment != first._replace(number=len(values)):
+            begun = _Begun(fragment)
+        first = begun.first
+        if fragment != first._replace(number=begun.count):
             raise PromiseError(
                 f"the fragments of record {first.sequence} are not complete", where=_place(message), hint=_HINT
             )
-        values.append(message.value() or b"")
-        if len(values) < first.total:
-            self._begun[partition] = first, values
+        begun.add(message.value() or b"")
+        if begun.count < first.total:
+            self._begun[partition] = begun
             return None
-        return _joined(message, first, values)
-
-
-def _joined(message: Message, first: Fragment, values: list[bytes]) -> Message:
-    value = b"".join(values)
-    if crc32(value) != first.checksum:
-        raise PromiseError(
-            f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
-        )
-    message.set_value(value)
-    return message
+        if begun.checksum != first.checksum:
+            raise PromiseError(
+                f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
+            )
+        message.set_value(begun.text.getvalue())
+        return message
 
 
 def first_whole_sequence(message: Message) -> int:

@@ -35,6 +35,7 @@ class MergedSource:
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0
+        self._taken_bytes = 0  # of the record that was returned last
         self._until: int | None = None
         self._unknown_since: float | None = None
         self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
@@ -112,6 +113,7 @@ class MergedSource:
     def _ready(self, stop: threading.Event) -> Iterator[Located]:
         """The records that are next; ``read_ahead`` may add more of them between two."""
         for located in self._merged.ready():
+            self._taken_bytes = located.size
             yield located
             if stop.is_set() or self._at_end():
                 return
@@ -122,7 +124,7 @@ class MergedSource:
 
     def read_ahead(self) -> bool:
         """See ``RecordSource``."""
-        if self._merged.waiting_bytes >= READ_AHEAD_BYTES:
+        if self._merged.waiting_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:
             if not self._here:

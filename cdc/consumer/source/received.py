@@ -20,6 +20,7 @@ class Received:
         self._parse = parse
         self._parsed: deque[Located] = deque()
         self._parsed_bytes = 0
+        self._taken_bytes = 0  # of the record that was taken last
         self._messages: deque[Message] = deque()
 
     def clear(self) -> None:
@@ -42,15 +43,21 @@ class Received:
         if self._parsed:
             located = self._parsed.popleft()
             self._parsed_bytes -= located.size
+            self._taken_bytes = located.size
             return located
         if not self._messages:
             return None
         message = self._messages.popleft()
-        return self._parse(message) if message.error() is None else message
+        if message.error() is not None:
+            return message
+        located = self._parse(message)
+        self._taken_bytes = located.size
+        return located
 
     def read_ahead(self) -> bool:
         """Parse one more message; see ``RecordSource.read_ahead``."""
-        if self._parsed_bytes >= READ_AHEAD_BYTES:
+        # Beside a large record there should be no other one in memory.
+        if self._parsed_bytes >= READ_AHEAD_BYTES or self._taken_bytes >= READ_AHEAD_BYTES:
             return False
         try:
             if not self._messages:

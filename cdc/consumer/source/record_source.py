@@ -45,8 +45,9 @@ class RecordSource(Protocol):
     def read_ahead(self) -> bool:
         """Parse one message that has arrived, so that ``records`` can return it later without parsing.
 
-        False where no message was parsed: none has arrived, READ_AHEAD_BYTES are parsed already, or the next message
-        has an error, which ``records`` raises when it gets there. Called between two records, never raises.
+        False where no message was parsed: none has arrived, READ_AHEAD_BYTES are parsed already, the record that was
+        returned last is as large, or the next message has an error, which ``records`` raises when it gets there. Called
+        between two records, never raises.
         """
 
     def commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:

@@ -74,3 +74,10 @@ def test_reading_ahead_is_limited_in_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     assert messages.read_ahead()
     messages.clear()
     assert messages.read_ahead()
+
+
+def test_nothing_is_read_ahead_beside_a_large_record() -> None:
+    messages = queue(Sent(0), Sent(1), size=received.READ_AHEAD_BYTES)
+    assert messages.fill(0)
+    assert messages.take() is not None
+    assert not messages.read_ahead()

@@ -126,3 +126,12 @@ def test_what_is_no_value_is_refused_in_a_row_too(value: Any) -> None:
         for images in ([[value], [other]], [[other], [value]]):
             with pytest.raises(ValueError, match=r"."):
                 row_texts(images, [0])
+
+
+def test_the_server_decodes_large_blobs_and_only_base64() -> None:
+    large = base64.b64encode(b"ab" * 500_000).decode()
+    assert literal({"Blob": large}) == f"FROM_BASE64('{large}')"
+    assert row_texts([[{"Blob": large}]], [0]) == [f"FROM_BASE64('{large}')"]
+    for wrong in (large[1:], large[:-4] + "=A==", large[:-4] + "'--'", large[:-4] + "AA\nA"):
+        with pytest.raises(ValueError, match="base64"):
+            literal({"Blob": wrong})
