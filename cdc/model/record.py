@@ -1,10 +1,11 @@
 """Parses a record, the JSON of one statement or rows event of the leader (docs/record-format.md)."""
 
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple, Self
 
 import orjson
@@ -21,6 +22,10 @@ OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
+
+_LARGE = 4_000_000  # bytes
+# No string in JSON can have this text inside, since its quotes would be behind backslashes.
+_LARGE_BLOB = re.compile(rb'\{"Blob":"([A-Za-z0-9+/=]{1000000,})"\}')
 
 # A stream names few tables, and each of them in many records.
 _uri = lru_cache(maxsize=10_000)(Uri.parse)
@@ -72,7 +77,7 @@ class Record:
         Raises PromiseError where the message is not a record: to skip it could lose a change.
         """
         try:
-            return cls._from_json(orjson.loads(text))
+            return cls._from_json(orjson.loads(text) if len(text) < _LARGE else _large(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PromiseError(
                 f"not a record ({type(error).__name__}: {error}): {text[:80]!r}",
@@ -107,6 +112,25 @@ class Record:
             body.get("sql_mode"),
             _exact(operation, dict(more)) if more else None,
         )
+
+
+def _large(text: bytes) -> Any:
+    """The JSON of a large record, whose large BLOBs the parser does not see: it would copy them once more."""
+    found: list[str] = []
+
+    def taken(match: re.Match[bytes]) -> bytes:
+        found.append(str(memoryview(text)[match.start(1) : match.end(1)], "ascii"))
+        return b'{"Blob":"#%d"}' % (len(found) - 1)
+
+    body: dict[str, Any] = orjson.loads(_LARGE_BLOB.sub(taken, text))
+    waiting = {f"#{number}": content for number, content in enumerate(found)}
+    found.clear()
+    for row in body["operation"][next(iter(body["operation"]))]["rows"] if waiting else ():
+        for value in chain.from_iterable(row.values()):
+            if isinstance(value, dict) and value.get("Blob") in waiting:
+                value["Blob"] = waiting.pop(value["Blob"])
+    # One may be in a document, which is plain JSON.
+    return orjson.loads(text) if waiting else body
 
 
 def _query(operation: str, content: Any) -> str:

@@ -29,7 +29,7 @@ KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
 ROW_MB = int(os.environ.get("CDC_LARGE_ROW_MB", "12"))
-TIMES_THE_ROW = 10  # for the texts of an update, which has two images, and for its statement
+TIMES_THE_ROW = 8  # for the texts of an update, which has two images, and for its statement
 LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
 

@@ -77,3 +77,20 @@ def test_a_statement_has_bytes_where_its_text_does_not_give_them() -> None:
     record = Record.parse(RECORD % b'"Query":"DROP TABLE \xd0\xb6","Bytes":"RFJPUCBUQUJMRSDm"', where="")
     assert (record.query, record.exact) == ("DROP TABLE ж", b"DROP TABLE \xe6")
     assert Record.parse(RECORD % b'"Query":"DROP TABLE a"', where="").exact is None
+
+
+BASE64 = "QUJD" * 1_100_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"Blob": BASE64}, {"Json": {"Blob": BASE64}}, {"Json": [{"Blob": BASE64}, {"Blob": "#0"}]},
+     {"String": json.dumps({"Blob": BASE64})}, {"String": "#0" + BASE64}, {"Blob": "=Q" + BASE64}],
+    ids=["blob", "document", "both", "string", "text", "no base64"],
+)  # fmt: skip
+def test_a_large_record_is_read_as_any_other(value: object) -> None:
+    text = json.dumps(value, separators=(",", ":"))
+    before, after = f'"before_cols":[{text}]', f'"after_cols":[{text.replace("QUJD", "QUJE", 1)}]'
+    rows = f'"Update":{{"rows":[{{{before},{after}}}]}}'
+    (row,) = Record.parse(RECORD % rows.encode(), where="").rows
+    assert [row.before, row.after] == [[value], [json.loads(text.replace("QUJD", "QUJE", 1))]]
