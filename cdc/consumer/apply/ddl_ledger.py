@@ -23,7 +23,6 @@ from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.session_variables import SessionVariables
 from cdc.consumer.follower.statement_connection import StatementConnection
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
@@ -87,7 +86,6 @@ class DdlLedger:
         self._session = session
         self._copied = copied
         self._connection = StatementConnection(session)
-        self._variables = SessionVariables()
         self._intents = Intents(session)
         self._failed: tuple[int, Exception] | None = None  # a statement's sequence, and its error
         self._ready: dict[tuple[str, int], Record] = {}  # the last run's, by server and sequence
@@ -252,13 +250,10 @@ class DdlLedger:
             event(_LOG, "rows are numbered in the order of the primary key", sequence=record.sequence, key=order)
 
     def _execute(self, record: Record, gtid: str) -> None:
-        context = dict(record.context or {})
-        session = self._entered(record, context.get("database", ""))
-        lock_wait = LockWait(session, seconds=self._lock_seconds, asking=self._session)
+        lock_wait = LockWait(seconds=self._lock_seconds, asking=self._session)
         try:
-            own = f"autocommit=1, {lock_wait.settings}"
-            # Last: the next statement runs under this GTID.
-            session.run([self._variables.assignment(session, context, own=own, last=f"gtid_next={quoted(gtid)}")])
+            session = self._connection.ready(record, own=f"autocommit=1, {lock_wait.settings}", gtid=gtid)
+            lock_wait.watch(session)
             session.run([to_send(record)])
             if not self._executed(gtid):
                 # CREATE TABLE … START TRANSACTION leaves its transaction open; this ends it, under the GTID.
@@ -274,16 +269,6 @@ class DdlLedger:
         self._connection.used()
         self.applied += 1
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
-
-    def _entered(self, record: Record, database: str) -> Session:
-        """A fresh session in the database, if there is such a one. Raises Unapplicable, Interrupted, Refused."""
-        session = self._connection.fresh()
-        try:
-            alone = self._connection.enter(session, database)
-        except Refused as error:
-            self._connection.close()
-            raise _refusal(record, error) from None
-        return session if alone else self._connection.opened()
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:

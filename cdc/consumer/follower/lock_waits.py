@@ -6,6 +6,7 @@ that work: a server takes the lock that ends an ALTER only when the new table is
 
 import logging
 from contextlib import suppress
+from functools import partial
 
 from cdc.consumer.errors import LOCK_WAIT, Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
@@ -19,36 +20,38 @@ _SHOWN = 3  # sessions
 
 
 class LockWait:
-    """The waits of the statement of ``session``, each for ``seconds`` at most; ``asking`` is another session.
+    """The waits of a statement, each for ``seconds`` at most; ``asking`` is another session than its own.
 
     ``held_by`` says which sessions held the lock that the statement was last seen waiting for; empty if none was seen.
     """
 
-    def __init__(self, session: Session, *, seconds: int, asking: Session) -> None:
-        self._session = session
+    def __init__(self, *, seconds: int, asking: Session) -> None:
         self._asking = asking
         self._seconds = max(seconds, 1)  # the least that the server takes
         self._next = _FIRST_SECONDS
         self._logged = False
         self.held_by = ""
-        session.meanwhile = self.look
+
+    def watch(self, session: Session) -> None:
+        """The session runs the statement next."""
+        session.meanwhile = partial(self.look, session.thread_id)
 
     @property
     def settings(self) -> str:
         """The session variables with its patience: for locks on definitions, and for locks on rows."""
         return f"lock_wait_timeout={self._seconds}, innodb_lock_wait_timeout={self._seconds}"
 
-    def look(self, waited: float) -> None:
-        """Log once that the statement waits for a lock, and for whom; ``waited`` is how long it has run."""
+    def look(self, thread: int, waited: float) -> None:
+        """Log once that the statement of ``thread`` waits for a lock, and for whom; it has ``waited`` for so long."""
         if waited < self._next or self._asking.busy:
             return
         self._next = waited + _NEXT_SECONDS
         # A connection that is lost is reported by the statement that needs it.
         with suppress(Interrupted, Refused):
-            state = self._state()
+            state = self._state(thread)
             if not state.startswith("Waiting for"):
                 return
-            self.held_by = self._holders()
+            self.held_by = self._holders(thread)
             if not self._logged:
                 self._logged = True
                 event(
@@ -62,14 +65,12 @@ class LockWait:
             return error
         return WaitedOut(f"{error}, after {self._seconds} s{self.held_by and ': ' + self.held_by}", error.code)
 
-    def _state(self) -> str:
+    def _state(self, thread: int) -> str:
         """What the statement is doing, in the server's words. The server shows that of its own account to anyone."""
-        rows = self._asking.rows(
-            f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {self._session.thread_id}"
-        )
+        rows = self._asking.rows(f"SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {thread}")
         return str(rows[0][0] or "") if rows else ""
 
-    def _holders(self) -> str:
+    def _holders(self, thread: int) -> str:
         """The sessions that hold a lock on what the statement waits for; empty where that is not to be found out."""
         try:
             rows = self._asking.rows(
@@ -81,7 +82,7 @@ class LockWait:
                 "AND held.OBJECT_SCHEMA <=> wanted.OBJECT_SCHEMA AND held.OBJECT_NAME <=> wanted.OBJECT_NAME "
                 "AND held.LOCK_STATUS = 'GRANTED' AND held.OWNER_THREAD_ID <> we.THREAD_ID "
                 "JOIN performance_schema.threads they ON they.THREAD_ID = held.OWNER_THREAD_ID "
-                f"WHERE we.PROCESSLIST_ID = {self._session.thread_id} ORDER BY 1 LIMIT {_SHOWN}"
+                f"WHERE we.PROCESSLIST_ID = {thread} ORDER BY 1 LIMIT {_SHOWN}"
             )
         except Refused:  # without SELECT on performance_schema
             return ""

@@ -7,7 +7,7 @@ from typing import Any
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted, seconds
 
-__all__ = ["SessionVariables"]
+__all__ = ["SessionVariables", "kept", "moment"]
 
 # From a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
 _VARIABLES = {
@@ -74,10 +74,8 @@ class SessionVariables:
             usual = _UNLESS_LOGGED[variable]
             if value != _AS_SELECTED.get(usual, usual):
                 wanted[variable] = usual if usual.isdigit() else quoted(usual)
-        if "timestamp_us" in context:
-            wanted["timestamp"] = seconds(context["timestamp_us"])
         values = (f"{name}={value}" for name, value in wanted.items())
-        return ", ".join([f"SET SESSION {own}", *values, last]).encode()
+        return ", ".join([f"SET SESSION {own}", *values, *moment(context), last]).encode()
 
     def _values(self, session: Session, names: AbstractSet[str]) -> Iterator[tuple[str, str]]:
         """Those of the variables that the server has, with the session's values."""
@@ -93,3 +91,14 @@ class SessionVariables:
 
 def _variable(value: object) -> str:
     return str(int(value)) if isinstance(value, bool | int) else quoted(str(value))
+
+
+def kept(context: dict[str, Any]) -> dict[str, Any]:
+    """What of a recorded context holds until it is assigned again, and whether there is the time of a statement."""
+    names = (*_VARIABLES, "database")
+    return {name: context[name] for name in names if name in context} | {"timed": "timestamp_us" in context}
+
+
+def moment(context: dict[str, Any]) -> list[str]:
+    """The assignment of the time at which the statement ran, if the context has it."""
+    return [f"timestamp={seconds(context['timestamp_us'])}"] if "timestamp_us" in context else []

@@ -81,6 +81,40 @@ def test_a_connection_that_is_used_again_has_nothing_of_its_former_life(stage: S
         assert not last.connected
 
 
+def record(stage: Stage, text: str, action: str = "AlterTable", *, at: int = 1_000_000, **context: object) -> Record:
+    body = stage.topic.query(text, (action, f"{stage.name}/t"), database=stage.name, timestamp_us=at, **context)
+    (made,) = stage.topic.transaction([body])
+    return Record.parse(json.dumps(made).encode(), where="here")
+
+
+def test_between_statements_of_the_same_session_the_connection_is_not_reset(stage: Stage) -> None:
+    """It is before and after one that may leave or ask for something, and where the leader's session was another."""
+    usual = [record(stage, f"ALTER TABLE t ADD c{at} INT", at=at * 1_000_000) for at in (5, 6)]
+    others = [
+        record(stage, "ALTER TABLE t ADD c INT DEFAULT (@v := 1)"),
+        record(stage, f"ALTER DATABASE {stage.name} CHARACTER SET latin1", "AlterDatabase"),
+        record(stage, "ALTER TABLE t ADD c INT", charset="latin1"),
+        record(stage, "ALTER TABLE t ADD c INT", sql_mode="ANSI"),
+    ]
+    with Session(load(stage.profile).database) as session:
+        session.connect()
+        connection = StatementConnection(session)
+
+        def ready(of: Record) -> Session:
+            return connection.ready(of, own="autocommit=1", gtid="AUTOMATIC")
+
+        new = state(ready(usual[0]))
+        for at, each in enumerate(usual):
+            again = ready(each)
+            assert state(again)[0] == new[0] | {"wait_timeout": "77"} if at else new[0]
+            assert again.rows("SELECT DATABASE(), @@timestamp") == [(stage.name, 5.0 + at)]
+            again.run([b"SET SESSION wait_timeout = 77"])
+        for each in others:
+            for one in (each, usual[0]):
+                assert state(ready(one))[0]["wait_timeout"] != "77", one.query
+                ready(one).run([b"SET SESSION wait_timeout = 77"])
+
+
 def alter(stage: Stage, column: str) -> Body:
     return stage.topic.query(
         f"ALTER TABLE t ADD COLUMN {column} INT", ("AlterTable", f"{stage.name}/t"), database=stage.name
