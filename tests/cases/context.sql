@@ -62,3 +62,6 @@ SET NAMES utf8mb4;
 SET lc_time_names = DEFAULT, sql_mode = DEFAULT, collation_connection = 'ucs2_bin';
 ALTER TABLE m ADD u DATE DEFAULT '2001-01-01';
 -- -> {"sequence":21,"context":{"collation":"ucs2_bin"}}
+SET NAMES utf8mb4;
+ALTER TABLE i ADD j INT, ADD FOREIGN KEY (j) REFERENCES i (i);
+-- -> {"sequence":22,"context":{"engine":"InnoDB"}}

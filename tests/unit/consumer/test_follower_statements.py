@@ -83,6 +83,11 @@ def test_what_is_innodb_on_the_leader_is_kept(text: str) -> None:
     assert executed(text, engine="InnoDB") == text
 
 
+def test_foreign_keys_are_added_where_the_log_shows_that_the_table_is_innodb() -> None:
+    record = of_leader("ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (i) REFERENCES p (i)", engine="InnoDB")
+    assert FollowerStatements(Renaming(Renames({}), replicated=lambda _: True), engine="InnoDB").of(record) == record
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

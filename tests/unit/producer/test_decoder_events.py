@@ -972,3 +972,20 @@ def test_texts_are_read_in_the_character_set_of_their_column() -> None:
         equal_members=pytest.fail,
     )
     assert plain(leader.decode(log.events))[1] == ("t", "Add", ('{"cols":[{"String":"é!"}]}',), 0)
+
+
+@pytest.mark.parametrize("atomic", [True, False])
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("ALTER TABLE t ADD FOREIGN KEY (i) references p (i)", True),
+        ("ALTER TABLE t ADD i INT", False),
+        ("CREATE TABLE t (i INT REFERENCES p (i))", False),
+    ],
+)
+def test_an_added_foreign_key_comes_with_its_engine_where_the_log_shows_it(text: str, may: bool, atomic: bool) -> None:
+    log = Log()
+    log.gtid()
+    log.query(text, more=INNODB if atomic else b"")
+    (found,) = [each for each in decoded(log.events) if isinstance(each, Statement)]
+    assert found.context.get("engine") == ("InnoDB" if may and atomic else None)
