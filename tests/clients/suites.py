@@ -68,6 +68,8 @@ class _Suite:
 
 
 _DJANGO = _Suite("django", "5.2.19", _DRIVER)
+# They make tables of MyISAM with foreign keys, which stop the consumer, as documented.
+_NO_FOLLOWER_HAS = "not test_misordered_lastrow and not DefaultTest"
 _SQLALCHEMY = _Suite("sqlalchemy", "2.0.58", (*_DRIVER, "pytest<9"))
 
 
@@ -85,6 +87,6 @@ def run_sqlalchemy(server: MySql, folder: Path, tests: Sequence[str]) -> str:
     """Run the tests that use a database, of these files or folders. How it ended."""
     url = f"mysql+pymysql://root@localhost/test?charset=utf8mb4&unix_socket={server.socket}"
     log = folder / "sqlalchemy.log"
-    options = ["-p", "no:cacheprovider", "-q", "--backend-only", f"--dburi={url}"]
+    options = ["-p", "no:cacheprovider", "-q", "--backend-only", f"--dburi={url}", "-k", _NO_FOLLOWER_HAS]
     _SQLALCHEMY.run(".", "-m", "pytest", *options, *tests, log=log, modules=folder)
     return log.read_text().splitlines()[-1].strip("= ")
