@@ -62,7 +62,7 @@ class Beside:
                 log = stack.enter_context(path.open("w"))
                 programs.append((stack.enter_context(running(program, profile, stderr=log)), path))
             beside = cls(leader, follower, replica, (source, target, capture), tuple(programs))
-            beside._wait_for_mark()  # until the programs are at work
+            beside.catch_up()  # until the programs are at work
             yield beside
 
     def judge(self, case: str, *databases: str) -> None:
@@ -79,7 +79,7 @@ class Beside:
 
     def compare(self, *databases: str) -> Copies:
         """Wait until both copies have everything, and compare them with the leader, cell by cell."""
-        copies, error = self._wait_for_mark()
+        copies, error = self.catch_up()
         assert not error, error
         for database in databases:
             wanted = content(self.leader, database)
@@ -106,8 +106,11 @@ class Beside:
             log.read_text().strip().rpartition("\n")[2] for process, log in self.programs if process.poll() is not None
         ]
 
-    def _wait_for_mark(self) -> tuple[Copies, str]:
-        """Until what the leader does last shows on both; how long that took, and native's error."""
+    def catch_up(self) -> tuple[Copies, str]:
+        """Wait until both copies have everything; how long that took, and the error at which the native one stopped.
+
+        Raises AssertionError where a program has ended.
+        """
         execute(self.leader, f"CREATE DATABASE {_MARK}")
         begun, native = time.monotonic(), 0.0
 

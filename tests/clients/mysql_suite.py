@@ -26,11 +26,12 @@ _SECONDS = 120
 # What is about storing and altering: of the folders of tests those, of their names none of these.
 _FOLDERS = ("t", "collations", "engines", "gcol", "gis", "innodb", "innodb_fts", "innodb_gis", "json", "jp", "parts")
 _OTHER_NAMES = re.compile(r"big|rpl_|upgrade|perfschema|mysql(dump|admin|binlog)|plugin|ssl|auth|acl|explain|opt_")
-# What needs more than one server that goes on running: a restart, other servers, a debug build. MyISAM's rows are in no
-# transaction, and without GTIDs or binlog there is nothing to follow.
+# What needs more than one server that goes on running: a restart, other servers, a debug build. The engines are those
+# without transactions, and without GTIDs, binlog or rows in it there is nothing to follow.
 _NEEDS_MORE = re.compile(
     rb"re?start_mysqld|kill_(mysqld|and_restart)|shutdown_mysqld|^\s*shutdown\s*;|have_debug\.inc|have_ndb|rpl/init"
-    rb"|master-slave|(have|force)_myisam|engine\s*=?\s*myisam|gtid_mode_off|not_log_bin|reset\s+(master|binary)",
+    rb"|master-slave|(have|force)_myisam|engine\s*=?\s*(myisam|memory|heap|archive|csv|merge|blackhole)"
+    rb"|gtid_mode_off|not_log_bin|reset\s+(master|binary)|binlog_format\w*(statement|mixed)",
     re.MULTILINE | re.IGNORECASE,
 )
 _SOURCE = re.compile(rb"^\s*(?:--)?\s*source\s+([\w./$-]+?);?\s*$", re.MULTILINE)

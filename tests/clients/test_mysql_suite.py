@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pymysql
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.compare import databases
+from tests.checks.compare import content, databases
 from tests.clients.beside import Beside, execute
 from tests.clients.mysql_suite import DATABASES, Suite
 from tests.harness.server_fixtures import MySqlFactory
@@ -26,7 +27,6 @@ PASS = 0.98  # of those that the native replica passes
 SUPPRESSIONS = "mtr"  # where the tests say which errors they expect in the server's log
 # What no test changes, and what only says how far the server is.
 NO_SETTINGS = {"gtid_executed", "gtid_purged", "timestamp"}
-DEFINER = re.compile(r"DEFINER=`\w*`@`[\w%.]*` ")
 
 
 @dataclass(frozen=True)
@@ -84,32 +84,45 @@ def until_a_stop(beside: Beside, suite: Suite, tests: list[Path], folder: Path) 
         yield outcome
         if outcome != Outcome(test):
             return
-        mine = [name for name in databases(leader) if name != SUPPRESSIONS]
-        execute(leader, "SET foreign_key_checks = 0", *(f"DROP DATABASE `{name}`" for name in mine))
+        drops = (f"DROP DATABASE `{name}`" for name in users(leader))
+        execute(leader, "SET foreign_key_checks = 0", *drops)
         execute(leader, *(f"CREATE DATABASE {name}" for name in DATABASES))
 
 
 def judged(beside: Beside, test: Path) -> Outcome:
     """Compare the three servers."""
-    error = beside.replica.catch_up()
+    try:
+        _, error = beside.catch_up()
+    except AssertionError:
+        error = beside.replica.catch_up()
+        return Outcome(test, stop="; ".join(beside.stops()) or "the follower hangs", native=error)
     if error:
         return Outcome(test, native=error)
-    try:
-        beside.compare(*(name for name in databases(beside.leader) if name != SUPPRESSIONS))
-    except AssertionError as failure:
-        said = str(failure).partition("\n")[0]
-        if "native replica" in said:
-            return Outcome(test, native=said)
-        stops = "; ".join(beside.stops())
-        return Outcome(test, stop=stops) if stops else Outcome(test, difference=said)
-    return Outcome(test)
+    servers = beside.leader, beside.follower, beside.replica.server
+    leader, follower, native = ({name: content(server, name) for name in users(server)} for server in servers)
+    if leader == follower:
+        return Outcome(test)
+    return Outcome(test, difference=different(leader, follower), native=different(leader, native))
+
+
+def users(server: MySql) -> list[str]:
+    return [name for name in databases(server) if name != SUPPRESSIONS]
+
+
+def different(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> str:
+    """The first object that differs, and how; empty where none does."""
+    for name in sorted(one.keys() | other.keys()):
+        first, second = one.get(name, {}), other.get(name, {})
+        for each in sorted(first.keys() | second.keys()):
+            if first.get(each) != second.get(each):
+                return f"{name}.{each}: {str(first.get(each))[:500]} is {str(second.get(each))[:500]}"
+    return ""
 
 
 def as_it_was(server: MySql, settings: dict[str, str]) -> None:
     """End what a test that failed has left: sessions, prepared transactions, settings."""
-    ours = ("SHOW PROCESSLIST", None)
-    for number, user, _, _, command, *_, statement in execute(server, "SHOW PROCESSLIST"):
-        if user == "root" and command == "Sleep" and statement not in ours[:1]:
+    for number, user, _, _, command, *_ in execute(server, "SHOW PROCESSLIST"):
+        if user == "root" and command == "Sleep":
             with contextlib.suppress(pymysql.err.Error):
                 execute(server, f"KILL {number}")
     for *_, name in execute(server, "XA RECOVER"):
