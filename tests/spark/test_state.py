@@ -33,9 +33,10 @@ from cdc.spark.streams.watermark import Watermark
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
-from tests.harness.programs import own_name, run
-from tests.spark.test_cdc_audit import environment, reported
+from tests.harness.programs import own_name
+from tests.spark.conftest import RunAudit
 from tests.spark.test_cdc_audit import profiles as options_of
+from tests.spark.test_cdc_audit import reported
 from tests.spark.test_watch import open_to_others
 
 pytestmark = pytest.mark.spark
@@ -310,7 +311,9 @@ def test_a_save_that_failed_is_not_in_the_way_of_the_next_one(
     assert content(spark, tmp_path)[0] == {LEADER: 6, FOLLOWER: 6}
 
 
-def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+def test_a_save_that_fails_costs_no_verdict(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, run_audit: RunAudit
+) -> None:
     leader, follower = both([query("CREATE TABLE", "db", ("CreateTable", "db/toy"))], [TOY.add((1, "ball"))])
     pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
@@ -322,14 +325,12 @@ def test_a_save_that_fails_costs_no_verdict(spark: SparkSession, kafka: Kafka, t
     (tmp_path / "state/2").touch()
     names = {side: f"{own_name(tmp_path)}-{side}" for side in pair.topics}
     options = options_of(tmp_path, kafka.bootstrap_servers, **names)
-    options += ["--report", str(tmp_path / "report"), "--state", str(tmp_path / "state")]
-    done = run("cdc-audit", *options, env=environment())
-    # spark-submit gives a driver one stream for both, standard output.
-    told = done.stdout.splitlines()
-    assert (done.returncode, done.stderr) == (1, ""), told
-    assert told[0].startswith("cdc-audit: the state was not kept: ")
-    assert "is not a directory" in told[0]
-    assert told[1] == "drift at sequence 1"
+    done = run_audit(*options, "--report", str(tmp_path / "report"), "--state", str(tmp_path / "state"))
+    assert done.returncode == 1, done.stdout
+    assert done.stderr.startswith("cdc-audit: the state was not kept: ")
+    assert "is not a directory" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout.startswith("drift at sequence 1\n")
     assert reported(tmp_path)["exit_status"] == 1
     assert (tmp_path / "state/state.json").read_text() == kept
 
