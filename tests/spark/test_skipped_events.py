@@ -94,6 +94,16 @@ def test_a_table_made_again_by_a_tool_is_a_new_one(create: str, copies: str | No
     assert (not list(skipped_event_drift(skips, [made, *swap, dropped], side="leader"))) == alike
 
 
+@pytest.mark.parametrize("skipped", ["t", "parts"])
+def test_rows_that_an_exchange_of_partitions_has_moved(skipped: str) -> None:
+    skip = Act(1, 0, "SkipTable", f"flv://r/d/{skipped}", text="WriteRows at binlog.000001:4: a reason")
+    exchange = [Act(2, place, "AlterTable", f"flv://r/d/{name}") for place, name in enumerate(("parts", "t"))]
+    other = Act(3, 0, "AlterTable", "flv://r/d/other")
+    dropped = Act(4, 0, "DropTable", f"flv://r/d/{skipped}")
+    left = {"t": "parts", "parts": "t"}[skipped]
+    assert [each.name for each in skipped_event_drift([skip], [*exchange, other, dropped], side="leader")] == [left]
+
+
 @pytest.mark.parametrize(("event", "names"), [("Query", ["t"]), ("WriteRows", [])])
 def test_a_copy_of_a_definition_has_what_a_skipped_statement_did_to_it(event: str, names: list[str]) -> None:
     """gh-ost makes its table LIKE the one that it replaces; rows it copies through the topic."""

@@ -2,7 +2,8 @@
 
 Neither topic has these changes, so the rows in both are equal while the servers may differ: a skipped event counts as
 drift until the object that it names is dropped, or another one is made under its name. ``CREATE TABLE … LIKE`` makes
-another one with the same definition, so what a skipped statement did to that counts for the copy, too.
+another one with the same definition, so what a skipped statement did to that counts for the copy, too. ``ALTER TABLE …
+EXCHANGE PARTITION`` moves rows between two tables without logging them, so what was skipped on one counts for both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,8 +43,14 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
 def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
     """The names of the object ``name`` after the statements ``later``, and of the ``copies`` of its definition."""
     names = {name}
+    altering: tuple[int, _Name] | None = None  # the ALTER before
     for act in later:
         other = _name(act.uri)
+        if act.action == "AlterTable":
+            # Only an exchange alters two tables.
+            if altering and altering[0] == act.sequence and not names.isdisjoint((altering[1], other)):
+                names |= {altering[1], other}
+            altering = act.sequence, other
         if act.action == "DropDatabase":
             names = {each for each in names if each[0] != other[0]}
         elif act.action == f"Create{kind}":
