@@ -86,7 +86,9 @@ class Startup:
 
         A consumer that was killed may have executed statements after the checkpoint. Raises Stopped, ServerGone.
         """
-        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=checkpoint.sequence)
+        # In a rewind those up to its end are executed as a matter of course, and are not run again.
+        after = checkpoint.sequence if checkpoint.rewound is None else checkpoint.rewound
+        question = ledger_table.last_executed(self.session.schema, checkpoint.resource, after=after)
 
         def ask() -> int:
             try:

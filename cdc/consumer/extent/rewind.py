@@ -208,6 +208,8 @@ class Rewind:
             return f"rows of table {name}, which has no key: they would be there twice"
         if not table.matches(record.columns, record.key):
             return f"rows of table {name}, which has other columns or another key on the follower, or is not there"
+        if table.unique_expression:
+            return f"rows of table {name}, which has a unique key with an expression: what is in its way is not found"
         if table.related and not record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED):
             return f"rows of table {name}, whose foreign keys may have changed rows without a record"
         return ""
@@ -229,7 +231,10 @@ class Rewind:
 
 
 def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) -> None:
-    """Raises UserError where the follower is in a rewind that began with other filters, which checked other tables."""
+    """Raises UserError where the follower is in a rewind that began with other filters or renames.
+
+    Other tables were checked for it, and whatever is in them would be overwritten untold.
+    """
     if checkpoint.rewound is None:
         return
     try:
@@ -239,8 +244,9 @@ def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) ->
         raise Disconnected(f"the follower cannot be used: {error}") from None
     if began != _listed(profile):
         raise UserError(
-            f"the follower is in a rewind up to sequence {checkpoint.rewound}, which began with the filters {began}",
-            where="profile key filters",
+            f"the follower is in a rewind up to sequence {checkpoint.rewound}, which began with the filters and "
+            f"renames {began}",
+            where="profile keys filters and renames",
             hint=f"put them back until the rewind is over: --until {checkpoint.rewound}",
         )
 
@@ -254,4 +260,7 @@ def parted(transactions: Iterable[Transaction | None], *, upto: int) -> Iterator
 
 
 def _listed(profile: Profile) -> str:
-    return json.dumps(profile.filters.listed(), sort_keys=True)
+    scope: dict[str, object] = {**profile.filters.listed()}
+    if profile.renames:
+        scope["renames"] = profile.renames
+    return json.dumps(scope, sort_keys=True)

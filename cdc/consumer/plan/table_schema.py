@@ -46,6 +46,11 @@ class TableSchema:
         """Whether the server computes values from a row's that depend on the session's sql_mode."""
         return bool(self.generated) or self.functional
 
+    @property
+    def unique_expression(self) -> bool:
+        """Whether a unique key has an expression, so that no record shows which row clashes with it."""
+        return any(part.column is None for parts in self.unique_keys.values() for part in parts)
+
     def matches(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
         """Whether the table has exactly these columns, and this key among its unique keys, without nullable columns.
 

@@ -16,7 +16,7 @@ _REWINDS = """
   resource VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'mysql_resource_name of the leader',
   after_sequence BIGINT NOT NULL COMMENT 'the record to which the checkpoint went back',
   upto BIGINT NOT NULL COMMENT 'where the checkpoint was before',
-  filters LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'JSON: of the consumer''s profile',
+  filters LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'JSON: and renames',
   at DATETIME(6) NOT NULL COMMENT 'UTC',
   PRIMARY KEY (resource)
 ) ENGINE=InnoDB"""

@@ -47,10 +47,9 @@ def test_rows_become_the_leaders_again_and_statements_stay_done(stage: Stage) ->
     damage = ["UPDATE t SET u = 'q' WHERE id = 1", "INSERT INTO t VALUES (4, 'e')", "DELETE FROM t WHERE id = 9"]
     stage.execute(*damage, "COMMIT")
 
-    # It ends in the midst; the next start goes on with it.
-    log = rewound(stage, 1, "--until", "7")
-    assert "the checkpoint went back sequence=1 again_upto=8" in log
-    assert "statement stays done sequence=6" in log
+    # It ends in the midst, before a statement that is done; the next start goes on with it.
+    assert "the checkpoint went back sequence=1 again_upto=8" in rewound(stage, 1, "--until", "5")
+    assert "statement stays done sequence=6" in run_well("cdc-consumer", stage.profile, "--until", "7")
     assert (stage.checkpoint(), rewinds(stage)) == (7, [(1, 8)])
     assert "applied again up to sequence 8" in run("cdc-consumer", stage.profile, "--status").stdout
     stage.topic.send([stage.topic.add(path, COLUMNS, image(6, "f"), **keyed)])  # 9, an ordinary one
@@ -69,24 +68,26 @@ def test_rows_become_the_leaders_again_and_statements_stay_done(stage: Stage) ->
 def test_what_cannot_be_applied_again_is_refused_by_name(stage: Stage) -> None:
     keyed = stage.create_table("t", "(id INT PRIMARY KEY, u VARCHAR(9))")  # 1
     keyless = stage.create_table("k", "(id INT, u VARCHAR(9))")  # 2
+    lower = stage.create_table("f", "(id INT PRIMARY KEY, u VARCHAR(9), UNIQUE KEY ((LOWER(u))))")  # 3
     alter = stage.topic.query("ALTER TABLE t COMMENT 'x'", ("AlterTable", keyed), database=stage.name)
     add = stage.topic.add
     stage.topic.send(
-        [add(keyed, COLUMNS, image(1, "a"), key=["id"])],  # 3
-        [alter],  # 4
-        [add(keyless, COLUMNS, image(1, "a")), add(keyless, COLUMNS, image(1, "a"))],  # 5, 6
-        [add(keyed, COLUMNS, image(2, "b"), key=["id"])],  # 7
+        [add(keyed, COLUMNS, image(1, "a"), key=["id"])],  # 4
+        [alter],  # 5
+        [add(keyless, COLUMNS, image(1, "a"), image(1, "a")), add(lower, COLUMNS, image(1, "a"), key=["id"])],  # 6, 7
+        [add(keyed, COLUMNS, image(2, "b"), key=["id"])],  # 8
     )
     stage.apply()
-    line = refused("cdc-consumer", stage.profile, "--rewind", "2")
-    assert f"changes {stage.name}.t: ALTER TABLE t COMMENT … (sequence 4)" in line
-    assert f"rows of table {stage.name}.k, which has no key: they would be there twice (sequence 5)" in line
-    assert "--rewind 6 or later is possible" in line and "--until 7" in line
-    assert "record 5 is not the last one of its transaction" in refused("cdc-consumer", stage.profile, "--rewind", "5")
-    assert "is at sequence 7, which is not after 7" in refused("cdc-consumer", stage.profile, "--rewind", "7")
-    assert stage.checkpoint() == 7
+    line = refused("cdc-consumer", stage.profile, "--rewind", "3")
+    assert f"changes {stage.name}.t: ALTER TABLE t COMMENT … (sequence 5)" in line
+    assert f"rows of table {stage.name}.k, which has no key: they would be there twice (sequence 6)" in line
+    assert f"rows of table {stage.name}.f, which has a unique key with an expression" in line
+    assert "--rewind 7 or later is possible" in line and "--until 8" in line
+    assert "record 6 is not the last one of its transaction" in refused("cdc-consumer", stage.profile, "--rewind", "6")
+    assert "is at sequence 8, which is not after 8" in refused("cdc-consumer", stage.profile, "--rewind", "8")
+    assert stage.checkpoint() == 8
     stage.execute("DELETE FROM t", "COMMIT")
-    rewound(stage, 6)
+    rewound(stage, 7)
     assert stage.execute("SELECT * FROM t") == [(2, "b")]
     assert len(stage.execute("SELECT * FROM k")) == 2
 
@@ -104,8 +105,14 @@ def test_over_many_topics_and_renamed(tmp_path: Path, leader: MySql, follower: M
     pair.replicate()
     pair.on_follower("DELETE FROM a", "DELETE FROM b", "UPDATE c SET id = 3 WHERE id = 2", database=f"{name}_x")
     # Records 0 to 3 made the tables; 4, 5, 6 are the rows 1.
-    log = run_well("cdc-consumer", pair.target, "--rewind", "4", "--until-current")
+    log = run_well("cdc-consumer", pair.target, "--rewind", "4", "--until", "6")
     assert "the checkpoint went back sequence=4 again_upto=9" in log
+    # In another database rows of others would be overwritten.
+    usual = pair.target.read_text()
+    pair.target.write_text(usual.replace(f"{name}_x", f"{name}_y"))
+    assert f'"renames": {{"{name}": "{name}_x"}}}}; at' in refused("cdc-consumer", pair.target)
+    pair.target.write_text(usual)
+    run_well("cdc-consumer", pair.target, "--until-current")
     found = [[row for (row,) in ids(follower, f"{name}_x.{table}")] for table in "abc"]
     assert found == [[2], [1, 2], [1, 2, 3]]  # the rows that no record names stay as they are
     pair.on_leader("INSERT INTO a VALUES (7)", database=name)
