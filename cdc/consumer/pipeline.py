@@ -210,9 +210,10 @@ def _applied(
     assembled = assemble(records, resource=profile.mysql_resource_name, next_sequence=sequence + 1)
     if copied.held:
         assembled = with_gtids(assembled, copied)
+    wanted = assembled if until is None else until.up_to(assembled, applied=sequence)
     if rewound is not None:
-        assembled = parted(assembled, upto=rewound)
-    transactions = UntilError(held(assembled if until is None else until.up_to(assembled, applied=sequence)))
+        wanted = parted(wanted, upto=rewound)
+    transactions = UntilError(held(wanted))
     yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
     if until is not None and until.again:
         raise Reread

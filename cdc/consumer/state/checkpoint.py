@@ -119,7 +119,7 @@ class Checkpoint:
 
     def advanced(self, *, last: Record, offsets: Mapping[TopicIdPartition, int]) -> "Checkpoint":
         """The checkpoint after everything up to ``last`` has been applied."""
-        rewound = None if last.sequence == self.rewound else self.rewound
+        rewound = self.rewound if self.rewound is not None and last.sequence < self.rewound else None
         offsets = {**self.offsets, **offsets}
         return replace(self, sequence=last.sequence, offsets=offsets, ts_us=last.ts_us, rewound=rewound)
 

@@ -43,9 +43,12 @@ def delete(checkpoint: Checkpoint) -> str:
 
 
 def with_rewind(session: Session, checkpoint: Checkpoint) -> Checkpoint:
-    """The follower's checkpoint with the rewind that it is in. Raises Interrupted or Refused."""
-    found = _rows(session, checkpoint, "upto")
-    return replace(checkpoint, rewound=int(found[0])) if found else checkpoint
+    """The follower's checkpoint with the rewind that it is in. Raises Interrupted or Refused.
+
+    A row may be left of one whose end was passed otherwise: by a consumer older than rewinds, or by hand.
+    """
+    upto = max(map(int, _rows(session, checkpoint, "upto")), default=-1)
+    return replace(checkpoint, rewound=upto) if upto > checkpoint.sequence else checkpoint
 
 
 def filters(session: Session, checkpoint: Checkpoint) -> str:
