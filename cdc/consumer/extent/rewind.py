@@ -82,7 +82,9 @@ class Rewind:
             )
         try:
             self._check_statements()
-            survey = Survey(passes=self.passes, copied=self.copied.has, why_not=self._why_not)
+            survey = Survey(
+                passes=self.passes, copied=self.copied.has, why_not=self._why_not, skipped=frozenset(self._skipped())
+            )
             target = self._survey(survey)
             for table in survey.created:
                 if not self.tables.shape(self.renaming.on_follower(table)).columns:
@@ -119,7 +121,7 @@ class Rewind:
         event(_LOG, "the checkpoint went back", sequence=target.sequence, again_upto=target.rewound)
 
     def _check_statements(self) -> None:
-        """Raises UserError where a statement behind the checkpoint was executed, or a record before it skipped."""
+        """Raises UserError where a statement behind the checkpoint was executed."""
         schema, resource = self.session.schema, self.checkpoint.resource
         ((executed,),) = self.session.rows(ledger_table.last_executed(schema, resource, after=self.upto))
         if executed is not None:
@@ -128,11 +130,12 @@ class Rewind:
                 where=_OPTION,
                 hint="nothing was changed; start once without --rewind, so that the checkpoint gets there",
             )
-        ((skipped,),) = self.session.rows(
-            ledger_table.last_skipped(schema, resource, after=self.sequence, upto=self.upto)
-        )
-        if skipped is not None:
-            raise self._refused(f"record {skipped} was skipped", int(skipped))
+
+    def _skipped(self) -> Iterator[int]:
+        """The records that were skipped."""
+        schema, resource = self.session.schema, self.checkpoint.resource
+        found = self.session.rows(ledger_table.skipped(schema, resource, after=self.sequence, upto=self.upto))
+        return (int(sequence) for (sequence,) in found)
 
     def _survey(self, survey: Survey) -> Target:
         """Show ``survey`` the records that are applied again; where to begin with them.

@@ -5,7 +5,7 @@ that make objects which then stay. What a statement does to the rows of a table 
 and rows without a key would be there twice.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from cdc.config.filters import filtered_name
 from cdc.model.record import SKIPPED, Record, Uri
@@ -16,24 +16,32 @@ __all__ = ["Survey"]
 _NO_ROWS = ("View", "Procedure", "Function", "Trigger", "Event")
 _HARMLESS = ("CreateDatabase", "AlterDatabase")
 _SHOWN = 5
+_WAS_SKIPPED = "a record that was skipped (cdc-consumer --skip)"
 
 Table = tuple[Uri, tuple[str, ...], tuple[str, ...] | None, int]  # with columns, key and flags of its records
 
 
 class Survey:
     """``passes(uri)`` says what is replicated, by the leader's names, ``copied(record)`` whether the follower began
-    with it. ``why_not(record)`` says why rows of this table can't be applied again, empty where they can.
+    with it. ``why_not(record)`` says why rows of this table can't be applied again, empty where they can. ``skipped``
+    are the sequences of records that were skipped.
 
     ``first`` and ``last`` are the first and the last record that were seen. ``behind`` is the end of the last
     transaction that is in the way, -1 where none is. ``created`` are the tables that statements made.
     """
 
     def __init__(
-        self, *, passes: Callable[[Uri], bool], copied: Callable[[Record], bool], why_not: Callable[[Record], str]
+        self,
+        *,
+        passes: Callable[[Uri], bool],
+        copied: Callable[[Record], bool],
+        why_not: Callable[[Record], str],
+        skipped: Collection[int] = (),
     ) -> None:
         self._passes = passes
         self._copied = copied
         self._why_not = why_not
+        self._skipped = skipped
         self._known: dict[Table, str] = {}
         self._blocked = False  # the transaction that is read
         self._touched: set[Uri] = set()  # tables with rows
@@ -72,6 +80,8 @@ class Survey:
             return ""
         if self._copied(record):
             return "what the copy had from which the follower began"
+        if record.sequence in self._skipped:
+            return _WAS_SKIPPED
         self._touched.add(record.uri)
         table = record.uri, record.columns, record.key, record.flags
         if table not in self._known:
@@ -85,6 +95,8 @@ class Survey:
             return f"an event that the producer left out: {_text(record)}" if ours or not named else ""
         if ours and self._copied(record):
             return "what the copy had from which the follower began"
+        if ours and record.sequence in self._skipped:
+            return _WAS_SKIPPED
         for affect in ours:
             action, uri = affect["action"], Uri.parse(affect["uri"])
             if action == "CreateTable" and uri not in self._touched:

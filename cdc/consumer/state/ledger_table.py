@@ -16,7 +16,7 @@ from cdc.model.statement_gtid import statement_uuid
 
 __all__ = [
     "ACTS_ON_LEADER", "BYTES", "IN_COPY", "create", "finish", "gtids_of", "has_context", "highest_gtid",
-    "insert_intent", "insert_not_run", "last_executed", "last_skipped", "table", "upgrade",
+    "insert_intent", "insert_not_run", "last_executed", "skipped", "table", "upgrade",
 ]  # fmt: skip
 
 # The note of statements that must run when the follower is promoted to a leader.
@@ -100,10 +100,10 @@ def last_executed(schema: str, resource: str, *, after: int) -> str:
     )
 
 
-def last_skipped(schema: str, resource: str, *, after: int, upto: int) -> str:
-    """The query that returns the highest sequence of a record in this range that was skipped, or NULL."""
+def skipped(schema: str, resource: str, *, after: int, upto: int) -> str:
+    """The query that returns the sequences of the records in this range that were skipped."""
     where = f"resource={quoted(resource)} AND sequence > {after} AND sequence <= {upto} AND state='skipped'"
-    return f"SELECT MAX(sequence) FROM {table(schema)} WHERE {where}"
+    return f"SELECT sequence FROM {table(schema)} WHERE {where}"
 
 
 def insert_intent(schema: str, record: Record, *, gtid: str) -> str:

@@ -78,20 +78,26 @@ def test_what_cannot_be_applied_again_is_refused_by_name(stage: Stage) -> None:
     stage.topic.send(
         [add(keyed, COLUMNS, image(1, "a"), key=["id"])],  # 4
         [alter],  # 5
-        [add(keyless, COLUMNS, image(1, "a"), image(1, "a")), add(lower, COLUMNS, image(1, "a"), key=["id"])],  # 6, 7
-        [add(keyed, COLUMNS, image(2, "b"), key=["id"])],  # 8
+        [
+            add(keyless, COLUMNS, image(1, "a"), image(1, "a")),  # 6
+            add(lower, COLUMNS, image(1, "a"), key=["id"]),  # 7
+            add(keyed, COLUMNS, image(3, "long for u"), key=["id"]),  # 8
+            add(keyed, COLUMNS, image(1, "a"), key=["id"]) | {"operation": {"Add": {"rows": []}}},  # 9
+        ],
+        [add(keyed, COLUMNS, image(2, "b"), key=["id"])],  # 10
     )
-    stage.apply()
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "8")
     line = refused("cdc-consumer", stage.profile, "--rewind", "3")
     assert f"changes {stage.name}.t: ALTER TABLE t COMMENT … (sequence 5)" in line
     assert f"rows of table {stage.name}.k, which has no key: they would be there twice (sequence 6)" in line
     assert f"rows of table {stage.name}.f, which has a unique key with an expression" in line
-    assert "--rewind 7 or later is possible" in line and "--until 8" in line
+    assert "a record that was skipped (cdc-consumer --skip) (sequence 8)" in line
+    assert "--rewind 9 or later is possible" in line and "--until 10" in line
     assert "record 6 is not the last one of its transaction" in refused("cdc-consumer", stage.profile, "--rewind", "6")
-    assert "is at sequence 8, which is not after 8" in refused("cdc-consumer", stage.profile, "--rewind", "8")
-    assert stage.checkpoint() == 8
+    assert "is at sequence 10, which is not after 10" in refused("cdc-consumer", stage.profile, "--rewind", "10")
+    assert stage.checkpoint() == 10
     stage.execute("DELETE FROM t", "COMMIT")
-    rewound(stage, 7)
+    rewound(stage, 9)
     assert stage.execute("SELECT * FROM t") == [(2, "b")]
     assert len(stage.execute("SELECT * FROM k")) == 2
 

@@ -16,11 +16,12 @@ def statement(sequence: int, action: str, table: str = "t", **more: Any) -> Reco
     return made
 
 
-def survey(*records: Record, copied: int = -1) -> Survey:
+def survey(*records: Record, copied: int = -1, skipped: frozenset[int] = frozenset()) -> Survey:
     found = Survey(
         passes=lambda uri: uri.table != "excluded",
         copied=lambda each: each.sequence <= copied,
         why_not=lambda each: "" if each.key else f"rows of {each.uri.table}",
+        skipped=skipped,
     )
     found.see(records)
     return found
@@ -88,3 +89,13 @@ def test_many_obstacles_are_counted() -> None:
     found = survey(*[statement(n, "AlterTable", f"t{n}") for n in range(8)])
     assert found.obstacles.count("AlterTable") == 5
     assert found.obstacles.endswith("; and 3 more")
+
+
+def test_what_was_skipped_is_in_the_way_up_to_the_end_of_its_transaction_where_it_is_replicated() -> None:
+    first = record(1, "Add")
+    first.last = False
+    found = survey(first, record(2, "Add"), record(3, "Add"), skipped=frozenset([1]))
+    assert (found.obstacles, found.behind) == ("a record that was skipped (cdc-consumer --skip) (sequence 1)", 2)
+    assert survey(statement(2, "CreateView"), skipped=frozenset([2])).behind == 2
+    left_out = [record(1, "Add", "excluded"), statement(2, "CreateTable", "excluded")]
+    assert survey(*left_out, skipped=frozenset([1, 2])).obstacles == ""
