@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -17,6 +16,7 @@ from cdc.spark.compare.digest_agreement import Agreement, agreement
 from cdc.spark.compare.fold import carried, changes, fold, segments, with_relative_era
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
+from cdc.spark.input.one_part import cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
@@ -62,8 +62,10 @@ class History:
     def folded(self, held: DataFrame | None = None) -> DataFrame:
         """All rows, with ``era`` for a later ``carried``; ``held`` is the fold of the records before these."""
         lineage = self.segments()
-        new = changes(self.records, lineage, self.marks)
-        return with_relative_era(fold(new if held is None else new.unionByName(carried(held, lineage))), lineage)
+        found = changes(self.records, lineage, self.marks)
+        if held is not None:
+            found = in_one_part(found.unionByName(carried(held, lineage)))
+        return with_relative_era(fold(found), lineage)
 
     def hashes(self) -> DataFrame:
         """The hashes of the rows that were changed."""
@@ -77,7 +79,7 @@ class History:
         if agreed.among is not None:
             lineage = self.segments(agreed.among_of)
             parts.append(changes(self.records, lineage, self.marks, among=agreed.among))
-        return fold(parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1]))
+        return fold(parts[0] if len(parts) == 1 else in_one_part(parts[0].unionByName(parts[1])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,7 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
     if for_state or held:
         touched = held is not None and _few_touched(both, streams, held)
         rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
-        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
+        rows = cached(rows)
     else:
         agreed = agreement(both.records, {side: each.lineage for side, each in both.sides.items()}, streams.contents)
         if agreed.complete:
@@ -157,7 +159,7 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
     # Without a state the rows are compared a second time here, which few audits need: caching them costs all more.
-    return Comparison(rows, counted, not_equal(rows).persist(StorageLevel.MEMORY_AND_DISK), touched)
+    return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
 def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
@@ -178,8 +180,9 @@ def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
 
 def _touched_rows(both: Histories, held: Held) -> tuple[DataFrame, Tally]:
     """The rows changed since ``held``, and those open then, and the tally of all others."""
-    hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open).distinct()
-    before = newest_rows(held.layers, hashes).persist(StorageLevel.MEMORY_AND_DISK)
+    hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
+    hashes = in_one_part(hashes).distinct()
+    before = cached(newest_rows(held.layers, hashes))
     return _joined(both, before), held.tally.less(tally(compared(before)))
 
 

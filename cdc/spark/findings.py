@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
@@ -13,6 +12,7 @@ from cdc.model.partition import partition_name
 from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, discontinuities, drifted_rows, with_offsets
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
+from cdc.spark.input.one_part import cached
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
@@ -107,7 +107,7 @@ def transit_times(streams: Streams, topics: Topics, *, for_state: bool) -> Trans
     after, before = (topics.held.next[LEADER] - 1, topics.held.transit) if topics.held else (-1, None)
     upto = streams.watermark.sequence
     found = transit(streams.new_transactions, topics.arrivals, after=after, upto=upto, before=before)
-    return replace(found, bins=found.bins.persist(StorageLevel.MEMORY_AND_DISK)) if found and for_state else found
+    return replace(found, bins=cached(found.bins)) if found and for_state else found
 
 
 def progress(streams: Streams, times: Transit | None) -> Progress:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from cdc.model.statement_gtid import StatementSequences
+from cdc.spark.input.one_part import in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER
 from cdc.spark.job.session import configure_for
 from cdc.spark.schema.lineage import Act
@@ -65,10 +66,14 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     new, held = topics.records, topics.held
     new_contents = survey(new)
     sizes = [(each.records, each.rows) for each in new_contents.values()]
-    configure_for(new.sparkSession, sum(size for size, _ in sizes), rows=sum(rows for _, rows in sizes))
+    records, rows = (sum(counts) for counts in zip(*sizes, strict=True)) if sizes else (0, 0)
+    configure_for(new.sparkSession, records, rows=rows)
+    before = held.size if held else 0
+    set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
+    new = in_one_part(new)
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
-    records = new.unionByName(held.records) if held else new
+    records = in_one_part(new.unionByName(held.records)) if held else new
     noted = FOLLOWER in contents and contents[FOLLOWER].noted
     notes = ledger(records, replication.resource) if noted else Ledger()
     sequences = StatementSequences(replication.resource, notes.numbered)
@@ -84,7 +89,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         new_transactions=new_transactions,
         new_contents=new_contents,
         records=records,
-        transactions=new_transactions.unionByName(held.transactions) if held else new_transactions,
+        transactions=in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions,
         contents=contents,
         watermark=joined_watermarks(held.mark, found) if held else found,
         acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},

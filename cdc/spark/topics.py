@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.spark.input.kafka_options import kafka_options
+from cdc.spark.input.one_part import cached, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
-from cdc.spark.lag.arrivals import read_arrivals
+from cdc.spark.lag.arrivals import intervals, read_entries
 from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.store import StateStore
@@ -78,12 +78,14 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     ids = {side: topic_ids(profiles[side].kafka, each) for side, each in spans.items()}
     held = state.load(ids) if state else None
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
-    configure_for(spark, sum(each.size for each in new.values()))
+    size = sum(each.size for each in new.values())
+    configure_for(spark, size)
+    set_tiny(spark, records=size + (held.size if held else 0))
     arrivals = _arrivals(spark, profiles, held)
     return Topics(
-        records=before_limits(_records(spark, replication, new), spans).persist(StorageLevel.MEMORY_AND_DISK),
+        records=cached(before_limits(_records(spark, replication, new), spans)),
         # For a state they are read once more, to find out where the next audit continues.
-        arrivals=arrivals.persist(StorageLevel.MEMORY_AND_DISK) if state else arrivals,
+        arrivals=cached(arrivals) if state else arrivals,
         spans=spans,
         ids=ids,
         held=held,
@@ -103,7 +105,7 @@ def _records(spark: SparkSession, replication: Replication, spans: Mapping[str, 
 def _arrivals(spark: SparkSession, profiles: Mapping[str, Profile], held: Held | None) -> DataFrame:
     begins = held.arrivals if held else {}
     logs = [
-        read_arrivals(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
+        read_entries(spark, each.kafka, side=side, resource=each.mysql_resource_name, begin=begins.get(side, 0))
         for side, each in profiles.items()
     ]
-    return logs[0].unionByName(logs[1])
+    return intervals(in_one_part(logs[0].unionByName(logs[1])))

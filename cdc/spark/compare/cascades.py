@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.input.one_part import in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.lag.transit import matched
 from cdc.spark.streams.contents import Contents
@@ -46,4 +47,4 @@ def without_cascades(
     found = matched(items, {"by": applied.select("since", "upto", mark)})
     explained = found.select(F.col("by.transaction").alias("transaction"), "item.*").distinct()
     cascades = rows.join(explained, list(named), "left_anti").select("sequence")
-    return on_leader.unionByName(on_follower.join(cascades, "sequence", "left_anti"))
+    return in_one_part(on_leader.unionByName(on_follower.join(cascades, "sequence", "left_anti")))

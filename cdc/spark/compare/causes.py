@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from cdc.model.uri import Uri
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside
 from cdc.spark.lag.transit import matched
 from cdc.spark.schema.definitions import Unmatched
 
@@ -134,7 +135,7 @@ def with_causes(
     drifted = _with_applied_at(drifted, transactions)
     spark = drifted.sparkSession
     by_table = _by_table(spark, statements, tables)
-    joined = drifted.join(F.broadcast(by_table), ["database", "table"], "left")
+    joined = drifted.join(beside(by_table), ["database", "table"], "left")
     joined = joined.withColumn("statement", F.expr(f"try_element_at(filter(statements, s -> {_EXPLAINS}), -1)"))
     return joined.withColumn("found", F.expr(_cause())).select("*", "found.cause", "found.evidence")
 

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside, cached
 from cdc.spark.schema.lineage import Name, Segment
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
@@ -107,7 +108,7 @@ def agreement(
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
         # Read for both sides, and more than once if rows drifted.
-        among=_named(identities.where(f"NOT {_EQUAL}"), names, among_of).persist() if among_of else None,
+        among=cached(_named(identities.where(f"NOT {_EQUAL}"), names, among_of)) if among_of else None,
     )
 
 
@@ -146,7 +147,7 @@ def _counted(identities: DataFrame) -> DataFrame:
 def _named(identities: DataFrame, names: Sequence[Name], numbers: Iterable[int]) -> DataFrame:
     rows = [{"number": at, "database": names[at][0], "table": names[at][1]} for at in sorted(numbers)]
     tables = local_frame(identities.sparkSession, rows, "number INT, database STRING, table STRING")
-    return identities.join(F.broadcast(tables), "number").select("database", "table", "identity")
+    return identities.join(beside(tables), "number").select("database", "table", "identity")
 
 
 def _line(name: Name, rows: int, checksum: str) -> Table:

@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside
 from cdc.spark.schema.lineage import END, Segment
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
@@ -151,7 +152,7 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
         & (rows["sequence"] >= lineage["first"])
         & (rows["sequence"] < lineage["end"])
     )
-    return rows.join(F.broadcast(lineage), within).where("owner IS NOT NULL")
+    return rows.join(beside(lineage), within).where("owner IS NOT NULL")
 
 
 def fold(changes: DataFrame) -> DataFrame:
@@ -186,5 +187,5 @@ def with_relative_era(folded: DataFrame, lineage: DataFrame) -> DataFrame:
     """``folded`` for a later ``carried``: ``era`` is 0 if no ALTER followed the row's last change, else negative."""
     now = lineage.where((F.col("end") == END) & F.col("owner").isNotNull())
     now = now.select("owner.database", "owner.table", F.col("era").alias("now"))
-    joined = folded.join(F.broadcast(now), ["database", "table"])
+    joined = folded.join(beside(now), ["database", "table"])
     return joined.select(*[F.expr("era - now").alias("era") if name == "era" else name for name in folded.columns])

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from cdc.spark.compare.causes import with_causes
 from cdc.spark.compare.fold import IDENTITY
+from cdc.spark.input.one_part import in_one_part
 from cdc.spark.schema.definitions import Unmatched
 from cdc.spark.streams.contents import offsets
 
@@ -104,7 +105,9 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
     It needs no shuffle of its own: both folds are grouped by the columns that they are joined on.
     """
     named = [_named(side, rows) for side, rows in (("leader", leader), ("follower", follower))]
-    joined = named[0].join(named[1], IDENTITY, "full_outer")
+    # Spark forgets of some joins that they are in one partition: of those behind a fold, and of this one.
+    one, other = map(in_one_part, named)
+    joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
     return compared(joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")]))
 
 

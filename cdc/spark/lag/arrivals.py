@@ -22,23 +22,24 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import messages
 from cdc.spark.input.spans import Span
 
-__all__ = ["SCHEMA", "intervals", "read_arrivals"]
+__all__ = ["SCHEMA", "intervals", "read_entries"]
 
+_ENTRIES = "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"
 SCHEMA = "side STRING, since BIGINT, upto BIGINT, at_us BIGINT, offset BIGINT"
 
 _TIMEOUT_SECONDS = 10.0
 _ENDED_SECONDS = 1.0  # after that the lag is computed without the open entry
 
 
-def read_arrivals(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
-    """When sequences of ``resource`` arrived: after ``since`` up to ``upto``, at ``at_us`` (µs since 1970).
+def read_entries(spark: SparkSession, kafka: Kafka, *, side: str, resource: str, begin: int = 0) -> DataFrame:
+    """The entries for ``resource`` (side, offset, next, at_us), for ``intervals``.
 
-    ``offset`` is the entry's. The log is read from the offset ``begin``; unless that is 0, its entry only shows where
-    the next one's sequences begin. Raises UserError if the brokers do not answer.
+    The log is read from the offset ``begin``; unless that is 0, its entry only shows where the next one's sequences
+    begin. Raises UserError if the brokers do not answer.
     """
     found = _span_of_log(kafka, begin)
     if not found.partitions:
-        return local_frame(spark, [], SCHEMA)
+        return local_frame(spark, [], _ENTRIES)
     read = messages(spark, found, options=kafka_options(kafka)).where(F.col("key") == F.lit(resource).cast("binary"))
     body = F.col("value").cast("string")
     # Entries of a newer version may have another meaning, and are left out.
@@ -47,11 +48,14 @@ def read_arrivals(spark: SparkSession, kafka: Kafka, *, side: str, resource: str
     entries = read.select(
         F.lit(side).alias("side"), "offset", next_one.alias("next"), F.unix_micros("timestamp").alias("at_us")
     )
-    return intervals(entries.where("next IS NOT NULL"))
+    return entries.where("next IS NOT NULL")
 
 
 def intervals(entries: DataFrame) -> DataFrame:
-    """The sequences that each of the ``entries`` (side, offset, next, at_us) added, with the columns of SCHEMA."""
+    """When sequences of either side were in Kafka, by the ``entries`` of both commit logs: the columns of SCHEMA.
+
+    They are those after ``since`` up to ``upto``, at ``at_us`` (µs since 1970); ``offset`` is the entry's.
+    """
     before = F.lag(F.struct("offset", "next")).over(Window.partitionBy("side").orderBy("offset"))
     found = entries.withColumn("before", before)
     first = F.when(F.col("offset") == 0, 0)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from cdc.spark.input.one_part import in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 
 __all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Transit", "matched", "transit"]
@@ -73,7 +74,7 @@ def transit(
     stretch_us = _stretch_us(first, last)
     bins = _grouped(_counted(_times(leader, applied, arrivals), stretch_us))
     if before is not None:
-        bins = _summed(bins.unionByName(_longer(before, stretch_us)))
+        bins = _summed(in_one_part(bins.unionByName(_longer(before, stretch_us))))
     return Transit(span["count"] + (before.transactions if before else 0), first, last, bins)
 
 
@@ -121,7 +122,7 @@ def matched(items: DataFrame, marks: Mapping[str, DataFrame]) -> DataFrame:
     down = Window.partitionBy("block").orderBy(F.desc("sequence"), F.col("item").isNotNull(), *latest_first)
     down = down.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     newest = {name: F.last(name, ignorenulls=True).over(down) for name in marks}
-    matched = both.withColumns(newest).where("item IS NOT NULL")
+    matched = in_one_part(both).withColumns(newest).where("item IS NOT NULL")
     return matched.withColumns({name: F.when(F.expr(f"{name}.since < sequence"), F.col(name)) for name in marks})
 
 

@@ -72,6 +72,11 @@ class Held:
     transactions: DataFrame
     records: DataFrame
 
+    @property
+    def size(self) -> int:
+        """The number of records and rows."""
+        return sum(each.records for each in self.contents.values()) + self.rows + self.above
+
 
 @dataclass(frozen=True, slots=True)
 class Covered:

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from cdc.spark.input.one_part import in_one_part
 from cdc.spark.schema.lineage import END, Name, Segment
 from cdc.spark.state.coverage import Held
 
@@ -42,6 +43,7 @@ def newest_rows(layers: DataFrame, hashes: DataFrame | None = None) -> DataFrame
 
     The column ``generation`` orders the layers; it is dropped.
     """
+    layers = in_one_part(layers)
     if hashes is not None:
         found = layers.join(F.broadcast(hashes), "hash", "left_semi")
         found = found.withColumn("newest", F.max("generation").over(Window.partitionBy("hash")))

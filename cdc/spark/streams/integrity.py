@@ -7,6 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from cdc.spark.input.one_part import in_one_part
 from cdc.spark.streams.contents import FINGERPRINT, Contents
 
 __all__ = ["Break", "Earlier", "Integrity", "integrity"]
@@ -71,7 +72,7 @@ def integrity(
         parts.append(_sequence_breaks(records, next_ones))
     if not parts:
         return Integrity({}, [])
-    found = reduce(DataFrame.unionByName, parts)
+    found = in_one_part(reduce(DataFrame.unionByName, parts))
     counts = {(row["side"], row["kind"]): row["count"] for row in found.groupBy("side", "kind").count().collect()}
     if not counts:
         return Integrity({}, [])
@@ -92,7 +93,9 @@ def _has_every_sequence(spark: SparkSession, contents: Mapping[str, Contents], n
         if (each.first, each.end + 1) != (first, end):
             return False
         whole.append(spark.range(first, end).select(F.lit(side).alias("side"), F.col("id").alias("sequence")))
-    expected = reduce(DataFrame.unionByName, whole).groupBy("side").agg(F.expr(FINGERPRINT)).collect() if whole else []
+    if not whole:
+        return True
+    expected = in_one_part(reduce(DataFrame.unionByName, whole)).groupBy("side").agg(F.expr(FINGERPRINT)).collect()
     return all(contents[side].fingerprint == fingerprint for side, fingerprint in expected)
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import Name, Segment
 
@@ -69,7 +70,7 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     """
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     within = F.expr("sequence >= first AND sequence < end")
-    rows = rows.join(F.broadcast(lineage), ["side", "database", "table"]).where(within)
+    rows = rows.join(beside(lineage), ["side", "database", "table"]).where(within)
     # The key columns have the same positions in all images of a record.
     at = [F.expr(position).alias(name) for name, position in zip(_POSITIONS, _AT, strict=True)]
     rows = rows.select(

@@ -16,13 +16,13 @@ it to. A checkpoint row that keeps its sequence, or names another transaction, w
 
 from collections.abc import Mapping
 
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside, cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
@@ -57,12 +57,11 @@ def transactions(records: DataFrame, *, sequences: StatementSequences, ends: Map
     narrow = _narrow(records, sequences.resource)
     alone = F.expr("index = 0 AND last")
     # On many servers most transactions have one record: these need no sorting to find the records that belong together.
-    grouped = _of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone)))
-    found = _classified(grouped, sequences, ends).persist(StorageLevel.MEMORY_AND_DISK)
+    grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
+    found = cached(_classified(grouped, sequences, ends))
     repeated, unproven = _needs_closer_look(found)
     if repeated:
-        found.unpersist()
-        found = _classified(_grouped(narrow), sequences, ends).persist(StorageLevel.MEMORY_AND_DISK)
+        found = cached(_classified(_grouped(narrow), sequences, ends))
     return (_with_moved(found, records) if unproven else found).drop(*_FOR_THE_SEARCH)
 
 
@@ -96,10 +95,10 @@ def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
     differing = claims.join(leader, "upto").where("recorded != claim")
     moved = differing.select("side", "transaction", F.lit(True).alias("moved")).distinct()
     joined = transactions.join(moved, ["side", "transaction"], "left")
-    return joined.withColumns({
+    return cached(joined.withColumns({
         "kind": F.expr("IF(moved, 'moved', kind)"),
         "tables": F.expr("IF(moved, array_union(tables, changed_own), tables)"),
-    }).select(*transactions.columns).persist(StorageLevel.MEMORY_AND_DISK)  # fmt: skip
+    }).select(*transactions.columns))  # fmt: skip
 
 
 def _narrow(records: DataFrame, resource: str) -> DataFrame:
@@ -193,4 +192,4 @@ def _noted(grouped: DataFrame, sequences: StatementSequences) -> DataFrame:
         return grouped.withColumn("noted", F.lit(None).cast("bigint"))
     rows = [{"transaction": gtid, "noted": sequence} for gtid, sequence in sequences.noted.items()]
     noted = local_frame(grouped.sparkSession, rows, "transaction STRING, noted BIGINT")
-    return grouped.join(F.broadcast(noted), "transaction", "left")
+    return grouped.join(beside(noted), "transaction", "left")

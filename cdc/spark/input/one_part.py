@@ -1,0 +1,63 @@
+"""What makes an audit's fixed cost small: plans that end at cached data, and tiny audits in one partition.
+
+Each shuffle ends a stage, and planning, sending and starting a stage costs more than a thousand rows do; in one
+partition Spark needs none to group, sort or join. All this changes how Spark gets to a result, never the result.
+"""
+
+from py4j.protocol import Py4JError
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+__all__ = ["beside", "cached", "in_one_part", "set_tiny"]
+
+_TINY = "spark.cdc.audit.tiny"
+_RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to that a second core saves less than shuffles cost
+
+
+def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFrame | None = None) -> None:
+    """Set whether what the audit reads and holds is so little that one task should have all of it.
+
+    ``read`` are the records, ``cached`` and computed: a few may have images of many megabytes.
+    """
+    tiny = records <= _RECORDS and rows <= _ROWS and (read is None or _bytes(read) <= _BYTES)
+    spark.conf.set(_TINY, str(tiny).lower())
+
+
+def in_one_part(frame: DataFrame) -> DataFrame:
+    """``frame`` in one partition where the audit is tiny, else as it is. A union of two such frames has two again."""
+    return frame.coalesce(1) if _is_tiny(frame) else frame
+
+
+def beside(few: DataFrame) -> DataFrame:
+    """``few`` rows for a join by equal columns: every task gets all of them, in a tiny audit without a job for that."""
+    return few.hint("shuffle_hash") if _is_tiny(few) else F.broadcast(few)
+
+
+def cached(frame: DataFrame) -> DataFrame:
+    """``frame``, persisted once it was computed, and computed again where that is lost.
+
+    Its plan is the cached data alone. Of a frame that is only persisted, Spark analyzes all that leads to it again with
+    each query, to find out that it is cached: a third of the time that it plans.
+    """
+    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
+    spark = frame.sparkSession
+    jvm = spark._jvm
+    assert jvm is not None  # it exists as long as the context
+    try:
+        plan = kept._jdf.queryExecution().withCachedData()
+        return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    except (Py4JError, TypeError):  # Spark names these otherwise: they are none of its public interface
+        return kept
+
+
+def _is_tiny(frame: DataFrame) -> bool:
+    return frame.sparkSession.conf.get(_TINY, "false") == "true"
+
+
+def _bytes(read: DataFrame) -> int:
+    """The size of cached data; of what was not computed yet, or if Spark can't tell, more than there can be."""
+    try:
+        return int(str(read._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    except Py4JError:
+        return 1 << 63
