@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.clients]
 
 SEED = int(os.environ.get("CDC_SEED", "1"))
 TESTS = int(os.environ.get("CDC_SUITE_TESTS", "100"))  # 0: all
-PASS = 0.98  # of those that the native replica passes
+# What stops the pair by docs/limitations.md.
+LIMITS = re.compile("rows of a tablespace that|may number the rows otherwise|has bytes that are no letters")
 SUPPRESSIONS = "mtr"  # where the tests say which errors they expect in the server's log
 TABLESPACE = re.compile(r"/\*!50100 TABLESPACE `\w+` \*/ ")
 # What no test changes, and what only says how far the server is.
@@ -45,7 +46,7 @@ class Outcome:
 
 
 def test_mysqls_own_tests(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    """Nothing differs, and of what the native replica passes next to nothing stops."""
+    """Of what the native replica passes nothing differs, and nothing stops that is not in the limitations."""
     suite, leader = Suite.fetched(), mysql_server("--secure-file-priv=")
     others = mysql_server(server_id=2), mysql_server(server_id=3)
     left = chosen(suite.tests())
@@ -61,14 +62,15 @@ def test_mysqls_own_tests(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kaf
         empty(leader, *others)
     counted = [each for each in outcomes if not each.native]
     stopped = [each for each in counted if each.stop]
-    print(f"CDC_SEED={SEED}: {len(outcomes)} tests, {len(counted)} of them count, {len(stopped)} stop the pair")
+    same = len([each for each in counted if each == Outcome(each.test)])
+    print(f"CDC_SEED={SEED}: {same} of {len(counted)} that count are the same ({same / len(counted):.1%})")
     assert len(counted) > len(outcomes) // 2
     assert not [each.test for each in counted if each.difference]
-    assert len(stopped) <= (1 - PASS) * len(counted), stopped
+    assert not [each for each in stopped if not LIMITS.search(each.stop)]
 
 
 def chosen(tests: list[Path]) -> list[Path]:
-    return random.Random(SEED).sample(tests, TESTS or len(tests))
+    return random.Random(SEED).sample(tests, len(tests))[: TESTS or None]
 
 
 def until_a_stop(beside: Beside, suite: Suite, tests: list[Path], folder: Path) -> Iterator[Outcome]:
