@@ -135,10 +135,10 @@ def fill(leader: MySql, database: str, chance: random.Random) -> None:
 def events_of(leader: MySql) -> int:
     """How many partial updates with differences the newest binlog has, in transactions that are not compressed."""
     # What other tests' sessions logged is in any character set, and the server says it is in this connection's.
-    with leader.root(charset="latin1") as connection, connection.cursor() as cursor:
+    with leader.root(use_unicode=False) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")
-        cursor.execute(f"SHOW BINLOG EVENTS IN '{cursor.fetchall()[-1][0]}'")
-        return sum(event[2] == "Update_rows_partial" for event in cursor.fetchall())
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{cursor.fetchall()[-1][0].decode()}'")
+        return sum(event[2] == b"Update_rows_partial" for event in cursor.fetchall())
 
 
 def rows_of(profile: Path) -> dict[str, list[Any]]:

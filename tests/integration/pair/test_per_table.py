@@ -413,10 +413,13 @@ def test_another_prefix_and_back(stage: Stage) -> None:
 
 def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[str, int]]:
     """Where the server says that its events of the kinds that are shown begin, from ``first`` on."""
-    kinds = {"Rotate", "Format_desc", "Previous_gtids", "Gtid", "Xid", "Rows_query"}
-    with server.root() as connection, connection.cursor() as cursor:
+    kinds = {b"Rotate", b"Format_desc", b"Previous_gtids", b"Gtid", b"Xid", b"Rows_query"}
+    # What other tests wrote need not be text.
+    with server.root(use_unicode=False) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOGS")
-        for file in [row[0] for row in cursor.fetchall() if row[0] >= first[0]]:
+        for file in [row[0].decode() for row in cursor.fetchall()]:
+            if file < first[0]:
+                continue
             cursor.execute(f"SHOW BINLOG EVENTS IN '{file}'")
             yield from ((file, row[1]) for row in cursor.fetchall() if row[2] in kinds and (file, row[1]) >= first)
 
