@@ -20,7 +20,7 @@ from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
-from cdc.spark.job.class_archive import class_archive, mapped, written
+from cdc.spark.job.class_archive import archivable, class_archive, mapped, written
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 from cdc.spark.report.files import JSON, clear
@@ -43,7 +43,8 @@ def _run(options: Sequence[str]) -> int:
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
     kafkas = [profile.kafka for profile in profiles]
     consumer_profile(given)
-    archive = _class_archive()
+    pyspark = _pyspark()
+    archive = class_archive(os.environ, java=require_java(os.environ), pyspark=pyspark)
     # Done here too: Spark takes seconds to start, and a user's mistake is reported at once. With a state it has to wait
     # until that is locked: another audit may use the state and the report.
     if given.state is None:
@@ -53,27 +54,29 @@ def _run(options: Sequence[str]) -> int:
     small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     programs = Path(sys.executable).parent
     environment = _environment(programs)
+    writing: list[str] = []
     if given.watch is not None:
         arguments = command(programs, environment, options, small=small, java=mapped(archive))
         status = _status(*_without_spark_submit(arguments, environment))
     else:
-        with written(archive) as writing:
+        with written(archive, possible=archivable(environment, pyspark=pyspark)) as writing:
             java = writing or mapped(archive)
             status = _status(command(programs, environment, options, small=small, java=java), environment)
-    if status in (0, 1) and (
-        _version(report) in (None, earlier) or json.loads(report.read_text())["exit_status"] != status
-    ):
+    told = None if _version(report) in (None, earlier) else int(json.loads(report.read_text())["exit_status"])
+    if writing and told is not None:
+        return told  # a JVM that cannot write the archive says so, and ends with an error, after all is done
+    if status in (0, 1) and told != status:
         # spark-submit also ends with 1 if it fails itself, which would mean drift.
         raise UserError("Spark ended before the audit did", hint="see Spark's messages above")
     return status
 
 
-def _class_archive() -> Path:
-    """Where the classes that Spark loads are archived. Raises UserError: no PySpark, no Java, or a too old one."""
+def _pyspark() -> Path:
+    """PySpark's folder. Raises UserError where it is not installed."""
     pyspark = util.find_spec("pyspark")
     if pyspark is None or pyspark.origin is None:
         raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
-    return class_archive(os.environ, java=require_java(os.environ), pyspark=Path(pyspark.origin).parent)
+    return Path(pyspark.origin).parent
 
 
 def _environment(programs: Path) -> dict[str, str]:

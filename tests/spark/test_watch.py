@@ -59,12 +59,10 @@ def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]"
         folder, kafka.bootstrap_servers, leader=f"{own_name(folder)}-leader", follower=f"{own_name(folder)}-follower"
     )
     options += ["--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
-    (folder / "spark-defaults.conf").write_text(
-        f"spark.driver.defaultJavaOptions {QUICK}\nspark.sql.codegen.wholeStage false\n"
-    )
+    quick = f"{QUICK} -Dspark.sql.codegen.wholeStage=false"
     return subprocess.Popen(
         [BIN / "cdc-audit", *options],
-        env=environment(SPARK_CONF_DIR=str(folder), SPARK_LOCAL_DIRS=str(folder / "spilled")),
+        env=environment(SPARK_SUBMIT_OPTS=quick, SPARK_LOCAL_DIRS=str(folder / "spilled")),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0, umask=0,
     )  # fmt: skip
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["class_archive", "mapped", "written"]
+__all__ = ["archivable", "class_archive", "mapped", "written"]
 
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
@@ -30,6 +30,20 @@ def class_archive(environment: Mapping[str, str], *, java: Path, pyspark: Path) 
     return Path(cache, _FOLDER, hashlib.sha256(repr(known).encode()).hexdigest()[:16] + ".jsa")
 
 
+def archivable(environment: Mapping[str, str], *, pyspark: Path) -> bool:
+    """Whether the class path that spark-submit makes of ``environment`` and this package folder has jars alone.
+
+    A JVM that has a folder with files in it writes no archive, and ends with an error, after the verdict.
+    """
+    folders = [environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
+    folders.append(environment.get("SPARK_CONF_DIR") or str(Path(environment.get("SPARK_HOME") or pyspark, "conf")))
+    try:
+        files = any(name and Path(name).is_dir() and any(Path(name).iterdir()) for name in folders)
+    except OSError:
+        return False
+    return not files and not environment.get("SPARK_DIST_CLASSPATH")
+
+
 def mapped(archive: Path) -> list[str]:
     """The JVM's options that map the archive; none where it does not exist."""
     try:
@@ -40,8 +54,9 @@ def mapped(archive: Path) -> list[str]:
 
 
 @contextmanager
-def written(archive: Path) -> Iterator[list[str]]:
-    """The JVM's options that write the archive at its end; none where it exists, or does not fit into its folder.
+def written(archive: Path, *, possible: bool = True) -> Iterator[list[str]]:
+    """The JVM's options that write the archive at its end; none where it exists, or does not fit into its folder, or is
+    not ``possible`` (``archivable``).
 
     The JVM must have ended when the context does.
     """
@@ -51,7 +66,7 @@ def written(archive: Path) -> Iterator[list[str]]:
         fits = os.access(archive.parent, os.W_OK) and shutil.disk_usage(archive.parent).free > _FREE_BYTES
     except OSError:
         fits = False
-    if archive.exists() or not fits:
+    if archive.exists() or not fits or not possible:
         yield []
         return
     try:

@@ -52,12 +52,9 @@ class Reader:
             "CDC_CACHE": os.environ.get("CDC_CACHE", str(Path.home() / ".cache/cdc")),
             "CDC_SPARK_JARS": ",".join(map(str, spark_jars())),  # as fetched before; that is tested elsewhere
             "SPARK_LOCAL_IP": "127.0.0.1",
-            "SPARK_CONF_DIR": str(self.home),
+            # A JVM that ends before its second compiler would be of use.
+            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
-        # A JVM that ends before its second compiler would be of use.
-        (self.home / "spark-defaults.conf").write_text(
-            "spark.driver.defaultJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
-        )
 
     def read(self, block: Block) -> None:
         """Run a block's commands. Raises AssertionError where one ends in another way than the page says."""

@@ -2,7 +2,7 @@ import os
 import time
 from pathlib import Path
 
-from cdc.spark.job.class_archive import class_archive, mapped, written
+from cdc.spark.job.class_archive import archivable, class_archive, mapped, written
 
 
 def test_an_archive_belongs_to_one_jdk_and_one_set_of_jars(tmp_path: Path) -> None:
@@ -53,3 +53,23 @@ def test_an_archive_that_cannot_be_written_is_done_without(tmp_path: Path) -> No
     with written(tmp_path / "folder/this.jsa") as options:  # the JVM was killed
         assert options
     assert list((tmp_path / "folder").iterdir()) == []
+
+
+def test_a_class_path_with_files_in_a_folder_is_not_archived(tmp_path: Path) -> None:
+    def possible(**environment: str) -> bool:
+        return archivable(environment, pyspark=tmp_path / "pyspark")
+
+    for folder in ("empty", "full", "pyspark/conf", "spark/conf"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "full/spark-defaults.conf").write_text("")
+    full = str(tmp_path / "full")
+    assert possible()
+    assert possible(SPARK_CONF_DIR=str(tmp_path / "empty"), HADOOP_CONF_DIR=str(tmp_path / "none"))
+    for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH"):
+        assert not possible(**{name: full}), name
+    (tmp_path / "spark/conf/log4j2.properties.template").write_text("")
+    assert not possible(SPARK_HOME=str(tmp_path / "spark"))
+    (tmp_path / "pyspark/conf/spark-env.sh").write_text("")
+    assert not possible()
+    with written(tmp_path / "archives/this.jsa", possible=False) as options:
+        assert options == []
