@@ -20,6 +20,12 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 _INTEGRATION = Path(__file__).with_name("integration")
+_LONGEST = {
+    "test_every_command_does_what_its_page_says", "test_the_verdict_follows_the_topics",
+    "test_a_cluster_of_two_executors", "test_the_server_ends_a_connection_that_died_without_a_word",
+    "test_each_program_tells_why_the_brokers_do_not_answer",
+}  # fmt: skip
+_BEFORE_LONGEST = 40  # other tests, which take some minutes with two processes or more
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +73,21 @@ class _Witness:
             terminalreporter.write_line("CDC_REQUIRE_INTEGRATION=1, but no test ran on real servers", red=True)
 
 
+def _first_things_first(items: list[pytest.Item]) -> None:
+    """Put the test first that archives Spark's classes, for all audits after it, and the longest ones after a while.
+
+    Later, all processes would end up waiting for these.
+    """
+    archiving = [item for item in items if item.name == "test_no_drift"]
+    longest = [item for item in items if item.name in _LONGEST or "spark" in getattr(item, "fixturenames", ())]
+    others = [item for item in items if item not in {*archiving, *longest}]
+    items[:] = [*archiving, *others[:_BEFORE_LONGEST], *longest, *others[_BEFORE_LONGEST:]]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A worker that does not know its groups would start a Spark session of its own, as each of the others."""
+    _first_things_first(items)
     if hasattr(config, "workerinput") and config.getoption("dist") == "loadgroup":
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:
