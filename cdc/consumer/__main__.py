@@ -39,6 +39,16 @@ row or statement that the follower refuses); 4 a server is unreachable for longe
 
 def main() -> int:
     """Run the program, and return its exit status."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    if arguments.json and not arguments.status:
+        parser.error("--json goes with --status")
+    if arguments.status and (arguments.until or arguments.rewind is not None):
+        parser.error("--until and --rewind do not go with --status")
+    return exit_status(lambda: _run(arguments), program="cdc-consumer")
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cdc-consumer",
         description="Apply the records of a leader's topic to the follower until SIGTERM or Ctrl-C.",
@@ -75,12 +85,7 @@ def main() -> int:
         "statements stay done; refused where that is not certain to be right",
     )
     parser.add_argument("--json", action="store_true", help="with --status: as one JSON object")
-    arguments = parser.parse_args()
-    if arguments.json and not arguments.status:
-        parser.error("--json goes with --status")
-    if arguments.status and (arguments.until or arguments.rewind is not None):
-        parser.error("--until and --rewind do not go with --status")
-    return exit_status(lambda: _run(arguments), program="cdc-consumer")
+    return parser
 
 
 def _run(arguments: argparse.Namespace) -> int:

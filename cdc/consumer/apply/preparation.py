@@ -14,7 +14,7 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import plan, removes
-from cdc.consumer.plan.rewound import plan_again, whatever_is_there
+from cdc.consumer.plan.rewound import deleting_any_number, plan_again
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state import rewinds
@@ -31,8 +31,8 @@ _LOG = logging.getLogger("cdc.consumer")
 class Preparation:
     """Prepares batches in their order, each from the checkpoint that the one before it sets.
 
-    While a rewind lasts, rows are made as the leader's whatever is there, and statements are left as they are. A batch
-    is either of what is applied again, or of what follows.
+    While a rewind lasts, each row becomes the leader's, whether the follower has it, another one or none, and no
+    statement is executed. A batch is either of what is applied again, or of what follows.
 
     ``passes(record)`` says whether the record's rows are for this follower. With ``differences`` the before-images of
     rows are compared.
@@ -108,7 +108,7 @@ class Preparation:
             loadable=loadable.__getitem__,
             size=size,
         )
-        return PreparedBatch(pending, steps, whatever_is_there(made) if pending.again else made, shapes)
+        return PreparedBatch(pending, steps, deleting_any_number(made) if pending.again else made, shapes)
 
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]

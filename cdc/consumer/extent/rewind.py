@@ -1,8 +1,8 @@
 """Takes the follower's checkpoint back (``--rewind``), where all records up to it can be applied again faithfully.
 
 Everything is read and checked first; then the checkpoint and a row that says how far to apply again commit together.
-Until the checkpoint is there, each batch makes the rows that it names as the leader's, whatever is there
-(``plan.rewound``), and statements stay done.
+Until the checkpoint is there, each row that a batch names becomes the leader's, whether the follower has it, another
+one or none (``plan.rewound``), and statements stay done.
 """
 
 import json
@@ -236,7 +236,7 @@ class Rewind:
 def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) -> None:
     """Raises UserError where the follower is in a rewind that began with other filters or renames.
 
-    Other tables were checked for it, and whatever is in them would be overwritten untold.
+    Other tables were checked for it, and whatever is in them would be overwritten without a word.
     """
     if checkpoint.rewound is None:
         return

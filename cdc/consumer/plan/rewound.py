@@ -1,4 +1,4 @@
-"""Plans records that are applied again (``--rewind``): each row becomes what it is after them, whatever is there now.
+"""Plans records that are applied again (``--rewind``): each row becomes what it is after them.
 
 The follower's rows are from any later moment, or damaged. So all rows that the records name are deleted by their keys,
 as many as there are, and those that exist after the records are inserted: nothing that was there is taken over. A row
@@ -15,7 +15,7 @@ from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_t
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row, Uri
 
-__all__ = ["plan_again", "whatever_is_there"]
+__all__ = ["deleting_any_number", "plan_again"]
 
 
 def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
@@ -48,7 +48,7 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
     yield from (Step("Add", changes, flags) for changes in modes.values())
 
 
-def whatever_is_there(statements: Iterable[Statement]) -> Iterator[Statement]:
+def deleting_any_number(statements: Iterable[Statement]) -> Iterator[Statement]:
     """The statements of such a plan; those that delete may find any number of rows."""
     for statement in statements:
         yield replace(statement, rows=None) if statement.sql.startswith(b"DELETE") else statement

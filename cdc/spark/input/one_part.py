@@ -38,7 +38,7 @@ def cached(frame: DataFrame) -> DataFrame:
     """``frame``, persisted once it was computed, and computed again where that is lost.
 
     Its plan is the cached data alone. Of a frame that is only persisted, Spark analyzes all that leads to it again with
-    each query, to find out that it is cached: a third of the time that it plans.
+    each query, to find out that it is cached.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession

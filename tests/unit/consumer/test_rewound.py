@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Step
-from cdc.consumer.plan.rewound import plan_again, whatever_is_there
+from cdc.consumer.plan.rewound import deleting_any_number, plan_again
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row
 from tests.unit.consumer.test_net_effects import image
@@ -73,4 +73,4 @@ def test_rows_with_computed_columns_are_written_under_the_leaders_modes() -> Non
 
 def test_only_what_deletes_may_find_any_number_of_rows() -> None:
     made = [Statement(b"DELETE FROM t", 3), Statement(b"INSERT INTO t", 3)]
-    assert [each.rows for each in whatever_is_there(made)] == [None, 3]
+    assert [each.rows for each in deleting_any_number(made)] == [None, 3]
