@@ -1,0 +1,31 @@
+"""A range of a key's values in, the SQL condition for the rows in it out. Pure.
+
+MySQL compares rows of values, ``(a, b) > (1, 2)``, without using an index, but reads a chain of comparisons as ranges
+of one (manual, "Range Optimization of Row Constructor Expressions").
+"""
+
+from collections.abc import Sequence
+
+__all__ = ["range_condition"]
+
+
+def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
+    """The condition that a row is behind ``after`` and not behind ``upto`` in the order of the key ``columns``.
+
+    All are SQL: quoted names, and a literal for each. None: there is no such bound. Raises ValueError for a bound with
+    another number of values.
+    """
+    conditions = []
+    if after is not None:
+        conditions.append(_chain(columns, after, ">", ">"))
+    if upto is not None:
+        conditions.append(_chain(columns, upto, "<", "<="))
+    return " AND ".join(conditions) or "TRUE"
+
+
+def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last: str) -> str:
+    *pairs, (column, literal) = zip(columns, bound, strict=True)
+    condition = f"{column} {at_last} {literal}"
+    for column, literal in reversed(pairs):
+        condition = f"{column} {strictly} {literal} OR {column} = {literal} AND ({condition})"
+    return f"({condition})"

@@ -1,0 +1,26 @@
+"""The condition for a range of a key's values, evaluated by SQLite, whose operators bind as MySQL's."""
+
+import sqlite3
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc.sql.key_range import range_condition
+
+_KEYS = st.integers(1, 3).flatmap(lambda width: st.lists(st.tuples(*[st.integers(0, 3)] * width), min_size=2))
+
+
+@given(keys=_KEYS, bounds=st.tuples(st.booleans(), st.booleans()))
+def test_the_rows_in_the_range_are_those_of_a_comparison_of_tuples(
+    keys: list[tuple[int, ...]], bounds: tuple[bool, bool]
+) -> None:
+    after, upto = (keys[0] if bounds[0] else None), (keys[1] if bounds[1] else None)
+    columns = [f"c{number}" for number in range(len(keys[0]))]
+    condition = range_condition(columns, after and [*map(str, after)], upto and [*map(str, upto)])
+    expected = sorted(key for key in keys if (after is None or key > after) and (upto is None or key <= upto))
+    database = sqlite3.connect(":memory:")
+    database.execute(f"CREATE TABLE t ({', '.join(columns)})")
+    database.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(columns))})", keys)
+    found = sorted(database.execute(f"SELECT * FROM t WHERE {condition}").fetchall())
+    database.close()
+    assert found == expected
