@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
-from cdc.config.start_position import BEGINNING, WORDS, parsed_copy, parsed_start
+from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
@@ -155,7 +155,7 @@ class Kafka:
 class Producer:
     """How the producer reads and commits."""
 
-    start: str = BEGINNING
+    start: str = AUTO
     server_id: int = field(default=0, metadata={"range": (0, 4294967295)})
     heartbeat_seconds: int = field(default=1, metadata={"range": (1, 3600)})
     alive_seconds: int = field(default=60, metadata={"range": (1, 86_400)})
@@ -166,6 +166,7 @@ class Producer:
     message_bytes: int = field(default=8_000_000, metadata={"range": (1_000, 100_000_000)})
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
+    copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid ``start``."""

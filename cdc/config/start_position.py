@@ -7,9 +7,9 @@ from cdc.errors import UserError
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 
-__all__ = ["BEGINNING", "COPY_KEY", "NOW", "OLDEST", "WORDS", "parsed_copy", "parsed_start"]
+__all__ = ["AUTO", "BEGINNING", "COPY", "COPY_KEY", "NOW", "OLDEST", "WORDS", "parsed_copy", "parsed_start"]
 
-WORDS = BEGINNING, OLDEST, NOW = "beginning", "oldest", "now"
+WORDS = AUTO, BEGINNING, COPY, OLDEST, NOW = "auto", "beginning", "copy", "oldest", "now"
 COPY_KEY = "profile key consumer.start"
 
 
@@ -28,7 +28,7 @@ def parsed_start(text: str) -> GtidSet | Position:
         raise UserError(
             f"{text!r} is not a position to start from",
             where="profile key producer.start",
-            hint=f'"{BEGINNING}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
+            hint=f'"{AUTO}", "{BEGINNING}", "{COPY}", "{OLDEST}", "{NOW}", a GTID set "uuid:1-5", or "file:offset"',
         )
     return held
 

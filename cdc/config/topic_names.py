@@ -26,6 +26,7 @@ __all__ = ["COMMITS", "PER_TABLE", "SINGLE", "Topics"]
 
 SINGLE, PER_TABLE = "single", "per_table"
 COMMITS = ".commits"
+_COPIES = ".copies"  # no longer than that
 _EVENTS = "mysql_binlog_events"
 _LONGEST = 249  # org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH
 _LONGEST_PREFIX = 100
@@ -63,6 +64,11 @@ class Topics:
     def commits(self) -> str:
         """The commit log."""
         return self.topic + COMMITS
+
+    @property
+    def copies(self) -> str:
+        """The topic of the requests to copy tables."""
+        return self.topic + _COPIES
 
     @property
     def first(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cdc.consumer.apply.applier import Applied
+from cdc.consumer.copies import Copies
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.pause import Pause
 from cdc.consumer.extent.rate_limit import RateLimit
@@ -43,6 +44,7 @@ class Counters:
     delay: Delay | None = None
     limit: RateLimit | None = None
     pause: Pause = field(default_factory=Pause)
+    copies: Copies = field(default_factory=Copies)
 
     def start(self, sequence: int, *, offsets: Mapping[TopicIdPartition, int], kafka_away: Callable[[], bool]) -> None:
         """Both servers have answered; records are read from ``offsets`` on, where ``sequence`` was applied before."""
@@ -54,6 +56,8 @@ class Counters:
 
     def applied(self, applied: Applied, *, conflicts: int, statements: int, left_out: int) -> None:
         """The follower has committed; the other arguments are totals."""
+        if applied.chunk is not None:
+            self.copies.applied(applied.chunk)
         # After a failover to a server that lags behind, the sequence goes back; the count of records must not.
         self.records += max(0, applied.last.sequence - self.sequence)
         self.sequence = applied.last.sequence

@@ -58,6 +58,11 @@ class Activity:
         if counters.started:
             yield _value("sequence", "The sequence of the last record applied.", counters.sequence)
             yield _count("conflicts", "Rows resolved in the leader's favour.", counters.conflicts)
+            copied = counters.copies.total
+            yield _count("copied_rows", "Rows in chunks of tables that are copied into the stream.", copied.rows)
+            yield _count("copied_missing_rows", "Of these, rows that the follower did not have.", copied.missing)
+            yield _count("copied_different_rows", "Of these, rows that were others on the follower.", copied.different)
+            yield _count("copied_extra_rows", "Rows that the follower had and the leader not.", copied.extra)
             left_out = "Rows that the filters left out, or that the copy had (consumer.start)."
             yield _count("filtered_rows", left_out, counters.filtered_rows)
             yield _count("statements", "Statements executed.", counters.statements)

@@ -11,6 +11,7 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.consumer.apply.applier import Applied, Applier, Reread
+from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import Execution
@@ -252,8 +253,9 @@ def _applier(
         skips=ledger.skips,
         note=ledger.skip,
     )
+    chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
     execution = Execution(
-        SerialExecutor(session, row_by_row, read_ahead=read_ahead),
+        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
         ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
     )
     preparation = Preparation(

@@ -1,8 +1,8 @@
 """Reads and writes an entry of the commit log, which is JSON: as a whole for the producer, in part for other readers.
 
 Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
-older readers would misread. Large entries are packed (``model.packed_entry``) and of version 2, so that only these need
-readers that know it.
+older readers would misread. Large entries are packed (``model.packed_entry``) and of version 2, those of a stream with
+chunks of tables of version 3, so that only these need readers that know it.
 """
 
 import json
@@ -16,10 +16,11 @@ from cdc.model.position import Position
 
 __all__ = ["VERSION", "Commits", "Entry", "Partial", "PreparedXa"]
 
-VERSION = 2
+VERSION = 3
+_PACKED, _COPIED = 2, 3  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
-_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented"})  # where they are empty
+_LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # where they are empty
 
 
 class PreparedXa(NamedTuple):
@@ -54,8 +55,9 @@ class Entry:
     ``gtids_complete``: the set holds everything before, so that reading can resume by it alone. ``prepared`` are the
     XA transactions by xid that are not finished. ``last`` is the newest sequence in each ``topic/partition``, empty in
     layout "single" with its one partition. ``shown`` is the newest of the binlog's other events that was written.
-    ``fragmented``: a record was written as several messages, so that readers must put it together. These four are left
-    out of the JSON when empty. ``filters`` are the producer's at that time, in the form of
+    ``fragmented``: a record was written as several messages, so that readers must put it together. ``copy`` is what of
+    the leader's tables is copied, or was (module producer.copy.pending). These five are left out of the JSON when
+    empty. ``filters`` are the producer's at that time, in the form of
     ``Filters.listed``. ``origin`` are the GTIDs of what came before the first record; None where some of that may have
     none. Both are None in entries of older versions, ``origin`` also in those that continue such a log.
     """
@@ -74,15 +76,16 @@ class Entry:
     fragmented: bool = False
     filters: dict[str, list[str]] | None = None
     origin: str | None = None
+    copy: dict[str, Any] | None = None
 
     def to_json(self) -> bytes:
         shown = self.shown and self.shown._asdict()
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
-        body["version"] = _NOT_PACKED
+        body["version"] = _COPIED if self.copy else _NOT_PACKED
         text = _text(body)
-        return text if len(text) < _LARGE else _text(packed(body | {"version": VERSION}))
+        return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 
     @property
     def partitions(self) -> list[Partition]:

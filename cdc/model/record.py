@@ -3,7 +3,7 @@
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import Any, NamedTuple, Self
@@ -15,13 +15,15 @@ from cdc.model.position import Position
 from cdc.model.uri import Uri
 from cdc.model.values import Value
 
-__all__ = ["OPERATIONS", "SKIPPED", "Record", "Row", "Uri", "is_event"]
+__all__ = ["COPY", "OPERATIONS", "SKIPPED", "KeyRange", "Record", "Row", "Uri", "is_event"]
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
-OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", SKIPPED})
+COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key
+OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
+_OF_COPY = "copy:"  # how the id of a transaction begins that is none of the leader's
 
 _LARGE = 4_000_000  # bytes
 # No string in JSON can have this text inside, since its quotes would be behind backslashes.
@@ -36,6 +38,18 @@ class Row(NamedTuple):
 
     before: list[Value] | None
     after: list[Value] | None
+
+
+class KeyRange(NamedTuple):
+    """The keys behind ``after``, up to and with ``upto``; None: from the table's beginning, to its end.
+
+    ``collations`` has for each column of the key the one that orders it on the leader, None for a column without one;
+    it is None where the record does not say.
+    """
+
+    after: list[Value] | None
+    upto: list[Value] | None
+    collations: tuple[str | None, ...] | None = None
 
 
 # Same as Row(), but without a call of a Python function.
@@ -69,6 +83,17 @@ class Record:
     affects: tuple[dict[str, Any], ...] = ()
     sql_mode: str | None = None
     exact: bytes | None = None
+    range: KeyRange | None = None
+    copying: bool = False
+
+    @property
+    def of_copy(self) -> bool:
+        """Whether it is of no transaction of the leader: the producer made it, to copy a table."""
+        return self.transaction.startswith(_OF_COPY)
+
+    def emptied(self) -> "Record":
+        """The record without its rows, which says nothing any more: a chunk without rows would empty its range."""
+        return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -111,6 +136,8 @@ class Record:
             tuple(body.get("affects", ())),
             body.get("sql_mode"),
             _exact(operation, dict(more)) if more else None,
+            _range(content, body["key"]) if operation == COPY else None,
+            "copying" in body and _flag(body["copying"]),
         )
 
 
@@ -145,6 +172,21 @@ def _exact(operation: str, more: dict[str, str]) -> bytes:
     return b64decode(more["Bytes"], validate=True)
 
 
+def _range(content: dict[str, Any], key: list[str]) -> KeyRange:
+    after, upto = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
+    collations = content.get("collations")
+    for found in (after, upto, collations):
+        if found is not None and len(found) != len(key):
+            raise ValueError(f"{len(found)} values for a key of {len(key)} columns")
+    return KeyRange(after, upto, None if collations is None else tuple(collations))
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"neither true nor false: {value!r}")
+    return value
+
+
 def is_event(text: bytes) -> bool:
     """Whether a message of ``mysql_binlog_events`` is one of the binlog's other events, which no consumer applies."""
     try:
@@ -157,7 +199,7 @@ def is_event(text: bytes) -> bool:
 def _rows(operation: str, rows: list[dict[str, Any]], *, width: int) -> tuple[Row, ...]:
     before: Iterable[list[Value] | None] = repeat(None)
     after: Iterable[list[Value] | None] = repeat(None)
-    if operation == "Add":
+    if operation in ("Add", COPY):
         after = _images(rows, "cols", width)
     elif operation == "Delete":
         before = _images(rows, "cols", width)

@@ -12,6 +12,9 @@ from cdc import __version__
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
+from cdc.producer.binlog.leader import inspect
+from cdc.producer.copy.asked import tables_asked
+from cdc.producer.copy.requests import write_request
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
@@ -56,12 +59,43 @@ def main() -> int:
         action="store_true",
         help="continue although the filters now include tables whose earlier rows are not in the topic",
     )
+    parser.add_argument(
+        "--copy",
+        metavar="DB.TABLE",
+        action="append",
+        default=[],
+        help="ask the producer that runs to copy these tables into the stream again; a glob, may be repeated",
+    )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     arguments = parser.parse_args()
+    if arguments.copy:
+        if arguments.until_current or arguments.accept_filters or arguments.skip:
+            parser.error("--copy only asks the producer that runs, and goes with no other option")
+        return process.exit_status(
+            functools.partial(_ask_for_copies, arguments.profile, arguments.copy), program="cdc-producer"
+        )
     options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
         functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
     )
+
+
+def _ask_for_copies(path: Path, globs: list[str]) -> int:
+    settings = profile.load(path)
+    setup_logging(level=settings.log.level, form=settings.log.format)
+    database, kafka = settings.database, settings.kafka
+    applies = settings.producer.partial_json == "apply"
+    leader = inspect(database.settings(), name=str(database), partial_json=applies)
+    tables = tables_asked(database.settings(), leader, globs, settings.filters)
+    write_request(
+        kafka.properties(),
+        kafka.topics().copies,
+        resource=settings.mysql_resource_name,
+        tables=tables,
+        replicas=kafka.replicas,
+    )
+    event(logging.getLogger("cdc.producer"), "asked for a copy", tables=len(tables))
+    return 0
 
 
 def _run(path: Path, options: StartOptions, skip: list[str]) -> int:

@@ -38,6 +38,7 @@ class ProducerMetrics:
         self._entry: Entry | None = None
         self._connections = 0
         self._known_transactions = self._known_filtered = 0
+        self._copied_rows = self._known_copied_rows = self._tables_left = 0
         self._commits = self._delays = 0
         self._commit_seconds = self._delay_seconds = 0.0
         self._committed_at = 0.0
@@ -48,7 +49,7 @@ class ProducerMetrics:
         """Note that both servers are connected, and that the stream continues after ``entry``."""
         self._source, self._entry = source, entry
         self._connections += 1
-        self._known_transactions = self._known_filtered = 0
+        self._known_transactions = self._known_filtered = self._known_copied_rows = 0
         self._committed_at = time.monotonic()
 
     def committed(
@@ -75,6 +76,11 @@ class ProducerMetrics:
         if through_us is not None:
             self._behind.through_us = through_us
 
+    def copied(self, *, rows: int, tables_left: int) -> None:
+        """Note how many rows this connection has copied, and how many tables are still to be copied."""
+        self._copied_rows += max(0, rows - self._known_copied_rows)
+        self._known_copied_rows, self._tables_left = rows, tables_left
+
     def drained(self) -> None:
         """Note that the leader has no more for now, and that everything is committed."""
         self._behind.drained_at = time.monotonic()
@@ -89,6 +95,8 @@ class ProducerMetrics:
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
+        yield _count("copied_rows", "Rows of tables that were copied into the stream.", self._copied_rows)
+        yield _value("tables_to_copy", "Tables that are still to be copied.", self._tables_left)
         yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
         yield SummaryMetricFamily(
             "cdc_producer_commit_seconds", "Kafka transactions, and how long their commits took.",
@@ -138,6 +146,8 @@ class ProducerMetrics:
             "behind unknown" if behind is None else f"{behind:.1f} s behind",
             f"{self._filtered:,} filtered",
         ]
+        if self._tables_left:
+            words.append(f"{self._tables_left:,} tables to copy, {self._copied_rows:,} rows copied")
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:

@@ -123,12 +123,13 @@ class _Producer:
         decoder = stages.decoder(self.profile, leader, entry, read_again=read_again, log=self.log)
         router = stages.router(self.profile, entry, self.options.skips)
         messages = stages.event_messages(self.profile, sink.shown)
-        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages)
-        with dumps.follow(entry) as source:
+        copier = stages.copier(self.profile, leader, entry, log=self.log)
+        stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages, copier)
+        with closing(copier), dumps.follow(entry) as source:
             self.metrics.connected(source, entry)
             at = {"position": entry.position, "gtids": entry.gtid_set}
             self.log("replicating", leader=leader.name, version=leader.version, **at)
-            stream.replicate(source.chunks(self.stop), target=target, stop=self.stop)
+            stream.replicate(source.chunks(self.stop, lambda: copier.wake), target=target, stop=self.stop)
 
     def _entry(self, leader: Leader, newest: Entry | None) -> Entry:
         """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log."""

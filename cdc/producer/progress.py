@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
@@ -93,6 +94,16 @@ class Progress:
         return self._gtids.without(gtid) if gtid and self._gtids_complete else None
 
     @property
+    def gtid_text(self) -> str:
+        """The GTIDs of all transactions read to their end."""
+        return str(self._gtids)
+
+    @property
+    def has_partial(self) -> bool:
+        """Whether a transaction is partially committed, so that its rest must come next."""
+        return self._partial is not None
+
+    @property
     def has_prepared(self) -> bool:
         """Whether XA transactions are prepared, so that earlier events may come again."""
         return bool(self._prepared)
@@ -111,9 +122,9 @@ class Progress:
             return False
         return file_number(self._file) >= file_number(target.file)
 
-    def entry(self, *, next_sequence: int, partial: Partial | None = None) -> Entry:
+    def entry(self, *, next_sequence: int, partial: Partial | None = None, copy: dict[str, Any] | None = None) -> Entry:
         """The entry to commit now: after the last complete transaction, with ``partial``, what of an open one is in the
-        same commit."""
+        same commit, and the state of the ``copy``."""
         # A transaction that was partially committed before stays so until its end has been read again.
         partial = partial or self._partial
         self._committed_at, self._moved = time.monotonic(), False
@@ -125,4 +136,5 @@ class Progress:
             partial=partial,
             gtids_complete=self._gtids_complete,
             prepared=dict(self._prepared),
+            copy=copy,
         )

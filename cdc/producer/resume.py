@@ -3,12 +3,13 @@
 import re
 from dataclasses import replace
 
-from cdc.config.start_position import BEGINNING, NOW, OLDEST, parsed_start
+from cdc.config.start_position import AUTO, BEGINNING, COPY, NOW, OLDEST, parsed_start
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Entry, Partial
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import Leader
+from cdc.producer.copy.pending import Pending
 
 __all__ = ["starting_entry"]
 
@@ -22,7 +23,7 @@ def starting_entry(leader: Leader, entry: Entry | None, *, start: str, filters: 
     ``filters`` are the profile's, listed. Raises UserError where the leader cannot continue there without a loss or a
     repetition.
     """
-    if entry is None:
+    if entry is None or Pending.from_json(entry.copy).structure:
         return _first_entry(leader, start=start)
     _require_same_history(leader, entry)
     if entry.partial:
@@ -54,9 +55,10 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
     Raises UserError where the leader has purged what follows, or has not executed what comes before.
     """
     position, executed = Position(leader.logs[0][0], 4), leader.purged
-    if start == NOW:
+    copies = start == COPY or (start == AUTO and leader.gtid_on and not _has_beginning(leader))
+    if start == NOW or copies:
         position, executed = leader.position, leader.executed
-    elif start == BEGINNING:
+    elif start in (AUTO, BEGINNING):
         _require_beginning(leader)
     elif start != OLDEST:
         given = parsed_start(start)
@@ -73,12 +75,18 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
         server_uuid=leader.server_uuid,
         gtids_complete=leader.gtid_on,
         origin=str(executed) if leader.gtid_on else None,
+        copy=Pending(structure=copies).to_json(),
     )
+
+
+def _has_beginning(leader: Leader) -> bool:
+    """Whether nothing of the leader's binlog is purged."""
+    return not leader.purged and re.search(r"\.0*1$", leader.logs[0][0]) is not None
 
 
 def _require_beginning(leader: Leader) -> None:
     oldest = leader.logs[0][0]
-    if leader.purged or not re.search(r"\.0*1$", oldest):
+    if not _has_beginning(leader):
         raise UserError(
             f"the leader has purged its first binlogs, {oldest} is the oldest",
             where=leader.name,

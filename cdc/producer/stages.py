@@ -10,6 +10,11 @@ from cdc.producer import equal_members, partial_json
 from cdc.producer.binlog.dump import Dumps
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.leader import Leader, count_different, update_triggers
+from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.reading import Reading
+from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.structure import structure_of
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.event_messages import EventMessages
@@ -17,7 +22,7 @@ from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 
-__all__ = ["decoder", "dumps", "event_messages", "router", "topic_admin"]
+__all__ = ["copier", "decoder", "dumps", "event_messages", "router", "topic_admin"]
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:
@@ -80,6 +85,24 @@ def router(profile: Profile, entry: Entry, skips: Skips) -> Router:
     )
     made.skips = skips
     return made
+
+
+def copier(profile: Profile, leader: Leader, entry: Entry, *, log: Callable[..., None]) -> Copier:
+    """What copies the tables that ``entry`` names."""
+    settings = profile.database.settings()
+    reading = partial(
+        Reading,
+        settings,
+        name=leader.name,
+        rows_per_second=profile.producer.copy_rows_per_second,
+        read_structure=partial(structure_of, settings, leader, profile.filters),
+    )
+    pending, kafka = Pending.from_json(entry.copy), profile.kafka
+    requests = Requests(
+        kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, offset=pending.requests
+    )
+    requests.start()
+    return Copier(pending, requests=requests, open_reading=reading, log=log)
 
 
 def event_messages(profile: Profile, shown: Position | None) -> EventMessages:

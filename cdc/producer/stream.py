@@ -1,5 +1,6 @@
 """Changes in, Kafka transactions out: each has the records of some changes and the position after them."""
 
+import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +13,9 @@ from cdc.model.position import Position
 from cdc.producer import commit_policy
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
+from cdc.producer.copy.chunk import Beginning, Chunk
+from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.pending import Pending
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -34,7 +38,7 @@ from cdc.producer.sink.router import Router
 
 __all__ = ["Stream"]
 
-Chunk = Sequence[RawEvent | SimpleTransaction]
+Received = Sequence[RawEvent | SimpleTransaction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +52,26 @@ class Stream:
     metrics: ProducerMetrics
     limits: Limits
     event_messages: EventMessages
+    copier: Copier
 
-    def replicate(self, chunks: Iterable[Chunk], *, target: Position | None, stop: threading.Event) -> None:
-        """Replicate until ``chunks`` end, ``stop`` is set or everything before ``target`` is read.
+    def replicate(self, chunks: Iterable[Received], *, target: Position | None, stop: threading.Event) -> None:
+        """Replicate until ``chunks`` end, ``stop`` is set, or everything before ``target`` is read and all copied.
 
         Raises PromiseError, after a commit of all complete transactions before it unless the brokers are away. Raises
         Disconnected; what has not been committed is then read again.
         """
         skips = bool(self.router.skips)
         with self._complete_transactions_committed():
+            self._take_requests()
             for change in self.decoder.decode(chunks):
-                self._write(change)
+                # Before a leader's copy begins there is nothing that its changes could be made to.
+                if not self.copier.pending.structure:
+                    self._write(change)
                 if type(change) is OtherEvent:
                     continue  # it moves no position, and commits with the change after it
                 self.progress.note(change)
+                if self.copier.pending.active or self.sink.has_visible:
+                    self._copy(change)
                 if skips:
                     self._check_skips(change)
                 if commit_policy.due(change, self.sink, self.progress, self.limits):
@@ -70,12 +80,20 @@ class Stream:
                     if isinstance(change, Idle):
                         stop.wait(commit_policy.pause_seconds(records))
                 if isinstance(change, Idle):
+                    self._take_requests()
                     self.sink.check()
                     if not change.inside:
                         self.metrics.drained()
                 # One event can hold millions of changes; ``chunks`` ends at the stop only after all of them.
-                if stop.is_set() or (target is not None and self.progress.has_reached(target)):
+                if stop.is_set() or self._has_reached(target):
                     return
+
+    def _take_requests(self) -> None:
+        self.copier.take_requests()
+        self.router.incomplete = self.copier.pending.incomplete
+
+    def _has_reached(self, target: Position | None) -> bool:
+        return target is not None and self.progress.has_reached(target) and not self.copier.pending.active
 
     def _write(self, change: Change) -> None:
         match change:
@@ -98,12 +116,34 @@ class Stream:
                 if message is not None:
                     self.sink.write_event(message, change.event.position)
 
+    def _copy(self, change: Change) -> None:
+        """Write the chunks of tables whose place in the stream this is."""
+        self.copier.note(change)
+        # The rest of a transaction that is partially committed must come first, and what readers can see already.
+        if self.progress.between_transactions and not self.progress.has_partial:
+            while (state := self.sink.visible_chunk()) is not None:
+                self.router.next_sequence += 1
+                self.copier.adopt(Pending.from_json(json.loads(state)))
+            while not self.sink.has_visible and (due := self.copier.due(self.progress)) is not None:
+                self._write_copied(due)
+                self.copier.written(due)
+        self.router.incomplete = self.copier.pending.incomplete
+        self.metrics.copied(rows=self.copier.rows, tables_left=len(self.copier.pending.tables))
+
+    def _write_copied(self, due: Chunk | Beginning) -> None:
+        self._make_topics_ready({due.table} if isinstance(due, Chunk) else set(due.structure.tables))
+        self.sink.write(self.router.copied(due, self.progress.position, self.copier.after(due)))
+
     def _check_skips(self, change: Change) -> None:
         # The rows of a prepared XA transaction are refused when it commits.
         if isinstance(change, Commit | Whole | Moved) and not self.progress.has_prepared:
             self.router.skips.check_passed(self.progress.position)
 
     def _make_ready(self, tables: list[TableShape]) -> None:
+        if not self.sink.has_one_topic:
+            self._make_topics_ready({table.names for table in tables})
+
+    def _make_topics_ready(self, tables: set[tuple[str, str]]) -> None:
         """Create the topics of ``tables`` where missing, while no Kafka transaction is open: creating many takes longer
         than one may last."""
         if self.sink.has_one_topic:
@@ -121,7 +161,8 @@ class Stream:
         """
         size, started = self.sink.bytes, time.monotonic()
         partial = self.router.partial if sent else None
-        entry = self.progress.entry(next_sequence=self.router.next_sequence, partial=partial)
+        copy = self.copier.pending.to_json()
+        entry = self.progress.entry(next_sequence=self.router.next_sequence, partial=partial, copy=copy)
         self.sink.commit(entry)
         self.metrics.committed(
             entry,

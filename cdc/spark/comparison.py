@@ -5,13 +5,14 @@ beyond the watermark did not come from the leader, so it belongs in the comparis
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.cascades import without_cascades
+from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.digest_agreement import Agreement, agreement
 from cdc.spark.compare.fold import carried, changes, fold, segments, with_relative_era
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
@@ -22,6 +23,7 @@ from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
 from cdc.spark.schema.lineage import Act, Name, Segment, lineage, named_tables
 from cdc.spark.schema.scope import Scope
+from cdc.spark.schema.table_copies import TableCopy, table_copies
 from cdc.spark.state.coverage import Held, rows_upto
 from cdc.spark.state.layers import few_touched, newest_rows, tables_unchanged
 from cdc.spark.streams.consumer_notes import marks
@@ -33,12 +35,15 @@ __all__ = ["Comparison", "Extent", "Histories", "History", "compared_rows", "ext
 class Extent:
     """What is compared of each side: records up to the sequence in ``ends``, rows of ``tables``, effects of statements.
 
-    The consumer's filters let all of it in.
+    ``copies`` are the leader's tables that were copied into its stream, or are about to be, and ``copy_ends`` where
+    these copies begin and end. The consumer's filters let all of it in.
     """
 
     ends: Mapping[str, int]
     tables: Mapping[str, frozenset[Name]]
     acts: Mapping[str, list[Act]]
+    copy_ends: list[Act] = field(default_factory=list)
+    copies: Mapping[Name, TableCopy] = field(default_factory=dict)
 
     @property
     def all_tables(self) -> frozenset[Name]:
@@ -71,23 +76,29 @@ class History:
         """The hashes of the rows that were changed."""
         return changes(self.records, self.segments()).select("hash")
 
-    def folded_where_open(self, agreed: Agreement) -> DataFrame:
-        """The open rows of ``agreed``, of which there are some."""
+    def folded_where_open(self, agreed: Agreement, *, has_chunks: bool) -> DataFrame:
+        """The open rows of ``agreed``, of which there are some. ``has_chunks``: chunks of copies are in the records."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
         if agreed.among is not None:
             lineage = self.segments(agreed.among_of)
             parts.append(changes(self.records, lineage, self.marks, among=agreed.among))
-        return fold(parts[0] if len(parts) == 1 else in_one_part(parts[0].unionByName(parts[1])))
+        found = fold(parts[0] if len(parts) == 1 else in_one_part(parts[0].unionByName(parts[1])))
+        return with_relative_era(found, self.segments()) if has_chunks else found
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """Both sides' ``records`` up to where they are compared, and the history of each side."""
+    """Both sides' ``records`` up to where they are compared, and the history of each side.
+
+    ``copied`` are the tables that were copied into the leader's stream; ``copies_held`` are those that the state knew.
+    """
 
     records: DataFrame
     sides: Mapping[str, History]
+    copied: Copied
+    copies_held: Mapping[Name, TableCopy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +119,14 @@ def extent(streams: Streams, scope: Scope) -> Extent:
     """What is compared of ``streams``, which have a watermark."""
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     ends = {LEADER: streams.watermark.sequence, FOLLOWER: streams.last_whole}
+    acts = {side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()}
+    copy_ends = _acts_upto(streams.copy_ends, ends[LEADER], scope)
     return Extent(
         ends=ends,
         tables={side: _tables(streams, side, scope) for side in ends},
-        acts={side: _acts_upto(streams.acts.get(side, []), end, scope) for side, end in ends.items()},
+        acts=acts,
+        copy_ends=copy_ends,
+        copies=table_copies([*acts[LEADER], *copy_ends]),
     )
 
 
@@ -122,24 +137,29 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     foreign = bool(streams.watermark.foreign)
     of_side = marks(streams.records, streams.new_transactions, resource=resource, noted=noted, foreign=foreign)
     compared = rows_upto(streams.new_records, "sequence", within.ends)
+    if streams.contents[FOLLOWER].chunks:
+        compared = compared.where(f"side = '{LEADER}' OR chunk IS NULL")
     records = without_cascades(
         streams.copy.behind(compared) if streams.copy else compared,
         streams.new_transactions,
         streams.contents,
         of_side[FOLLOWER],
     )
+    acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: within.acts[FOLLOWER]}
     sides = {
         side: History(
             records=records.where(F.col("side") == side),
             lineage=lineage(
-                within.tables[side] | named_tables(acts),
-                [act for act in acts if not held or act.sequence >= held.next[side]],
+                within.tables[side] | named_tables(those),
+                [act for act in those if not held or act.sequence >= held.next[side]],
             ),
             marks=of_side[side],
         )
-        for side, acts in within.acts.items()
+        for side, those in acts.items()
     }
-    return Histories(records, sides)
+    before = [act for act in acts[LEADER] if held and act.sequence < held.next[LEADER]]
+    copied = Copied(within.copies, began=streams.copy is not None)
+    return Histories(records, sides, copied, table_copies(before))
 
 
 def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_state: bool) -> Comparison:
@@ -150,11 +170,14 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
         rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
         rows = cached(rows)
     else:
-        agreed = agreement(both.records, {side: each.lineage for side, each in both.sides.items()}, streams.contents)
+        incomplete = [name for name, each in both.copied.tables.items() if not each.complete]
+        lineage = {side: each.lineage for side, each in both.sides.items()}
+        agreed = agreement(both.records, lineage, streams.contents, incomplete)
         if agreed.complete:
             return Comparison(None, agreed.tally.plus(Tally()), None, touched)
-        folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}
-        rows, others = compare(folds[LEADER], folds[FOLLOWER]), agreed.tally
+        has_chunks = LEADER in streams.contents and streams.contents[LEADER].chunks
+        folds = {side: each.folded_where_open(agreed, has_chunks=has_chunks) for side, each in both.sides.items()}
+        rows, others = compare(folds[LEADER], folds[FOLLOWER], both.copied), agreed.tally
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
         return Comparison(rows, counted, None, touched)
@@ -165,7 +188,10 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
 def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
     """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case."""
     lineage = [each for history in both.sides.values() for each in history.lineage]
-    few = few_touched(held, streams.new_rows) and tables_unchanged({line.name for line in held.tally.lines}, lineage)
+    names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
+    few = few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
+    # A copy that began, or is complete now, makes all rows of its table others, or known.
+    few = few and both.copies_held == both.copied.tables
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
@@ -183,12 +209,12 @@ def _touched_rows(both: Histories, held: Held) -> tuple[DataFrame, Tally]:
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
     before = cached(newest_rows(held.layers, hashes))
-    return _joined(both, before), held.tally.less(tally(compared(before)))
+    return _joined(both, before), held.tally.less(tally(compared(before, both.copied)))
 
 
 def _joined(both: Histories, held: DataFrame | None) -> DataFrame:
     folds = {side: each.folded(None if held is None else fold_of(held, side)) for side, each in both.sides.items()}
-    return compare(folds[LEADER], folds[FOLLOWER])
+    return compare(folds[LEADER], folds[FOLLOWER], both.copied)
 
 
 def _tables(streams: Streams, side: str, scope: Scope) -> frozenset[Name]:

@@ -23,6 +23,7 @@ from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
 from cdc.spark.schema.lineage import Name, named_tables
 from cdc.spark.schema.scope import Scope
+from cdc.spark.schema.table_copies import UnderCopy, under_copy
 from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents
@@ -66,10 +67,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class SchemaFindings:
-    """The section on objects that both sides define differently."""
+    """The section on objects that both sides define differently, and on tables whose copy is not complete."""
 
     schema_drift: int
     schema: list[SchemaDrift]
+    under_copy: list[UnderCopy] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
 def schema_findings(defined: Definitions, streams: Streams, within: Extent, scope: Scope) -> SchemaFindings:
     """The section on ``defined`` objects, and on those that events changed which a producer skipped."""
     drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
-    return SchemaFindings(len(drift), drift[:_LISTED])
+    return SchemaFindings(len(drift), drift[:_LISTED], under_copy(within.copies))
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
@@ -208,4 +210,5 @@ def _drift_of_skipped_events(streams: Streams, within: Extent, scope: Scope) -> 
     """The objects that skipped events may have changed: neither topic has the changes, so rows can't show them."""
     for side, end in within.ends.items():
         skips = [act for act in streams.skipped_events.get(side, []) if act.sequence <= end and scope.may_want(act)]
-        yield from skipped_event_drift(skips, within.acts[side], side=side)
+        copies = within.copy_ends if side == LEADER else []
+        yield from skipped_event_drift(skips, [*within.acts[side], *copies], side=side)

@@ -1,16 +1,17 @@
 """Inspection: from the records of both topics, what each stream holds by itself, before both are compared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
 
 from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.input.one_part import in_one_part, set_tiny
-from cdc.spark.input.records import FOLLOWER
+from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.session import configure_for
 from cdc.spark.schema.lineage import Act
 from cdc.spark.state.coverage import Held
+from cdc.spark.streams.chunks import copy_ends, lost_chunks
 from cdc.spark.streams.consumer_notes import Ledger, ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
 from cdc.spark.streams.copy import Copy, copy_of
@@ -33,7 +34,7 @@ class Streams:
     side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
     ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
     which statements it ran. ``copy`` is what the follower began from, None if it began empty; ``acts`` and
-    ``skipped_events`` come behind it.
+    ``skipped_events`` come behind it, as do ``copy_ends``: where the leader's copies of tables begin and end.
     """
 
     new_records: DataFrame
@@ -48,6 +49,7 @@ class Streams:
     not_run: Mapping[int, str]
     sequences: StatementSequences
     copy: Copy | None = None
+    copy_ends: list[Act] = field(default_factory=list)
 
     @property
     def new_rows(self) -> int:
@@ -78,18 +80,22 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     notes = ledger(records, replication.resource) if noted else Ledger()
     sequences = StatementSequences(replication.resource, notes.numbered)
     new_transactions = transactions(new, sequences=sequences, ends=ends)
+    all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
+    has_chunks = LEADER in contents and contents[LEADER].chunks
     copy = copy_of(records, replication.resource) if FOLLOWER in contents and contents[FOLLOWER].copied else None
+    copy = copy.among(all_transactions) if copy and has_chunks else copy
     acts = {
         side: [act for act in those if copy is None or not copy.holds(act, side)]
         for side, those in statements(records).items()
     }
+    ends_of_copies = copy_ends(records) if has_chunks else []
     found = watermark(new_transactions)
     return Streams(
         new_records=new,
         new_transactions=new_transactions,
         new_contents=new_contents,
         records=records,
-        transactions=in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions,
+        transactions=all_transactions,
         contents=contents,
         watermark=joined_watermarks(held.mark, found) if held else found,
         acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},
@@ -97,6 +103,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         not_run=notes.not_run,
         sequences=sequences,
         copy=copy,
+        copy_ends=[act for act in ends_of_copies if copy is None or not copy.holds(act, LEADER)],
     )
 
 
@@ -117,6 +124,14 @@ def preconditions(streams: Streams, topics: Topics, replication: Replication) ->
 
 
 def _integrity(streams: Streams, held: Held | None, replication: Replication) -> Integrity:
+    found = _breaks(streams, held, replication)
+    if not streams.copy_ends:
+        return found
+    acts, after = [*streams.acts.get(LEADER, []), *streams.copy_ends], streams.copy.upto if streams.copy else -1
+    return found.with_more(lost_chunks(streams.records, acts, after=after))
+
+
+def _breaks(streams: Streams, held: Held | None, replication: Replication) -> Integrity:
     return integrity(
         streams.new_records,
         streams.new_transactions,

@@ -1,7 +1,7 @@
 """Formats a record as one line of text: sequence, binlog position, operation, URI and values."""
 
 from cdc.model.printable import visible
-from cdc.model.record import SKIPPED, Record, Row
+from cdc.model.record import COPY, SKIPPED, Record, Row
 from cdc.model.values import Value, display
 
 __all__ = ["line"]
@@ -12,7 +12,17 @@ def line(record: Record) -> str:
     head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
     if record.operation in ("Query", SKIPPED):
         return visible(f"{head}  {' '.join(record.query.split())}")
+    if record.operation == COPY:
+        return visible(f"{head}  {_chunk(record)}")
     return visible(f"{head}  {'; '.join(_row(record.columns, row) for row in record.rows)}")
+
+
+def _chunk(record: Record) -> str:
+    """How many rows there are, and the range of keys that has no others."""
+    key, (after, upto, _) = record.key or (), record.range or (None, None, None)
+    begin = "the beginning" if after is None else f"after {_cells(key, after)}"
+    end = "the end" if upto is None else _cells(key, upto)
+    return f"{len(record.rows)} rows, {begin} to {end}"
 
 
 def _row(columns: tuple[str, ...], row: Row) -> str:

@@ -11,6 +11,7 @@ from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import STAGES, WHOLE, Lag, Quantiles, Stage, Stretch, TableLag
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.schema.table_copies import UnderCopy
 from cdc.spark.streams.consumer_notes import Skip
 from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
@@ -116,6 +117,14 @@ def unjudged() -> Audit:
         Break("leader", "broken", "rust-mysql-cdc/0", 1_204, "not a record"),
     ]
     return replace(clean(), reasons=reasons, breaks=breaks, sequence=None, tables=[], lag=None)
+
+
+def copying() -> Audit:
+    """Tables that are being copied, and rows of others of which no log tells all."""
+    whole = clean()
+    tables = [replace(whole.tables[0], not_compared=1_200), *whole.tables[1:]]
+    under_copy = [UnderCopy("shop", f"archive_{year}", 9 * year if year % 2 else None) for year in range(2000, 2030)]
+    return replace(whole, tables=tables, under_copy=under_copy)
 
 
 def place(sequence: int) -> dict[str, Any]:

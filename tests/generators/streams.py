@@ -56,6 +56,12 @@ class Table:
     def update(self, *pairs: tuple[Sequence[object], Sequence[object]]) -> Part:
         return self._part("Update", [{"before_cols": image(b), "after_cols": image(a)} for b, a in pairs])
 
+    def chunk(self, after: Sequence[object] | None, upto: Sequence[object] | None, *rows: Sequence[object]) -> Part:
+        """A chunk of a copy of the table: all rows with keys after one up to another, None for the table's ends."""
+        part = self.add(*rows)
+        ends = {name: None if key is None else {"cols": image(key)} for name, key in (("after", after), ("upto", upto))}
+        return part | {"operation": {"Copy": ends | part["operation"]["Add"]}}
+
 
 def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]) -> Part:
     """A statement; ``affects`` are (action, path[, new path])."""

@@ -63,10 +63,11 @@ class LeaderTopic:
     def transaction(self, bodies: Sequence[Body]) -> list[Body]:
         """Whole records of one leader transaction, not sent."""
         self._transactions += 1
+        source = "copy:5b2ad69c" if "Copy" in bodies[0]["operation"] else "3e11fa47-71ca-11e1-9e33-c80aa9429562"
         records = []
         for index, body in enumerate(bodies):
             place = {
-                "id": f"3e11fa47-71ca-11e1-9e33-c80aa9429562:{self._transactions}",
+                "id": f"{source}:{self._transactions}",
                 "index": index,
                 "last": index == len(bodies) - 1,
                 "ts_us": 1_732_125_600_000_000 + self.next_sequence,
@@ -120,6 +121,23 @@ class LeaderTopic:
     ) -> Body:
         images = [{"before_cols": before, "after_cols": after} for before, after in pairs]
         return self.rows("Update", path, columns, images, key, **more)
+
+    def chunk(
+        self,
+        path: str,
+        columns: Sequence[str],
+        *images: list[Any],
+        key: Sequence[str],
+        after: list[Any] | None = None,
+        upto: list[Any] | None = None,
+        collations: Sequence[str | None] | None = None,
+        **more: Any,
+    ) -> list[Body]:
+        """A transaction: the rows that the table has behind the key ``after``, up to ``upto``."""
+        body = self.rows("Copy", path, columns, [{"cols": image} for image in images], key, flags=2, **more)
+        ends = {name: end and {"cols": end} for name, end in (("after", after), ("upto", upto))}
+        body["operation"]["Copy"] |= ends | ({"collations": list(collations)} if collations else {})
+        return [body]
 
 
 @dataclass(frozen=True)

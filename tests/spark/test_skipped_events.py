@@ -1,5 +1,6 @@
 """An event that a producer was told to skip: in neither topic, so the audit must not call the servers alike."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.page.document import page
 from cdc.spark.report.terminal import terminal
-from cdc.spark.schema.lineage import Act
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.spark.streams.skipped_events import CAUSE, skipped_event_drift
 from tests.harness.pair import Pair
 from tests.harness.programs import refused, run_well
@@ -112,3 +113,20 @@ def test_a_copy_of_a_definition_has_what_a_skipped_statement_did_to_it(event: st
     swap = [Act(3, place, "RenameTable", f"flv://r/{old}", f"flv://r/{new}") for place, (old, new) in enumerate(SWAP)]
     acts = [made, *swap, Act(4, 0, "DropTable", "flv://r/d/_t_old")]
     assert [each.name for each in skipped_event_drift([skip], acts, side="leader")] == names
+
+
+@pytest.mark.parametrize(
+    ("text", "copied", "healed"),
+    [
+        ("WriteRows at binlog.1:4: …", [(5, BEGINS_COPY, "db/a"), (7, ENDS_COPY, "db/a")], True),
+        ("WriteRows at binlog.1:4: …", [(7, ENDS_COPY, "db/a")], False),
+        ("WriteRows at binlog.1:4: …", [(5, BEGINS_COPY, "db/b"), (7, ENDS_COPY, "db/b")], False),
+        ("Query at binlog.1:4: …", [(5, BEGINS_COPY, "db/a"), (7, ENDS_COPY, "db/a")], False),
+    ],
+    ids=["all of it", "began before", "another table", "a statement may have defined it otherwise"],
+)
+def test_a_copy_of_the_table_makes_up_for_rows_that_were_skipped(
+    text: str, copied: list[tuple[int, str, str]], *, healed: bool
+) -> None:
+    skip = replace(act(4, "SkipTable", "db/a"), text=text)
+    assert (not list(skipped_event_drift([skip], [act(*each) for each in copied], side="leader"))) == healed

@@ -12,6 +12,7 @@ from cdc.consumer.apply.parallel import RunFailed
 from cdc.consumer.apply.preparation import Preparation
 from cdc.consumer.errors import Interrupted, Refused, WaitedOut
 from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.covering import Covering
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
 from cdc.errors import CdcError, PromiseError
@@ -29,7 +30,7 @@ class Reread(Exception):
 class Applied(NamedTuple):
     """A commit of the follower: up to record ``last``, ``seconds`` after the preparation of its last batch began.
 
-    ``filtered`` counts those of its ``rows`` that the filters left out.
+    ``filtered`` counts those of its ``rows`` that the filters left out. ``chunk`` is the chunk of a table that it was.
     """
 
     last: Record
@@ -37,6 +38,7 @@ class Applied(NamedTuple):
     rows: int
     filtered: int
     seconds: float
+    chunk: Covering | None = None
 
 
 class Applier:
@@ -181,7 +183,9 @@ class Applier:
             self._committed.advance(pending.target)
             seconds = time.monotonic() - pending.started
             batch = pending.batch
-            self._applied.append(Applied(batch.last, batch.offsets, pending.rows, pending.filtered, seconds))
+            self._applied.append(
+                Applied(batch.last, batch.offsets, pending.rows, pending.filtered, seconds, pending.chunk)
+            )
             self._remove_first()
         # The last part may only have been sent. Until it is executed, it must be there to be sent again.
         while self._execution.parts and len(self._queue) > 1 and not self._queue[0].ends:

@@ -1,6 +1,6 @@
 """Executes prepared batches on the follower: at the same time where they are independent, else one after the other."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,7 +42,7 @@ class PreparedBatch:
     """A batch with its planned ``steps``, their ``statements`` (made when they are needed) and its tables' shapes."""
 
     pending: PendingBatch
-    steps: list[Step]
+    steps: Sequence[Step]
     statements: Iterator[Statement]
     shapes: Mapping[Uri, TableSchema]
 

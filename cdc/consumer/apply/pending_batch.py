@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cdc.consumer.plan.covering import Covering
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state.checkpoint import Checkpoint
@@ -22,7 +23,8 @@ class PendingBatch:
     """``records`` are those that the filters let pass, ``tail`` commits with them and sets the checkpoint ``target``.
 
     ``rows`` counts the rows of its follower transaction up to here, ``filtered`` those of them that the filters left
-    out. ``started`` is the monotonic time at which its preparation began. ``again``: it is applied once more.
+    out. ``started`` is the monotonic time at which its preparation began. ``again``: it is applied once more. ``chunk``
+    is what it does if it is a chunk of a table.
     """
 
     batch: Batch
@@ -33,6 +35,7 @@ class PendingBatch:
     filtered: int
     started: float
     again: bool = False
+    chunk: Covering | None = None
 
 
 def loads(packet: Sequence[Statement], *, front: int = 0) -> dict[int, bytes]:

@@ -2,24 +2,28 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.apply.execution import PreparedBatch
 from cdc.consumer.apply.pending_batch import FRONT_BYTES, PendingBatch
 from cdc.consumer.apply.row_differences import RowDifferences
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.follower.range_rows import RangeRows
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.covering import Covering
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
-from cdc.consumer.plan.planner import plan, removes
-from cdc.consumer.plan.rewound import deleting_any_number, plan_again
+from cdc.consumer.plan.planner import Step, removes
+from cdc.consumer.plan.rewound import check_copying, plan_again, plan_copying
 from cdc.consumer.plan.statements import statements
+from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 from cdc.service.logs import event
 from cdc.sql.redaction import excerpt
 
@@ -52,6 +56,7 @@ class Preparation:
         self._ledger = ledger
         self._tables = tables
         self._counts = RowCounts(session)
+        self._ranges = RangeRows(session, self._counts)
         self._differences = differences
         self._passes = passes
         self._reached = checkpoint  # by the last batch that was prepared
@@ -73,11 +78,13 @@ class Preparation:
     def needs_commit(self, batch: Batch) -> bool:
         """Whether all batches before must be committed before this one is prepared.
 
-        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table, or count
+        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table, or for
         its rows, while the counts of a packet are outstanding.
         """
         records = self._passing(batch)
-        if batch.statement is not None or not self._tables.know(record.uri for record in records):
+        if batch.statement is not None or (batch.chunk is not None and records):
+            return True
+        if not self._tables.know(record.uri for record in records):
             return True
         return removes(records, schema=self._tables.shape)
 
@@ -99,8 +106,10 @@ class Preparation:
         comparable = {uri: compares.comparable(uri) for uri in shapes} if compares else None
         loadable = {uri: self._tables.loadable(uri) for uri in shapes}
         size = min(self._session.max_packet - FRONT_BYTES, PACKET_BYTES)
-        planned = (plan_again if pending.again else plan)(records, schema=shapes.__getitem__)
-        steps = self._counts.prepared(planned, schema=shapes.__getitem__, size=size)
+        pending, steps, refused = self._planned(pending, shapes, size)
+        if refused is not None:
+            # Told where a single row is refused, and its record can be skipped.
+            return PreparedBatch(pending, [], _raising(refused), shapes)
         made = statements(
             steps,
             generated=lambda uri: shapes[uri].generated,
@@ -108,7 +117,30 @@ class Preparation:
             loadable=loadable.__getitem__,
             size=size,
         )
-        return PreparedBatch(pending, steps, deleting_any_number(made) if pending.again else made, shapes)
+        return PreparedBatch(pending, steps, made, shapes)
+
+    def _planned(
+        self, pending: PendingBatch, shapes: Mapping[Uri, TableSchema], size: int
+    ) -> tuple[PendingBatch, Sequence[Step], Unapplicable | None]:
+        """The batch, with what it does if it is a chunk of a table, its steps, and why it can't be applied."""
+        records, schema = pending.records, shapes.__getitem__
+        if records and pending.batch.chunk is not None:
+            chunk = self._covering(records[0], shapes[records[0].uri], size)
+            return replace(pending, chunk=chunk), chunk.steps, chunk.refused
+        try:
+            for record in records:
+                if record.copying:
+                    check_copying(record, schema(record.uri))
+        except Unapplicable as error:
+            return pending, [], error
+        planned = (plan_again if pending.again else plan_copying)(records, schema=schema)
+        return pending, self._counts.prepared(planned, schema=schema, size=size), None
+
+    def _covering(self, chunk: Record, shape: TableSchema, size: int) -> Covering:
+        try:
+            return self._ranges.covering(chunk, shape, size=size)
+        except Unapplicable as error:
+            return Covering(chunk, chunk.emptied(), refused=error)
 
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]
@@ -141,3 +173,8 @@ class Preparation:
             tail.append(Statement(rewinds.delete(before).encode(), 1))
         moved = self._reached.move(batch.offsets)
         return [*tail, Statement(moved.encode())] if moved else tail
+
+
+def _raising(error: Unapplicable) -> Iterator[Statement]:
+    raise error
+    yield

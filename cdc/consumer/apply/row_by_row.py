@@ -5,7 +5,7 @@ stream, because the row cannot be stored as it is on the leader.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import groupby
 
@@ -17,17 +17,17 @@ from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
-from cdc.consumer.literals.values import DEFAULT, equal, identifier, literal, table_name
+from cdc.consumer.literals.values import DEFAULT, identifier, table_name
 from cdc.consumer.plan.copied_numbers import apart
 from cdc.consumer.plan.packets import Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
+from cdc.consumer.plan.rewound import check_copying, clashes
 from cdc.consumer.plan.statements import delete_exact, session_flags, single
-from cdc.consumer.plan.table_schema import KeyPart
 from cdc.consumer.state import conflicts
 from cdc.consumer.state.conflicts import Conflict
 from cdc.consumer.state.skips import Skips
 from cdc.model.record import Record, Row
-from cdc.model.values import NULL, Value
+from cdc.model.values import Value
 from cdc.service.logs import event
 
 __all__ = ["RowByRow"]
@@ -47,6 +47,7 @@ class RowByRow:
 
     With ``differences`` a row that is not equal to the change's before-image is a conflict, too. ``skips`` says which
     records may be skipped, and ``note(record, error)`` returns the statement that writes a skipped one to the ledger.
+    ``removed`` counts the rows that the last ``apply`` removed for those of tables that are being copied.
     """
 
     def __init__(
@@ -68,18 +69,20 @@ class RowByRow:
         self._non_strict = NonStrictWriter(session, self._run_in)
         self._mode: str | None = None
         self._conflicts, self._again = 0, False
+        self.removed = 0
 
     def apply(self, steps: list[Step], *, again: bool) -> int:
         """Apply all rows; the number of conflicts that were resolved in the leader's favour.
 
         Rows that are applied ``again`` find others than on the leader, which is no conflict unless another row must go.
+        Nor do those of a table that is being copied.
 
         Raises Unapplicable for a conflict under "stop" and for a row that the follower refuses; Interrupted.
         """
         # The batch may have failed because another client has altered a table.
         self._tables.forget()
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
-        self._conflicts, self._again = 0, again
+        self._conflicts, self._again, self.removed = 0, again, 0
         for step in steps:
             self._run(session_flags(step.record.flags))
             self._mode = self._mode_of(step.record)
@@ -106,7 +109,8 @@ class RowByRow:
     def _record(self, changes: list[Change]) -> None:
         """Apply the rows of one record, or none of them where one is refused and the record may be skipped."""
         record = changes[0].record
-        may_skip, before = self._skips.allow(record), self._conflicts
+        # A chunk of a table is skipped as a whole, with what it removes (``chunks``).
+        may_skip, before = self._skips.allow(record) and record.range is None, self._conflicts
         if may_skip:
             # The other records of the leader's transaction stay applied.
             self._session.run([b"SAVEPOINT record"])
@@ -123,19 +127,23 @@ class RowByRow:
             self._session.run([b"ROLLBACK TO SAVEPOINT record", setting(STRICT), flags, note.sql])
 
     def _change(self, change: Change) -> None:
+        copying = change.record.copying
+        any_row = self._again or copying
         try:
+            if copying:
+                check_copying(change.record, self._tables.shape(change.record.uri))
             statement = self._single(change)
-            reason = self._differences.of(change) if self._differences and not self._again else ""
+            reason = self._differences.of(change) if self._differences and not any_row else ""
         except ValueError as error:
             raise unreadable(change.record, error) from None
         except Refused as error:
             raise refusal(error, statement) from None
         if reason and self._on_conflict == "stop":
             raise stopped(change, reason)
-        reason = _AGAIN if self._again else self._stored(change, statement, reason)
+        reason = _AGAIN if any_row else self._stored(change, statement, reason)
         if not reason:
             return
-        if self._on_conflict == "stop" and not self._again:
+        if self._on_conflict == "stop" and not any_row:
             raise stopped(change, reason)
         try:
             # Removing rows that clash must not cascade to rows of other tables.
@@ -144,7 +152,9 @@ class RowByRow:
             self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
-        if removed or not self._again:
+        if copying:
+            self._made_room(change, removed)
+        elif removed or not self._again:
             self._note(Conflict(change.record, shown_key(change), reason, "; ".join(removed)))
 
     def _stored(self, change: Change, statement: Statement, reason: str) -> str:
@@ -168,6 +178,14 @@ class RowByRow:
         if reason:
             self._note(Conflict(change.record, shown_key(change), reason))
         return ""
+
+    def _made_room(self, change: Change, removed: list[str]) -> None:
+        self.removed += len(removed)
+        for row in removed:
+            event(
+                _LOG, "row removed for a row of a table that is being copied", level=logging.WARNING,
+                uri=change.record.uri, removed=row, key=shown_key(change), sequence=change.record.sequence,
+            )  # fmt: skip
 
     def _note(self, conflict: Conflict) -> None:
         """Log a resolved conflict, and write it to the follower's table of conflicts."""
@@ -194,7 +212,7 @@ class RowByRow:
             )
         removed: list[str] = []
         if change.row.after is not None:
-            for key, where in self._clashes(change.record, change.row.after):
+            for key, where in clashes(change.record, change.row.after, self._tables.shape(change.record.uri)):
                 removed += self._remove(change.record, where, key=key)
             insert = Change(replace(change.record, operation="Add"), Row(None, change.row.after))
             try:
@@ -204,21 +222,6 @@ class RowByRow:
                     raise
                 raise ambiguous(change.record, error) from None
         return removed
-
-    def _clashes(self, record: Record, image: list[Value]) -> Iterator[tuple[tuple[str, ...], str]]:
-        """For each unique key, its columns and the condition that finds the rows with the same key as ``image``.
-
-        Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
-        """
-        values = dict(zip(record.columns, image, strict=True))
-        shape = self._tables.shape(record.uri)
-        # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
-        for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
-            if any(part.column not in values for part in parts):
-                continue
-            where = [_same(part, values[part.column], shape.rounded) for part in parts if part.column is not None]
-            if not any(values[part.column] == NULL for part in parts if part.column is not None):
-                yield _columns(parts), " AND ".join(where)
 
     def _remove(self, record: Record, where: str, *, key: tuple[str, ...]) -> list[str]:
         """Delete the rows that ``where`` finds; the keys of those that are not the conflicting row itself."""
@@ -238,7 +241,9 @@ class RowByRow:
         record = change.record
         checks = self._mode is not None and change.row.after is not None
         checks = checks and (
-            needs_comparison(leader_modes(record)) or bool(self._tables.shape(record.uri).unpredictable)
+            needs_comparison(leader_modes(record))
+            or bool(self._tables.shape(record.uri).unpredictable)
+            or record.range is not None  # copied, so it is not known in which modes the leader computed them
         )
         before = self._non_strict.count(change) if checks else 0
         try:
@@ -277,16 +282,6 @@ class RowByRow:
         # In a packet of its own: a statement that is too large for the server raises before it is sent.
         (packet,) = packets([statement], limit=self._session.max_packet)
         return self._session.run([part.sql for part in packet])[0]
-
-
-def _same(part: KeyPart, value: Value, rounded: Mapping[str, Rounded]) -> str:
-    if part.length is None:
-        return equal(part.column or "", value, rounded)
-    return f"LEFT({identifier(part.column or '')}, {part.length})=LEFT({literal(value)}, {part.length})"
-
-
-def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
-    return tuple(part.column for part in parts if part.column is not None)
 
 
 def _cell(column: str, value: object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
 
+from cdc.consumer.apply.chunks import Chunks
 from cdc.consumer.apply.committed import moved, sequence_in
 from cdc.consumer.apply.pending_batch import FRONT_BYTES, Mismatch, PendingBatch, check, loads
 from cdc.consumer.apply.refusals import refusal
@@ -27,15 +28,19 @@ _SAVEPOINT = f"SAVEPOINT {_PART}".encode()
 
 
 class SerialExecutor:
-    """An ``Executor`` that executes a batch row by row (``row_by_row``) where it fails as a whole.
+    """An ``Executor`` that executes a batch row by row (``row_by_row``) where it fails as a whole, and a chunk of
+    a table as ``chunks`` does.
 
     ``conflicts`` counts the conflicts in committed batches that were resolved in the leader's favour, ``parts`` the
     parts of a large transaction that are executed and not committed. ``read_ahead`` is called while the server works.
     """
 
-    def __init__(self, session: Session, row_by_row: RowByRow, *, read_ahead: Callable[[], bool]) -> None:
+    def __init__(
+        self, session: Session, row_by_row: RowByRow, chunks: Chunks, *, read_ahead: Callable[[], bool]
+    ) -> None:
         self._session = session
         self._row_by_row = row_by_row
+        self._chunks = chunks
         self._read_ahead = read_ahead
         self._executing: tuple[PendingBatch, list[Statement]] | None = None  # the last packet's counts are outstanding
         self._executed: PendingBatch | None = None  # its counts are right, its COMMIT goes with the next packet
@@ -164,7 +169,10 @@ class SerialExecutor:
         """
         event(_LOG, "batch failed, retrying row by row", until=pending.batch.last.sequence, reason=reason)
         self._session.reset(savepoint="" if pending.batch.begins else _PART)
-        self._conflicts += self._row_by_row.apply(in_order(pending.records), again=pending.again)
+        if pending.chunk is not None:
+            self._chunks.apply(pending.chunk)
+        else:
+            self._conflicts += self._row_by_row.apply(in_order(pending.records), again=pending.again)
         for statement in pending.tail:
             try:
                 self._send([statement])

@@ -12,10 +12,12 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state import copied
+from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
+from cdc.model.record import COPY
 from cdc.service.logs import event
 
 __all__ = ["Attachment", "check_topic", "with_gtids"]
@@ -66,7 +68,16 @@ class Attachment:
             )
         if self._wanted is not None and not now:
             event(_LOG, "consumer.start has no effect any more: the follower has it beside its checkpoint")
-        return Copied(held)
+        return Copied(held, new_from=self._new_from(session, held) if held else None)
+
+    def _new_from(self, session: Session, held: GtidSet) -> int | None:
+        """The checkpoint's sequence where the last transaction that it knows is not one of the copy."""
+        rows = session.rows(select_leader(self._resource, schema=session.schema))
+        gtid = rows[0][2] if rows else None
+        if gtid is None or gtid in held:
+            return None
+        (row,) = session.rows(Checkpoint.select(self._resource, schema=session.schema))
+        return Checkpoint.from_rows(row, schema=session.schema).sequence
 
     def _noted(self, session: Session) -> GtidSet:
         there = (
@@ -132,12 +143,19 @@ def _fresh(schema: str) -> str:
 
 
 def with_gtids(transactions: Iterable[Transaction | None], copied: Copied) -> Iterator[Transaction | None]:
-    """``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it."""
+    """``transactions``; raises UserError for one of which it can't be known whether ``copied`` has it.
+
+    Of chunks of tables in what the copy has nothing is left.
+    """
     told = False
     for item in transactions:
         if item is not None and item.begins:
             first = item.records[0]
-            copied.require_gtid(first)
+            if not first.of_copy:
+                copied.require_gtid(first)
+                copied.see(first)
+            elif first.operation == COPY and copied.covers(first):
+                item = item._replace(records=[first.emptied()])
             if not told and copied.has(first):
                 told = True
                 event(_LOG, "passing over what the copy has", sequence=first.sequence, transaction=first.transaction)

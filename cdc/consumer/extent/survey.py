@@ -8,7 +8,7 @@ and rows without a key would be there twice.
 from collections.abc import Callable, Collection, Iterable
 
 from cdc.config.filters import filtered_name
-from cdc.model.record import SKIPPED, Record, Uri
+from cdc.model.record import COPY, SKIPPED, Record, Uri
 from cdc.sql.redaction import excerpt
 
 __all__ = ["Survey"]
@@ -78,6 +78,8 @@ class Survey:
             return self._of_statement(record)
         if not self._passes(record.uri):
             return ""
+        if record.operation == COPY or record.copying:
+            return f"table {_name(record.uri)} was copied into the stream, and what came before its copy is not there"
         if self._copied(record):
             return "what the copy had from which the follower began"
         if record.sequence in self._skipped:

@@ -138,7 +138,7 @@ class Until:
                 self.reached = Reached(begun.sequence - 1, begun)
         elif begun.transaction == place.gtid:
             self.reached = Reached(begun.sequence - 1, begun)
-        elif not self._found:
+        elif not self._found and not begun.of_copy:
             self._check_comes(begun)
         return self.reached is not None
 

@@ -44,7 +44,7 @@ class RowCounts:
         return found
 
     def _prepared(self, step: Step, schema: TableSchema, size: int) -> Iterator[Step]:
-        documents = self._texts([change.row.before or [] for change in step.changes], size)
+        documents = self.texts([change.row.before or [] for change in step.changes], size=size)
         for removal in removals(step, schema, documents, size=size):
             # As a rule the leader's rows stand in the same order, so those that go are the first ones here, too.
             if removal.ordered and removal.is_all(self._keys(removal)):
@@ -59,7 +59,7 @@ class RowCounts:
     def _keys(self, removal: Removal) -> list[str]:
         return [key.hex() for (key,) in self._rows(removal.first())]
 
-    def _texts(self, images: Sequence[Sequence[object]], size: int) -> dict[str, str]:
+    def texts(self, images: Sequence[Sequence[object]], *, size: int) -> dict[str, str]:
         """The server's text of each document in the images, by its literal."""
         texts: dict[str, str] = {}
         literals = document_literals(images)

@@ -29,9 +29,11 @@ _TRUSTED_SECONDS = 10.0
 _MOST_COLUMNS = 300_000  # of all tables that are kept; each takes some 200 bytes
 
 
+_PASSIVE = ("NO ACTION", "RESTRICT")  # what a foreign key does about a change that it does not allow
+
 _COLUMNS = (
     "SELECT COLUMN_NAME, GENERATION_EXPRESSION, EXTRA, DATA_TYPE, IS_NULLABLE, COLUMN_TYPE, NUMERIC_PRECISION, "
-    "NUMERIC_SCALE FROM information_schema.COLUMNS"
+    "NUMERIC_SCALE, COLLATION_NAME FROM information_schema.COLUMNS"
 )
 
 
@@ -46,6 +48,7 @@ class Column(NamedTuple):
     type: str
     digits: int | None
     decimals: int | None
+    collation: str | None
 
     def rounded(self) -> Rounded | None:
         """A column FLOAT(M,D) or DOUBLE(M,D) that can be written."""
@@ -125,11 +128,12 @@ class SchemaCache:
         expressions = {each.name: each.expression for each in columns if each.expression}
         stored = frozenset(each.name for each in columns if "STORED GENERATED" in each.extra)
         unique, indexed, functional = self._keys(table)
+        related, cascading = self._relations(table)
         return TableSchema(
             frozenset(each.name for each in columns) - expressions.keys(),
             frozenset(expressions),
             unique,
-            self._related(table),
+            related,
             stored,
             frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
             functional,
@@ -137,6 +141,8 @@ class SchemaCache:
             indexed,
             {each.name: loadable_tags(each.data_type, nullable=each.nullable == "YES") for each in columns},
             {each.name: kind for each in columns if (kind := each.rounded())},
+            {each.name: (each.data_type.lower(), each.collation) for each in columns},
+            cascading,
         )
 
     def generated(self, table: Uri) -> frozenset[str]:
@@ -190,13 +196,15 @@ class SchemaCache:
                 keys[name] = (*keys.get(name, ()), KeyPart(column, length, nullable == "YES"))
         return keys, frozenset(column for column in first.values() if column is not None), functional
 
-    def _related(self, table: Uri) -> bool:
-        """Whether a foreign key leads from the table, or to it."""
+    def _relations(self, table: Uri) -> tuple[bool, bool]:
+        """Whether a foreign key leads from the table, or to it, and whether one to it changes rows of its own table."""
         database, name = quoted(table.database), quoted(table.table or "")
         of = f"CONSTRAINT_SCHEMA = {database} AND TABLE_NAME = {name}"
         to = f"UNIQUE_CONSTRAINT_SCHEMA = {database} AND REFERENCED_TABLE_NAME = {name}"
-        what = "SELECT 1 FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE"
-        return any(self._session.rows(f"{what} {end} LIMIT 1") for end in (of, to))
+        what = "SELECT DELETE_RULE, UPDATE_RULE FROM information_schema.REFERENTIAL_CONSTRAINTS WHERE"
+        to_it = self._session.rows(f"{what} {to}")
+        cascading = any(rule not in _PASSIVE for rules in to_it for rule in rules)
+        return bool(to_it or self._session.rows(f"{what} {of} LIMIT 1")), cascading
 
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
         where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"

@@ -84,7 +84,8 @@ class Step:
     """Changes of one kind in one table, under the foreign key and unique checks of ``flags``. Never empty.
 
     ``operation`` is Add, Update or Delete, as in a record; Upsert: an Update that keeps the row's key; Absent: no row
-    with the before-image's key may exist, since the batch inserts and deletes it; or Remove: a Delete of rows without a
+    with the before-image's key may exist, since the batch inserts and deletes it; Clear: a Delete of any rows with
+    these keys, as many as there are; or Remove: a Delete of rows without a
     key, of which the follower is asked first how often they are there. ``prepared`` are the statements that came of
     that, each with the number of rows that it must match (None: any). ``modes`` is the leader's sql_mode (module
     row_sql_mode) if the table computes values, else None; the values that it computes for the ``verified`` columns must

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar, overload
 
 from cdc.consumer.literals.row_text import Tags, tagged_row_texts
-from cdc.model.record import Record, Row, Uri
+from cdc.model.record import COPY, Record, Row, Uri
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
@@ -79,7 +79,7 @@ class RecordParser:
     def parse(self, message: bytes, *, where: str) -> Record:
         """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
         record = Record.parse(message, where=where)
-        if record.operation != "Add" or len(record.rows) < _FEWEST:
+        if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST:
             return record
         if (pause := self._pauses.get(record.uri, 0)) > 0:
             self._pauses[record.uri] = pause - 1

@@ -1,21 +1,28 @@
-"""Plans records that are applied again (``--rewind``): each row becomes what it is after them.
+"""Plans records whose rows the follower may have in any state: each row becomes what it is after them. Pure.
 
-The follower's rows are from any later moment, or damaged. So all rows that the records name are deleted by their keys,
-as many as there are, and those that exist after the records are inserted: nothing that was there is taken over. A row
-that holds a value of a secondary unique key which it gets only later makes the insertion fail; then the batch is
-applied row by row, which removes such a row. Its later record brings it back. Pure.
+These are records that are applied again (``--rewind``), and those of a table while it is being copied. The follower's
+rows are from any other moment, or damaged, or not there yet. So all rows that the records name are deleted by their
+keys, as many as there are, and those that exist after the records are inserted: nothing that was there is taken over.
+
+A row that holds a value of a secondary unique key which the leader's row has makes the insertion fail; then the batch
+is applied row by row, which removes such a row. That loses nothing: as the leader has the value in the row that is
+inserted, the other row is not as it is on the leader at this moment. So it is none that a record has named before, nor
+one whose chunk has come, since all of these are as on the leader. It is brought back by what names it later: a record,
+or the chunk with its key.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from cdc.consumer.errors import Unapplicable
+from cdc.consumer.literals.rounded import Rounded
+from cdc.consumer.literals.values import equal, identifier, literal
 from cdc.consumer.plan.net_effects import Image, row_identity
-from cdc.consumer.plan.packets import Statement
-from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_table
-from cdc.consumer.plan.table_schema import TableSchema
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order, plan
+from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row, Uri
+from cdc.model.values import NULL, Value
 
-__all__ = ["deleting_any_number", "plan_again"]
+__all__ = ["check_copying", "clashes", "plan_again", "plan_copying"]
 
 
 def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
@@ -24,6 +31,57 @@ def plan_again(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema
     for record in records:
         tables.setdefault(record.uri, []).append(record)
     return [for_table(step, schema(uri)) for uri, rows in tables.items() for step in _steps(rows, schema(uri))]
+
+
+def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSchema]) -> list[Step]:
+    """As ``planner.plan``, for records of which some may be of tables that are being copied.
+
+    Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
+    """
+    records = list(records)
+    copied = {record.uri for record in records if record.copying}
+    if not copied:
+        return plan(records, schema=schema)
+    related = {uri for uri in {record.uri for record in records} if schema(uri).related}
+    logged = all(_all_logged(record) for record in records if record.uri in related)
+    together = related if related & copied and not logged else set()
+    steps: list[Step] = []
+    for step in in_order(record for record in records if record.uri in together):
+        uri = step.record.uri
+        kept = _steps(_records(step), schema(uri)) if uri in copied else [step]
+        steps += [for_table(each, schema(uri)) for each in kept]
+    others = [record for record in records if record.uri not in together]
+    steps += plan([record for record in others if record.uri not in copied], schema=schema)
+    return steps + plan_again([record for record in others if record.uri in copied], schema=schema)
+
+
+def check_copying(record: Record, schema: TableSchema) -> None:
+    """Raises Unapplicable for rows of a table that is being copied which can't be made the leader's."""
+    name = f"{record.uri.database}.{record.uri.table}"
+    if record.key is None or not schema.matches(record.columns, record.key):
+        raise Unapplicable(
+            f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
+            record=record,
+            hint=f"make it as on the leader (SHOW CREATE TABLE {name} on both), or leave it out with the filters",
+        )
+    if schema.cascading and record.operation in ("Update", "Delete") and not _all_logged(record):
+        raise Unapplicable(
+            f"table {name} is being copied while foreign keys of other tables change their rows with its rows (ON "
+            "DELETE or ON UPDATE), which this leader does not log",
+            record=record,
+            hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
+            "tables copied, too",
+        )
+
+
+def _all_logged(record: Record) -> bool:
+    """Whether the record's change has changed no other rows on the leader, or it has logged these."""
+    return bool(record.flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED))
+
+
+def _records(step: Step) -> list[Record]:
+    """The records of a step that keeps the leader's order."""
+    return list({change.record.sequence: change.record for change in step.changes}.values())
 
 
 def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
@@ -37,9 +95,9 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
                 last[identity(after)] = record, after, True
     if not last:
         return
-    # As in a step of net effects: what foreign keys change is in the records, else there would be no rewind.
+    # As in a step of net effects: what foreign keys change is in the records, or else comes with the tables' copies.
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
-    yield Step("Delete", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
+    yield Step("Clear", [Change(record, Row(image, None)) for record, image, _ in last.values()], flags)
     modes: dict[str | None, list[Change]] = {}
     for record, image, there in last.values():
         if there:
@@ -48,7 +106,26 @@ def _steps(records: list[Record], schema: TableSchema) -> Iterator[Step]:
     yield from (Step("Add", changes, flags) for changes in modes.values())
 
 
-def deleting_any_number(statements: Iterable[Statement]) -> Iterator[Statement]:
-    """The statements of such a plan; those that delete may find any number of rows."""
-    for statement in statements:
-        yield replace(statement, rows=None) if statement.sql.startswith(b"DELETE") else statement
+def clashes(record: Record, image: list[Value], shape: TableSchema) -> Iterator[tuple[tuple[str, ...], str]]:
+    """For each unique key, its columns and the condition that finds the rows with the same key as ``image``.
+
+    Keys with an expression or with a column that is not in the record are left out: the server reports a clash.
+    """
+    values = dict(zip(record.columns, image, strict=True))
+    # The record's own key first: a row with the same key is the conflicting row itself, whatever else clashes.
+    for _, parts in sorted(shape.unique_keys.items(), key=lambda key: _columns(key[1]) != record.key):
+        if any(part.column not in values for part in parts):
+            continue
+        where = [_same(part, values[part.column], shape.rounded) for part in parts if part.column is not None]
+        if not any(values[part.column] == NULL for part in parts if part.column is not None):
+            yield _columns(parts), " AND ".join(where)
+
+
+def _same(part: KeyPart, value: Value, rounded: Mapping[str, Rounded]) -> str:
+    if part.length is None:
+        return equal(part.column or "", value, rounded)
+    return f"LEFT({identifier(part.column or '')}, {part.length})=LEFT({literal(value)}, {part.length})"
+
+
+def _columns(parts: Iterable[KeyPart]) -> tuple[str, ...]:
+    return tuple(part.column for part in parts if part.column is not None)

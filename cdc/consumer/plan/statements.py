@@ -25,6 +25,9 @@ _DELETE_ROWS = 1000
 # In a list of rows MySQL compares other types differently, and does not find TIMEs and numbers of ENUMs.
 _LISTED = frozenset({"SignedInteger", "UnsignedInteger", "String", "Blob"})
 
+# How many rows a deletion by keys finds where it need not be each; these rows have no before-images.
+_FOUND = {"Absent": 0, "Clear": None}
+
 Columns = Callable[[Uri], frozenset[str]]
 Loadable = Callable[[Uri], Mapping[str, frozenset[str]]]
 
@@ -73,7 +76,7 @@ def _mode(step: Step) -> str:
     """The sql_mode of a step. Deleting rows stores no values, so it needs no strict mode."""
     if step.modes is None:
         return STRICT
-    if step.operation in ("Delete", "Absent"):
+    if step.operation in ("Delete", "Absent", "Clear"):
         return lax(step.modes, adds=False)
     return strict(step.modes, adds=step.operation == "Add")
 
@@ -118,7 +121,7 @@ def _step(
         yield from _exact_deletes(step)
     else:
         # All rows of such a step are different rows, so they can be compared before any of them changes.
-        if step.operation != "Absent" and not columns.isdisjoint(step.record.columns):
+        if step.operation not in _FOUND and not columns.isdisjoint(step.record.columns):
             yield from _comparisons(step, columns, size)
         yield from _upserts(step, generated, size) if step.operation == "Upsert" else _keyed_deletes(step, size)
 
@@ -244,7 +247,7 @@ def _keyed_deletes(step: Step, size: int) -> Iterator[Statement]:
     between = len(keys.separator)
     rows = keys.rows(step.changes)
     for changes, found in chunks(step.changes, rows, size=size, count=_DELETE_ROWS, between=between):
-        matched = 0 if step.operation == "Absent" else len(found)
+        matched = _FOUND.get(step.operation, len(found))
         yield Statement(head + keys.separator.join(found) + keys.tail.encode(), matched, changes)
 
 

@@ -26,7 +26,9 @@ class TableSchema:
     the primary key. ``related``: a foreign key refers from or to the table. ``functional``: an index has an
     expression. ``numbered`` is the AUTO_INCREMENT column, ``indexed`` are the columns with which an index
     begins. ``loadable`` are the columns into which LOAD DATA can put values, with these values' tags (module loads).
-    ``rounded`` are those of the types FLOAT(M,D) and DOUBLE(M,D) that can be written.
+    ``rounded`` are those of the types FLOAT(M,D) and DOUBLE(M,D) that can be written. ``types`` are the names of the
+    columns' types without their lengths, and their collations, None for a column without one. ``cascading``: a foreign
+    key of another table has rows changed there when rows of this one change.
     """
 
     columns: frozenset[str] = frozenset()
@@ -40,6 +42,8 @@ class TableSchema:
     indexed: frozenset[str] = frozenset()
     loadable: Mapping[str, frozenset[str]] = field(default_factory=dict)
     rounded: Mapping[str, Rounded] = field(default_factory=dict)
+    types: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
+    cascading: bool = False
 
     @property
     def computes(self) -> bool:

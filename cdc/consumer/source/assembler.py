@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, PromiseError, UserError
-from cdc.model.record import SKIPPED, Record
+from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["MOST_BYTES", "Located", "Transaction", "UntilError", "assemble"]
 
@@ -100,6 +100,8 @@ class UntilError(Generic[Item]):
 
 def _check_continues(previous: Record | None, item: Located) -> None:
     record = item.record
+    if record.operation == COPY and not (record.index == 0 and record.last):
+        raise _incomplete(f"{record.transaction} has a chunk of a table beside other records", item)
     if previous is None:
         if record.index != 0:
             raise _incomplete(f"{record.transaction} begins with its record {record.index}", item)

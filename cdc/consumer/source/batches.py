@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import PromiseError
-from cdc.model.record import SKIPPED, Record
+from cdc.model.record import COPY, SKIPPED, Record
 
 __all__ = ["Batch", "batches"]
 
@@ -46,6 +46,11 @@ class Batch:
         return _run(self.run[:count]), _run(self.run[count:])
 
     @property
+    def chunk(self) -> Record | None:
+        """The chunk of a table that is being copied, if the batch is one."""
+        return self.records[0] if self.records and self.records[0].operation == COPY else None
+
+    @property
     def rows(self) -> int:
         """How many rows the records have."""
         return sum(len(record.rows) for record in self.records)
@@ -54,8 +59,9 @@ class Batch:
 def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
     """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
 
-    Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, and each
-    part of a large one, is a batch of its own. A None is passed on after the batches of all transactions before it.
+    Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, each part
+    of a large one, and each chunk of a table that is being copied is a batch of its own. A None is passed on after the
+    batches of all transactions before it.
     Raises PromiseError for a transaction with rows before its statement.
     """
     run: list[Batch] = []
@@ -114,7 +120,8 @@ def _run(run: Sequence[Batch]) -> Batch:
 
 
 def _can_wait(transaction: Transaction) -> bool:
-    return transaction.begins and transaction.ends and not transaction.statement
+    alone = transaction.statement or transaction.records[0].operation == COPY
+    return transaction.begins and transaction.ends and not alone
 
 
 def _joined(transactions: list[Transaction], *, full: bool) -> Batch:

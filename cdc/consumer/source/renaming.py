@@ -51,7 +51,7 @@ class Renaming:
         if self._replicated(uri):
             raise self._taken(record, uri.database)
         # Later stages know only the follower's names, and would write these rows to the other database.
-        return replace(record, rows=())
+        return record.emptied()
 
     def statement(self, record: Record) -> Record:
         """A replicated Query record with the follower's names in its text and context; ``affects`` is unchanged.

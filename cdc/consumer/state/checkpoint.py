@@ -133,10 +133,12 @@ class Checkpoint:
 
         It matches no row if another consumer has moved the row.
         """
+        # What the producer made is no transaction of the leader; the one before it is still the last one applied.
+        gtid = "" if last.of_copy else f"leader_gtid={quoted(last.transaction)}, "
         return (
             f"UPDATE {_table(self.schema)} SET sequence={target.sequence}, offsets={quoted(target._own())}, "
             f"leader_file={quoted(last.position.file)}, leader_offset={last.position.offset}, "
-            f"leader_gtid={quoted(last.transaction)}, leader_ts_us={last.ts_us}, applied_at=NOW(6) "
+            f"{gtid}leader_ts_us={last.ts_us}, applied_at=NOW(6) "
             f"WHERE resource={quoted(self.resource)} AND worker={WORKER} AND sequence={self.sequence}"
         )
 

@@ -42,11 +42,28 @@ def select(schema: str, resource: str) -> str:
 
 
 class Copied:
-    """The GTIDs ``held`` by the copy that the follower began from; none where it began empty."""
+    """The GTIDs ``held`` by the copy that the follower began from; none where it began empty.
 
-    def __init__(self, held: GtidSet | None = None) -> None:
+    ``new_from`` is the first record known to be of a transaction that the copy does not have; None before one.
+    """
+
+    def __init__(self, held: GtidSet | None = None, *, new_from: int | None = None) -> None:
         self.held = held or GtidSet()
+        self.new_from = new_from
         self._any = bool(self.held)
+
+    def covers(self, chunk: Record) -> bool:
+        """Whether the copy has what a chunk of a table says, made by the producer (``Record.of_copy``).
+
+        It has where no transaction before the chunk is new: rows as they were then must not come over those that the
+        copy has from transactions behind it. Where there are none behind it, either, the rows are the same.
+        """
+        return self._any and (self.new_from is None or chunk.sequence < self.new_from)
+
+    def see(self, record: Record) -> None:
+        """Note the first record of a transaction of the leader."""
+        if self.new_from is None and self._any and not self.has(record):
+            self.new_from = record.sequence
 
     def has(self, record: Record) -> bool:
         """Whether the copy has the record's transaction, so that the record is passed over."""

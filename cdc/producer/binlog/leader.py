@@ -14,7 +14,17 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.service.mysql_connection import TLS_FAILED, connected
 
-__all__ = ["Leader", "Objects", "count_different", "inspect", "objects", "update_triggers"]
+__all__ = [
+    "Leader",
+    "Objects",
+    "count_different",
+    "different",
+    "end_of_binlog",
+    "inspect",
+    "objects",
+    "translated",
+    "update_triggers",
+]
 
 # Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
 # statement (MySQL manual, "Server Error Message Reference").
@@ -108,12 +118,17 @@ def update_triggers(settings: dict[str, Any], database: str, table: str, *, name
 def count_different(settings: dict[str, Any], texts: Sequence[str], charset: str, collation: str, *, name: str) -> int:
     """How many different texts a collation regards these as. Raises as ``inspect`` does."""
     with _cursor(settings, name) as cursor:
-        cursor.execute(
-            f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
-            "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
-            (json.dumps(texts),),
-        )
-        return int(cursor.fetchone()[0])
+        return different(cursor, texts, charset, collation)
+
+
+def different(cursor: Any, texts: Sequence[str], charset: str, collation: str) -> int:
+    """As ``count_different``, over a connection that is there. Raises pymysql's errors."""
+    cursor.execute(
+        f"SELECT COUNT(DISTINCT CONVERT(m USING {charset}) COLLATE {collation}) FROM JSON_TABLE(%s, '$[*]' "
+        "COLUMNS (m VARCHAR(1000) CHARACTER SET utf8mb4 PATH '$' ERROR ON EMPTY ERROR ON ERROR)) AS texts",
+        (json.dumps(texts),),
+    )
+    return int(cursor.fetchone()[0])
 
 
 @contextmanager
@@ -125,7 +140,7 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
         ):
             yield cursor
     except pymysql.MySQLError as error:
-        raise _translated(error, name) from None
+        raise translated(error, name) from None
 
 
 def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
@@ -165,6 +180,12 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
         logs=logs,
         collations=collations,
     )
+
+
+def end_of_binlog(cursor: Any) -> Position:
+    """The position after the newest event of the server's binlog. Raises pymysql's errors."""
+    file, offset, *_ = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
+    return Position(file, int(offset))
 
 
 def _variables(cursor: Any) -> dict[str, str]:
@@ -245,7 +266,8 @@ def _either(cursor: Any, *statements: str) -> list[Any]:
     return list(cursor.fetchall())
 
 
-def _translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
+def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
+    """Our error for one of the server ``name``: Disconnected where it is away, else UserError."""
     code, text = error.args[0], str(error.args[-1])
     if code in _UNREACHABLE:
         return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")

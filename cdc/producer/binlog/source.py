@@ -11,7 +11,7 @@ import select
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import error as StructError
 from typing import Any, NamedTuple, Self
 
@@ -123,8 +123,11 @@ class BinlogSource:
         since = self._busy_since  # read once, since another thread calls this
         return 0.0 if since is None else time.monotonic() - since
 
-    def chunks(self, stop: threading.Event) -> Iterator[list[RawEvent | SimpleTransaction]]:
-        """Events without their checksums, as many as have arrived; an empty list when the leader has no more for now.
+    def chunks(
+        self, stop: threading.Event, wake: Callable[[], int | None] = lambda: None
+    ) -> Iterator[list[RawEvent | SimpleTransaction]]:
+        """Events without their checksums, as many as have arrived; an empty list when the leader has no more for now,
+        and when the file descriptor that ``wake`` gives, if any, can be read.
 
         Ends at ``stop``. Raises Disconnected when the connection is lost or silent for longer than three heartbeats,
         UserError when the leader refuses the position, PromiseError for a damaged event.
@@ -141,7 +144,7 @@ class BinlogSource:
             if self._packets.fault:
                 raise self._packets.fault
             if not arrived:
-                self._wait(stop)
+                self._wait(stop, wake())
 
     def _receive(self) -> bool:
         """Read what has arrived; False where it does not complete a packet."""
@@ -166,11 +169,12 @@ class BinlogSource:
             self._received_at = time.monotonic()
         return received >= missing
 
-    def _wait(self, stop: threading.Event) -> None:
+    def _wait(self, stop: threading.Event, wake: int | None) -> None:
         """Wait until something arrives, at the latest a heartbeat. Raises Disconnected where nothing does."""
         waited = 0.0
+        sources = [self._socket] if wake is None else [self._socket, wake]
         while not stop.is_set():
-            if select.select([self._socket], [], [], _SELECT_SECONDS)[0]:
+            if select.select(sources, [], [], _SELECT_SECONDS)[0]:
                 return
             waited += _SELECT_SECONDS
             if waited > self._max_silence:

@@ -12,7 +12,7 @@ from struct import Struct
 
 from cdc.producer.decode.decimals import decimal_reader
 
-__all__ = ["json_value"]
+__all__ = ["LARGEST_SIGNED", "json_value", "sql_member"]
 
 _LARGE_OBJECT, _LARGE_ARRAY, _LITERAL, _INT16, _UINT16, _INT32, _UINT32, _INT64, _UINT64 = 1, 3, 4, 5, 6, 7, 8, 9, 10
 _DOUBLE, _STRING, _OPAQUE = 11, 12, 15
@@ -25,7 +25,7 @@ _SIGNED = {_INT16: Struct("<h"), _INT32: Struct("<i"), _INT64: Struct("<q")}
 _UNSIGNED = {_UINT16: Struct("<H"), _UINT32: Struct("<I"), _UINT64: Struct("<Q")}
 _DOUBLE_NUMBER = Struct("<d")
 _MAX_DEPTH = 100  # nested containers, the server's own limit
-_LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
+LARGEST_SIGNED = (1 << 32) - 1  # the server's parser makes integers up to here signed, larger ones unsigned
 
 _DECIMAL, _DATE, _TIME, _TIMESTAMP, _DATETIME, _BINARY = 246, 10, 11, 7, 12, 254
 # BIT, VARBINARY, TINYBLOB, MEDIUMBLOB, LONGBLOB, BLOB; 253 is text of utf16, utf16le, ucs2 or utf32, as its bytes.
@@ -88,7 +88,7 @@ class _Document:
             return repr(number)
         if kind in _SIGNED:
             (number,) = _SIGNED[kind].unpack(self._take(at, _SIGNED[kind].size))
-            return str(number) if number <= _LARGEST_SIGNED else self._sql_integer("SignedInteger", number)
+            return str(number) if number <= LARGEST_SIGNED else self._sql_integer("SignedInteger", number)
         if kind in _UNSIGNED:
             (number,) = _UNSIGNED[kind].unpack(self._take(at, _UNSIGNED[kind].size))
             return self._unsigned(number)
@@ -96,7 +96,7 @@ class _Document:
             if not self._typed:
                 raise _SqlMember
             (sql_type,) = self._take(at, 1)
-            return _sql_value(sql_type, self._take(*self._sized(at + 1)))
+            return sql_member(sql_type, self._take(*self._sized(at + 1)))
         return self._inlined(kind, self._data[at])  # a literal that is the whole document
 
     def _inlined(self, kind: int, value: int) -> str:
@@ -113,7 +113,7 @@ class _Document:
         raise ValueError(f"broken JSON document: unknown type {kind} with value {value}")
 
     def _unsigned(self, number: int) -> str:
-        return str(number) if number > _LARGEST_SIGNED else self._sql_integer("UnsignedInteger", number)
+        return str(number) if number > LARGEST_SIGNED else self._sql_integer("UnsignedInteger", number)
 
     def _sql_integer(self, tag: str, number: int) -> str:
         if not self._typed:
@@ -154,7 +154,7 @@ class _Document:
         return opening + ",".join(values) + closing
 
 
-def _sql_value(kind: int, data: bytes) -> str:
+def sql_member(kind: int, data: bytes) -> str:
     """A member of MySQL's field type ``kind``, tagged; temporal values are packed as in Json_datetime."""
     if kind == _DECIMAL:
         return f'{{"Decimal":"{_decimal(data)}"}}'

@@ -29,7 +29,7 @@ from cdc.producer.decode.row_codegen import row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, table_map, table_name
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "EqualMembers", "ShapeCache", "TableCache"]
+__all__ = ["AllowDifferences", "EqualMembers", "ShapeCache", "TableCache", "columns_json"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
@@ -145,7 +145,8 @@ class TableCache:
 
     def _shape(self, event: RawEvent, description: bytes) -> TableShape:
         table = self._table(event)
-        shape = TableShape(table.database, table.name, _columns_json(table), {}, len(table.columns))
+        names = columns_json([column.name for column in table.columns], table.key)
+        shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
         except PromiseError as error:
@@ -285,7 +286,8 @@ def _size(table: Table) -> int:
     return _SHAPE_BYTES + _COLUMN_BYTES * len(table.columns) + _MEMBERS_BYTES * with_members + 200 * members + 3 * texts
 
 
-def _columns_json(table: Table) -> str:
-    names = json.dumps([column.name for column in table.columns], ensure_ascii=False)
-    key = f',"key":{json.dumps(table.key, ensure_ascii=False)}' if table.key else ""
-    return f'"columns":{names}{key}'
+def columns_json(columns: Sequence[str], key: Sequence[str] | None) -> str:
+    """The part of a record that names its table's columns, and those of its key."""
+    names = json.dumps(columns, ensure_ascii=False)
+    key_names = f',"key":{json.dumps(key, ensure_ascii=False)}' if key else ""
+    return f'"columns":{names}{key_names}'

@@ -29,7 +29,7 @@ from cdc.producer.binlog.layout import (
     HEADER_BYTES,
     XID,
 )
-from cdc.producer.sink.router import Message
+from cdc.producer.sink.record_parts import Message
 
 __all__ = ["EventMessages"]
 

@@ -19,8 +19,8 @@ from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.sink.partitioner import Partitioner
+from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover
-from cdc.producer.sink.router import Headers, Message
 from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = ["KafkaSink", "await_successor"]
@@ -49,6 +49,7 @@ class KafkaSink:
         self.entry = recovered.entry
         self.rolled_back = recovered.rolled_back
         self._already_visible = recovered.visible_checksums
+        self._visible_chunks = recovered.visible_chunks
         self.shown = recovered.shown
         # Of records that readers can see already it is not known.
         self._fragmented = bool(recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented))
@@ -138,6 +139,19 @@ class KafkaSink:
                 # Complete transactions are committed before an error ends the stream; the first fragments must not be.
                 self._transactions.spoil(error)
                 raise
+
+    @property
+    def has_visible(self) -> bool:
+        """Whether records come that readers can see already."""
+        return bool(self._already_visible or self._visible_chunks)
+
+    def visible_chunk(self) -> str | None:
+        """If readers can see a chunk with the next sequence, count it, and return the state of the copy after it."""
+        topic, state = self._visible_chunks.pop(self._partitioner.next_sequence, ("", None))
+        if state is not None:
+            self._partitioner.count(topic, self._partitioner.next_partition(topic))
+            self.records += 1
+        return state
 
     @property
     def has_one_topic(self) -> bool:

@@ -13,7 +13,7 @@ from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
 from cdc.producer.sink.batch_size import BatchSize
-from cdc.producer.sink.router import Headers
+from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
 
 __all__ = ["NEVER", "KafkaTransactions"]

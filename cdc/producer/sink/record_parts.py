@@ -3,13 +3,35 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from typing import NamedTuple
 
 from cdc.model.position import Position
 from cdc.producer.decode.changes import Rows
 
-__all__ = ["Part", "encoded", "is_large", "rows_body", "split"]
+__all__ = ["COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "encoded", "is_large", "rows_body", "split"]
 
+COPYING = '"copying":true,'  # before the rest of a record
+
+# bn_file, transaction and the rest: docs/record-format.md.
+RECORD = (
+    '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
+    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
+)
+COPIED = "cdc_copy"  # a chunk's header: the state of the copy after it, as the commit log's entries have it
 _SLICE = 1 << 20  # characters
+
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+class Message(NamedTuple):
+    """A record as Kafka gets it: topic, key, value and headers; ``time_ms`` is the leader's commit time."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    time_ms: int
+    headers: Headers
 
 
 @dataclass(frozen=True, slots=True)

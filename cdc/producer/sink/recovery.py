@@ -29,6 +29,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
+from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin, unended
 
 __all__ = ["AFTER", "SHOWN", "Recovered", "recover", "true_entry"]
@@ -45,6 +46,7 @@ class Recovered:
 
     ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
     are the topics that have such records. ``shown`` is the newest of the binlog's other events that readers can see.
+    ``visible_chunks``: of the chunks among those records, topic and COPIED by sequence, since they can't be read again.
     """
 
     entry: Entry | None
@@ -52,6 +54,7 @@ class Recovered:
     visible_checksums: dict[int, int] = field(default_factory=dict)
     shown: Position | None = None
     ahead: frozenset[str] = frozenset()
+    visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -82,9 +85,9 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
                 hint="only one cdc-producer may write there; kafka-transactions.sh finds and aborts such transactions",
             )
     next_sequence = entry.next_sequence if entry else 0
-    checksums = _visible_checksums(properties, visible, next_sequence, resource)
+    checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
     ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
-    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead)
+    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks)
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
@@ -193,10 +196,12 @@ def _all_shown(entry: Entry, shown: Position | None) -> bool:
     return entry.shown is None or shown is None or entry.shown.place <= shown.place
 
 
-def _visible_checksums(
+def _visible_records(
     properties: dict[str, Any], visible: Mapping[Partition, int], next_sequence: int, resource: str
-) -> dict[int, int]:
-    found = {}
+) -> tuple[dict[int, int], dict[int, tuple[str, str]]]:
+    """The checksums and the chunks of the records from ``next_sequence`` on that readers can see."""
+    found: dict[int, int] = {}
+    chunks: dict[int, tuple[str, str]] = {}
     for partition, newest_sequence in visible.items():
         if newest_sequence < next_sequence or newest_sequence == _EXPIRED:
             continue
@@ -204,9 +209,11 @@ def _visible_checksums(
             sequence, fragment = _sequence(message, resource), Fragment.of(message)
             if sequence < next_sequence:
                 break
-            if _mark(message, AFTER) is None:
+            if (copied := _mark(message, COPIED)) is not None:
+                chunks[sequence] = partition[0], copied
+            elif _mark(message, AFTER) is None:
                 found[sequence] = fragment.checksum if fragment else crc32(message.value() or b"")
-    return found
+    return found, chunks
 
 
 def _without_fragment(message: Message) -> Message:

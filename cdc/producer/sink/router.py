@@ -4,26 +4,29 @@ import json
 import logging
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
+from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.copy.chunk import Beginning, Chunk, Creation
+from cdc.producer.copy.pending import Pending
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.unsupported import passed_over
+from cdc.producer.sink.copied_records import Place, chunk_body, copied_message
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum
-from cdc.producer.sink.record_parts import Part, encoded, is_large, rows_body, split
+from cdc.producer.sink.record_parts import COPYING, RECORD, Headers, Message, Part, encoded, is_large, rows_body, split
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from cdc.sql.redaction import excerpt
 
-__all__ = ["Headers", "Message", "Router"]
+__all__ = ["Router"]
 
 _MAX_HEADS = 10_000
 _SKIPPED = "skipped"  # identifies a skip in checksums; the event's position would be another on each server
@@ -31,25 +34,8 @@ _HEADER_JSON = (
     b'{"timestamp":%d,"event_type":%d,"server_id":%d,"event_length":%d,"next_event_position":%d,"event_flags":%d}'
 )
 
-# bn_file, transaction and the rest: docs/record-format.md.
-_RECORD = (
-    '{"uri":"%s","sequence":%d,"bn_file":{"fileName":"%s","offset":%d},'
-    '"transaction":{"id":"%s","index":%d,"last":%s,"ts_us":%d},'
-)
 _new = tuple.__new__  # Message(…) itself takes twice as long
 _BOOL = {False: "false", True: "true"}
-
-Headers = list[tuple[str, str | bytes | None]]
-
-
-class Message(NamedTuple):
-    """A record as Kafka gets it: topic, key, value and headers; ``time_ms`` is the leader's commit time."""
-
-    topic: str
-    key: bytes
-    value: bytes
-    time_ms: int
-    headers: Headers
 
 
 class Router:
@@ -57,7 +43,7 @@ class Router:
 
     ``partial`` is the committed part of a transaction that is larger than one Kafka transaction; it is not written
     again. ``filtered`` counts the statements that did not pass the filters. ``skips`` says which refused events to
-    skip.
+    skip. ``incomplete`` are the tables that are being copied.
     """
 
     def __init__(
@@ -85,6 +71,7 @@ class Router:
         self._heads: dict[tuple[str, str], tuple[str, str, bytes]] = {}
         self.filtered = 0
         self.skips = Skips()
+        self.incomplete: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def sent(self) -> int:
@@ -125,7 +112,7 @@ class Router:
         This runs for nearly every transaction, hence without further calls.
         """
         (transaction, _, commit_us, mode), last = change.begin, len(change.rows) - 1
-        if self._unfinished is not None or is_large(change.rows, self._record_bytes):
+        if self._unfinished is not None or self.incomplete or is_large(change.rows, self._record_bytes):
             yield from self._event_by_event(change)
             return
         # Until all are written, they are records of an open transaction.
@@ -133,7 +120,7 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             before, texts, after = rows_body(table.columns_json, flags, mode, operation, ",".join(rows))
-            head = _RECORD % (
+            head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
             )  # fmt: skip
             value = f"{head}{before}{texts}{after}}}"
@@ -153,12 +140,13 @@ class Router:
 
         By the names, since a shape that is no longer used must not be kept here.
         """
-        head = self._heads.get(table.names)
-        if head is None:
-            if len(self._heads) > _MAX_HEADS:
-                self._heads.clear()
-            uri = self._uri(*table.names)
-            head = self._heads[table.names] = (self._topics.of_table(*table.names), uri, uri.encode())
+        return self._heads.get(table.names) or self._head_of(table.names)
+
+    def _head_of(self, names: tuple[str, str]) -> tuple[str, str, bytes]:
+        if len(self._heads) > _MAX_HEADS:
+            self._heads.clear()
+        uri = self._uri(*names)
+        head = self._heads[names] = (self._topics.of_table(*names), uri, uri.encode())
         return head
 
     def rows(self, change: Rows) -> Iterator[Message]:
@@ -174,11 +162,13 @@ class Router:
                 return
         header = _HEADER_JSON % ev.header_fields(change.event.data)
         mode = self._begin and self._begin.sql_mode
+        copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
             # Joined only when it is sent: one row may be large.
             body = rows_body(change.table.columns_json, change.flags, mode, change.operation, ",".join(rows))
+            marked = (COPYING, *body) if copying else body
             newest = content_sum(uri, rows[-1])
-            yield from self._hold(Part(topic, uri, change.event.position, body, header, len(rows), newest))
+            yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
@@ -234,6 +224,28 @@ class Router:
             self._committed_part.require_more(self._index)
         self._index, self._committed_part = 0, None
 
+    def copied(self, due: Chunk | Beginning, position: Position, then: Pending) -> Iterator[Message]:
+        """The messages of what a copy writes between two transactions, ``position`` after the first one.
+
+        ``then`` is the state of the copy after it.
+        """
+        parts: list[tuple[str, str, tuple[str, ...]]]
+        if isinstance(due, Chunk):
+            parts = [(*self._head_of(due.table)[:2], chunk_body(due))]
+        else:
+            parts = [self._creation(each, due.ts_us) for each in due.structure.creations]
+        for topic, uri, body in parts:
+            yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), then)
+            self.next_sequence += 1
+
+    def _creation(self, creation: Creation, ts_us: int) -> tuple[str, str, tuple[str, ...]]:
+        effects = creation.effects
+        affects = _text([self._affect(effect) for effect in effects])
+        topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
+        query, context = _text({"Query": creation.text}), _text(creation.context | {"timestamp_us": ts_us})
+        body = f'{COPYING}"operation":{query},"context":{context},"affects":{affects}'
+        return topic, self._uri(effects[0].database), (body,)
+
     def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
         self._held = part
@@ -243,7 +255,7 @@ class Router:
         if part is None or begin is None:
             return
         self._held = None
-        head = _RECORD % (
+        head = RECORD % (
             part.uri, self.next_sequence, part.position.file, part.position.offset,
             begin.transaction, self._index, _BOOL[last], begin.commit_us,
         )  # fmt: skip
@@ -270,9 +282,9 @@ class Router:
     def _uri(self, *names: str) -> str:
         return str(Uri(self._resource, *names))
 
-    def topics_of(self, tables: Iterable[TableShape]) -> set[str]:
-        """The topics that the rows of these tables go to."""
-        return {self._head(table)[0] for table in tables}
+    def topics_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
+        """The topics that the rows of these tables, (database, name), go to."""
+        return {(self._heads.get(names) or self._head_of(names))[0] for names in tables}
 
 
 def _text(value: object) -> str:

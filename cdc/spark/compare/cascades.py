@@ -5,9 +5,10 @@ leader the consumer leaves cascades to the follower; if that is newer, its log h
 are left out of the fold, so that neither side shows them.
 
 In the follower's log they are rows with foreign key checks off, in a transaction that applied none of the leader's
-records of that table for which the consumer turns the checks off: records that had them off on the leader, and records
-of a leader that logs cascades. Each transaction is examined by the sequences that it applied, so a leader that is
-upgraded later changes nothing for earlier transactions.
+records of that table for which the consumer turns the checks off: records that had them off on the leader, records of
+a leader that logs cascades, and those of a table that is being copied, whose rows come before those that they refer to.
+Each transaction is examined by the sequences that it applied, so a leader that is upgraded later changes nothing for
+earlier transactions.
 """
 
 from collections.abc import Mapping
@@ -43,7 +44,9 @@ def without_cascades(
     if marks is not None:
         rows = rows.join(marks.where("known.kind = 'conflict'"), "transaction", "left_anti")
     mark = F.struct("since", F.col("ts_us").alias("at_us"), "transaction").alias("mark")
-    items = on_leader.where(_UNCHECKED_OR_LOGS_ALL).select("sequence", F.struct("database", "table").alias("item"))
+    items = on_leader.where(f"{_UNCHECKED_OR_LOGS_ALL} OR copying").select(
+        "sequence", F.struct("database", "table").alias("item")
+    )
     found = matched(items, {"by": applied.select("since", "upto", mark)})
     explained = found.select(F.col("by.transaction").alias("transaction"), "item.*").distinct()
     cascades = rows.join(explained, list(named), "left_anti").select("sequence")

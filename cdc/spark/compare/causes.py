@@ -35,9 +35,11 @@ _STATEMENTS = (
     "database STRING, table STRING, statements "
     "ARRAY<STRUCT<side: STRING, sequence: BIGINT, alters: BOOLEAN, cause: STRING, evidence: STRING>>"
 )
+# What the leader's stream says of a row that no copy names is that the copy's range does not have it.
+_SAID = "coalesce(leader_last.sequence, began)"
 # Both sides changed the row, and the follower's last change has no mark, so it came through the consumer.
-_CHANGED_BY_BOTH = """
-    leader_last IS NOT NULL AND follower_last IS NOT NULL
+_CHANGED_BY_BOTH = f"""
+    {_SAID} IS NOT NULL AND follower_last IS NOT NULL
     AND coalesce(follower_marked.sequence != follower_last.sequence, true)
 """
 _LAST_ON_FOLLOWER = "(NOT keyed OR follower_marked.sequence = follower_last.sequence)"
@@ -104,6 +106,10 @@ def _cause() -> str:
         MISSING, r"'the leader\'s change at '", _position("leader_last"), "' (sequence '", "leader_last.sequence",
         r"') is not in the follower\'s log, which is past it'",
     )  # fmt: skip
+    unnamed = _case(
+        MISSING, r"'the copy of the leader\'s table that begins with sequence '", "began",
+        "' does not name the row, which the follower has had since '", _position("follower_last"),
+    )  # fmt: skip
     return f"""
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
@@ -113,6 +119,7 @@ def _cause() -> str:
             WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
             WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
+            WHEN leader_last IS NULL AND follower_last.sequence < applied_at THEN {unnamed}
             WHEN leader_last IS NULL THEN {itself}
             WHEN follower_last.sequence >= applied_at THEN {overwritten}
             ELSE {missing}
@@ -142,7 +149,8 @@ def with_causes(
 
 def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> DataFrame:
     """The rows with ``applied_at``: the follower's sequence at which the transaction begins that applied the leader's
-    last change of the row. NULL if there is none, and if the follower's last change did not come through the consumer.
+    last change of the row, or the beginning of its table's copy. NULL if there is none, and if the follower's last
+    change did not come through the consumer.
     """
     nothing = F.lit(None).cast("bigint").alias("applied_at")
     changed = drifted.where(_CHANGED_BY_BOTH)
@@ -150,7 +158,7 @@ def _with_applied_at(drifted: DataFrame, transactions: DataFrame | None) -> Data
         return drifted.select("*", nothing)
     mark = F.struct("since", F.col("ts_us").alias("at_us"), F.col("start.sequence").alias("begins"))
     applied = transactions.where("kind = 'applied'").select("since", "upto", mark.alias("mark"))
-    items = changed.select(F.col("leader_last.sequence").alias("sequence"), F.struct(*drifted.columns).alias("item"))
+    items = changed.select(F.expr(_SAID).alias("sequence"), F.struct(*drifted.columns).alias("item"))
     found = matched(items, {"by": applied}).select("item.*", F.col("by.begins").alias("applied_at"))
     return found.unionByName(drifted.where(f"NOT ({_CHANGED_BY_BOTH})").select("*", nothing))
 

@@ -15,7 +15,7 @@ for each drifted row. Two rows of a table whose keys have the same hash count as
 continuous, and then compared exactly.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -66,9 +66,11 @@ class Agreement:
 
 
 def comparable_tables(
-    lineage: Mapping[str, Iterable[Segment]], contents: Mapping[str, Contents]
+    lineage: Mapping[str, Iterable[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
 ) -> tuple[list[Name], frozenset[Name]]:
     """The tables that can be compared by digests, since all their records have one shape on both sides; and the others.
+
+    Those of which the copy is ``incomplete`` are among the others.
 
     All records of a name count for each table that ever had it. If a dropped table had another shape, the one that has
     its name now is compared without digests, which only takes longer.
@@ -81,7 +83,8 @@ def comparable_tables(
             if each.owner and name in logged:
                 # An ALTER may change values even if it keeps the shape.
                 shapes.setdefault(each.owner, set()).add(None if each.era else logged[name])
-    comparable = sorted(name for name, found in shapes.items() if len(found) == 1 and None not in found)
+    one = (name for name, found in shapes.items() if len(found) == 1 and None not in found)
+    comparable = sorted(name for name in one if name not in incomplete)
     return comparable, frozenset(shapes.keys() - set(comparable))
 
 
@@ -89,9 +92,13 @@ def agreement(
     records: DataFrame,
     lineage: Mapping[str, Sequence[Segment]],
     contents: Mapping[str, Contents],
+    incomplete: Collection[Name] = (),
 ) -> Agreement:
-    """Compare both sides' rows by digests; ``records`` are those of both sides up to where they are compared."""
-    names, whole = comparable_tables(lineage, contents)
+    """Compare both sides' rows by digests; ``records`` are those of both sides up to where they are compared.
+
+    ``incomplete`` are tables that can't be compared yet.
+    """
+    names, whole = comparable_tables(lineage, contents, incomplete)
     if any(each.end > HIGHEST_SEQUENCE for each in contents.values()):
         names, whole = [], whole | set(names)
     if not names:

@@ -19,7 +19,8 @@ same rows, so equal histories give equal folds; ``schema.definitions`` finds sta
 ALTER this invariant holds: the fold is what the tables hold, row by row.
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table, by the
-table's lineage (``schema.lineage``).
+table's lineage (``schema.lineage``). So are those from before a copy of the table began: its chunks **state** all rows
+that were not changed since. A row that a chunk states adds an image, which may be there already.
 """
 
 from collections.abc import Sequence
@@ -58,7 +59,12 @@ _CONTINUES = f"""
     previous_adds AND IF(previous_columns = columns, previous_after = before,
         {_IMAGE.format("previous_columns", "previous_after")} = {_IMAGE.format("columns", "before")})
 """
-_BROKE = f"coalesce(keyed AND previous_era = era AND IF(removes, NOT ({_CONTINUES}), previous_adds), false)"
+# What a chunk says of a row is what the changes before have left.
+_SAME = _CONTINUES.replace("before", "after")
+_BROKE = f"""
+    coalesce(keyed AND previous_era = era AND
+        CASE WHEN stated THEN NOT ({_SAME}) WHEN removes THEN NOT ({_CONTINUES}) ELSE previous_adds END, false)
+"""
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}>"
 _SEGMENTS = """
@@ -89,6 +95,7 @@ def changes(
     rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
     rows = _owned(rows, lineage).select(
         *("owner", "era", "side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
+        F.expr("chunk IS NOT NULL").alias("stated"),
         F.posexplode("rows").alias("row", "images"),
     ).select("*", "images.*").drop("images")  # fmt: skip
     rows = rows.withColumns({"old": F.expr(_KNOWN_BY.format("before")), "new": F.expr(_KNOWN_BY.format("after"))})
@@ -125,6 +132,7 @@ def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
         "before": F.lit(None).cast("ARRAY<STRING>"),
         "after": F.col("image.value"),
         "mark": F.col("marked"),
+        "stated": F.lit(False),
         "so_far": F.struct("net", "breaks", "broken"),
     }).drop("era")  # fmt: skip
     owned = _owned(rows, lineage).withColumn("era", F.col("held"))
@@ -138,7 +146,8 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
         F.col("owner.table").alias("table"),
         "keyed",
         identity,
-        *("removes", "adds", "columns", "before", "after", "era", "mark", "sequence", "row", "file", "position"),
+        *("removes", "adds", "columns", "before", "after", "era", "mark", "stated"),
+        *("sequence", "row", "file", "position"),
         so_far,
     )
     return changes.withColumn("hash", F.expr(_HASH))

@@ -7,7 +7,8 @@ deleted it and the other never changed it: it was there before the topic began, 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
 
-A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift.
+A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. For rows
+of tables that were copied into the leader's stream see ``compare.copied_tables``.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -18,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.causes import with_causes
+from cdc.spark.compare.copied_tables import KIND_OF_COPIED, NO_COPIES, Copied, with_copies
 from cdc.spark.compare.fold import IDENTITY
 from cdc.spark.input.one_part import in_one_part
 from cdc.spark.schema.definitions import Unmatched
@@ -31,12 +33,14 @@ __all__ = [
 _SIDES = ("leader", "follower")
 _FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
-_KIND = """
+_KIND = f"""
     CASE
+        WHEN unknown OR NOT comparable THEN NULL
         WHEN leader_image = follower_image AND keyed THEN NULL
         WHEN leader_image IS NOT NULL AND follower_image IS NOT NULL AND keyed THEN 'different'
         WHEN leader_image IS NOT NULL AND keyed THEN 'missing'
         WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
+        WHEN copied AND keyed THEN {KIND_OF_COPIED}
         WHEN keyed AND follower_last IS NULL AND leader_marked.kind = 'conflict'
             AND leader_marked.sequence = leader_last.sequence THEN NULL
         WHEN keyed AND leader_last IS NOT NULL AND follower_last IS NOT NULL THEN NULL
@@ -99,8 +103,8 @@ class Discontinuity:
     offset: int | None = None
 
 
-def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
-    """The full outer join of both folds; ``kind`` is NULL for equal rows.
+def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
+    """The full outer join of both folds; ``kind`` is NULL for equal rows, and for those that are not compared.
 
     It needs no shuffle of its own: both folds are grouped by the columns that they are joined on.
     """
@@ -108,11 +112,13 @@ def compare(leader: DataFrame, follower: DataFrame) -> DataFrame:
     # Spark forgets of some joins that they are in one partition: of those behind a fold, and of this one.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
-    return compared(joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")]))
+    filled = joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")])
+    return compared(filled, copied)
 
 
-def compared(joined: DataFrame) -> DataFrame:
+def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
     """Rows with both sides' columns of a fold (``JOINED``), and the result of comparing them."""
+    joined = with_copies(joined, copied)
     joined = joined.withColumn("kind", F.expr(_KIND))
     joined = joined.withColumn("rows", F.expr("IF(keyed, 1, abs(leader_net - follower_net))"))
     joined = joined.withColumn("columns", F.expr(_DIFFERING))
@@ -120,14 +126,14 @@ def compared(joined: DataFrame) -> DataFrame:
         content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
         # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
         rows = f"IF(keyed, IF({side}_image IS NOT NULL, 1L, 0L), {side}_net)"
-        joined = joined.withColumn(f"{side}_rows", F.expr(rows))
+        joined = joined.withColumn(f"{side}_rows", F.expr(f"IF(unknown, 0L, {rows})"))
         joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({side}_rows != 0, {content}, 0L)"))
     return joined
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:
     """The rows of a comparison that are listed, not only counted: drifted ones, and those with discontinuities."""
-    return comparison.where("kind IS NOT NULL OR leader_breaks + follower_breaks > 0")
+    return comparison.where("comparable AND (kind IS NOT NULL OR leader_breaks + follower_breaks > 0)")
 
 
 def _named(side: str, rows: DataFrame) -> DataFrame:

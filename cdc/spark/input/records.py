@@ -14,6 +14,9 @@ The columns of ``parse``:
     rows                        array of (before, after), each an array of JSON texts, or NULL; a NULL value is ``Null``
     query                       a statement's text, or which event was skipped and why; NULL for rows
     affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
+    chunk                       of a record that copies a part of a table: the keys ``after`` and ``upto`` between which
+                                it has all rows, each an array of JSON texts, NULL at the table's ends; else NULL
+    copying                     whether a statement or rows are of a table of which the copy is not complete
 """
 
 import json
@@ -22,7 +25,7 @@ from collections.abc import Collection, Mapping
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, StructType
+from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from cdc.errors import UserError
 from cdc.spark.input.fragments import put_together
@@ -45,7 +48,10 @@ _SCHEMA = """
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
         Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
+        Copy: STRUCT<after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
+            rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
+    copying BOOLEAN,
     affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
     event STRING, broken STRING
 """
@@ -61,6 +67,8 @@ _ROWS = """
     CASE
         WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
             r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
+        WHEN operation.Copy IS NOT NULL THEN transform(operation.Copy.rows,
+            r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
         WHEN operation.Delete IS NOT NULL THEN transform(operation.Delete.rows,
             r -> named_struct('before', r.cols, 'after', CAST(NULL AS ARRAY<STRING>)))
         WHEN operation.Update IS NOT NULL THEN transform(operation.Update.rows,
@@ -69,12 +77,22 @@ _ROWS = """
 """
 # Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
+# An end of a chunk is a key, or it is the table's end.
+_WHOLE_KEY = (
+    "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = size(key)"
+    " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
+)
+_VALID_CHUNK = f"size(rows) >= 0 AND size(key) > 0 AND {_WHOLE_KEY.format('after')} AND {_WHOLE_KEY.format('upto')}"
 _VALID_ROWS = f"""
-    table IS NOT NULL AND size(columns) > 0 AND size(rows) > 0
+    table IS NOT NULL AND size(columns) > 0 AND IF(operation.Copy IS NULL, size(rows) > 0, {_VALID_CHUNK})
     AND (key IS NULL OR (size(key) > 0 AND size(array_except(key, columns)) = 0))
     AND forall(rows, r -> coalesce(
-        (operation.Add IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
+        (operation.Add IS NOT NULL OR operation.Copy IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
         AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
+"""
+_CHUNK = """
+    IF(operation.Copy IS NULL, NULL,
+        named_struct('after', operation.Copy.after.cols, 'upto', operation.Copy.upto.cols))
 """
 _SKIPPED = "concat(operation.Skipped.event, ' at ', operation.Skipped.place, ': ', operation.Skipped.reason)"
 _VALID = f"""
@@ -83,7 +101,8 @@ _VALID = f"""
     AND transaction.id IS NOT NULL AND transaction.index >= 0 AND transaction.last IS NOT NULL
     AND transaction.ts_us IS NOT NULL
     AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
-        + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) + int({_SKIPPED} IS NOT NULL) = 1
+        + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) + int(operation.Copy IS NOT NULL)
+        + int({_SKIPPED} IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR (operation.Skipped IS NOT NULL AND size(affects) > 0) OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
         coalesce(a.action RLIKE '{_ACTION}' AND a.uri RLIKE '{_URI}' AND coalesce(a.to, a.uri) RLIKE '{_URI}'
@@ -174,6 +193,8 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
         "rows",
         F.coalesce("operation.Query", F.expr(_SKIPPED)).alias("query"),
         "affects",
+        F.expr(_CHUNK).alias("chunk"),
+        F.coalesce("copying", F.lit(False)).alias("copying"),
     )
 
 
@@ -195,4 +216,8 @@ def with_new_fields(saved: StructType) -> StructType:
         affect = field.dataType.elementType if isinstance(field.dataType, ArrayType) else None
         if field.name == "affects" and isinstance(affect, StructType) and "like" not in affect.names:
             affect.add("like", "string")
+    if "affects" in saved.names and "chunk" not in saved.names:
+        keys = ArrayType(StringType())
+        saved.add("chunk", StructType([StructField("after", keys), StructField("upto", keys)]))
+        saved.add("copying", BooleanType())
     return saved

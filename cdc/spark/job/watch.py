@@ -59,19 +59,22 @@ class Verdicts:
         if self.failure or audit is None:
             return f"{when} could not judge: {self.failure}"
         what = audit.verdict + (f" at sequence {audit.sequence}" if audit.sequence is not None else "")
-        if audit.reasons:
-            what += f": {audit.reasons[0]}"
+        if audit.why:
+            what += f": {audit.why[0]}"
         counts = f"{audit.drifted_rows} rows drifted, {audit.foreign_writes} foreign writes"
         if audit.schema_drift:
             counts += f", {audit.schema_drift} definitions differ"
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
 
     def checks(self) -> Iterator[Check]:
-        """For ``/healthz``: whether audits end in time, and the newest could judge. Drift is no failure here."""
+        """For ``/healthz``: whether audits end in time, and the newest could judge. Drift is no failure here, nor
+        are tables that are being copied.
+        """
         age = time.time() - self.ended_at
         late = age > _LATE * self.interval + self.seconds
         yield Check("audits", not late, f"the last one ended {age:.0f} s ago" if self.ended else "none yet")
-        yield Check("verdict", self.exit_status != 2, self.line() if self.ended else "none yet")
+        waits = self.newest is not None and not self.failure and not self.newest.reasons
+        yield Check("verdict", waits or self.exit_status != 2, self.line() if self.ended else "none yet")
 
     def metrics(self) -> Iterator[Metric]:
         """For ``/metrics``."""
@@ -121,6 +124,8 @@ def _found(audit: Audit) -> Iterator[Metric]:
         for line in audit.tables:
             rows.add_metric([line.database, line.table], line.missing + line.extra + line.different)
         yield rows
+        yield _gauge("tables_being_copied", "Tables that are not compared until their copy is complete.",
+                     len(audit.under_copy))  # fmt: skip
         yield _gauge(
             "schema_drift", "Tables, views and other objects that the sides define differently.", audit.schema_drift
         )

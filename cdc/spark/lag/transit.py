@@ -65,6 +65,8 @@ def transit(
     None if there are none. ``arrivals`` says when sequences of either side were in Kafka (``lag.arrivals``).
     """
     leader = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final > {after} AND final <= {upto}")
+    # What a producer copies into the stream was never committed by the leader.
+    leader = leader.where("transaction NOT LIKE 'copy:%'")
     span = leader.agg(F.count("*").alias("count"), F.min("ts_us").alias("first"), F.max("ts_us").alias("last")).first()
     if span is None or not span["count"]:
         return before

@@ -5,7 +5,7 @@ from importlib.resources import files
 from cdc.spark.page.lag_section import lag_section
 from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.page.row_diff import drifted
-from cdc.spark.page.sections import breaks, compared, discontinued, foreign, schema, section, skipped, tables
+from cdc.spark.page.sections import breaks, compared, copying, discontinued, foreign, schema, section, skipped, tables
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import audit_time, not_compared, not_found, verdict_sentence
 
@@ -22,6 +22,7 @@ def page(audit: Audit) -> str:
         _verdict(audit),
         section("What was read" if audit.reasons else "What was compared", compared(audit)),
         section("Tables", tables(audit.tables)),
+        section(f"Being copied, not compared yet: {len(audit.under_copy):,}", copying(audit)),
         section(f"Not defined as on the leader: {audit.schema_drift:,}", schema(audit)),
         section(f"Drifted rows: {audit.drifted_rows:,}", drifted(audit)),
         section(f"Foreign writes: {audit.foreign_writes:,}", foreign(audit)),
@@ -50,16 +51,16 @@ def _head(audit: Audit) -> Html:
 def _verdict(audit: Audit) -> Html:
     sign = element("span", _SIGNS[audit.verdict], class_="sign", aria_hidden="true")
     title = element("h1", sign, " ", audit.verdict)
-    reasons = [element("li", reason) for reason in audit.reasons]
+    reasons = [element("li", reason) for reason in audit.why]
     listed = element("ul", *reasons) if reasons else Html("")
-    unknown = element("p", not_compared(audit)) if audit.copy else Html("")
+    unknown = [element("p", sentence) for sentence in not_compared(audit)]
     none = element("p", not_found(audit), class_="dim")
     return element(
         "header",
         title,
         element("p", verdict_sentence(audit), class_="lede"),
         listed,
-        unknown,
+        *unknown,
         none,
         class_=audit.verdict.replace(" ", "-"),
     )

@@ -24,6 +24,7 @@ from cdc.sql.redaction import excerpt
 __all__ = [
     "breaks",
     "compared",
+    "copying",
     "discontinued",
     "foreign",
     "schema",
@@ -108,6 +109,16 @@ def _table(each: Table) -> Sequence[Content | Figure]:
     drift = [Figure(f"{count:,}", count > 0) for count in (each.missing, each.extra, each.different)]
     name = code(f"{each.database}.{each.table}")
     return (sign, name, each.leader_rows, each.follower_rows, *drift, code(checksum))
+
+
+def copying(audit: Audit) -> Html:
+    """The tables whose copy is not complete."""
+    lines = [
+        (code(f"{each.database}.{each.table}"), "has to begin" if each.began is None else f"sequence {each.began:,}")
+        for each in audit.under_copy[:_TABLES_SHOWN]
+    ]
+    shown = with_rest_hidden(("table", "copy began"), lines, _TABLES_OPEN) if lines else Html("")
+    return fragment(shown, _more(len(audit.under_copy), len(lines), "; report.json has all"))
 
 
 def schema(audit: Audit) -> Html:

@@ -17,6 +17,7 @@ from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import HTML, JSON
 from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.schema.table_copies import UnderCopy, incomplete_copies
 from cdc.spark.streams.consumer_notes import Skip
 from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
@@ -72,6 +73,7 @@ class Audit:
     lag: Lag | None = None
     waiting_us: int | None = None
     copy: str | None = None
+    under_copy: list[UnderCopy] = field(default_factory=list)
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":
@@ -84,7 +86,17 @@ class Audit:
         """``no drift``, ``drift`` or ``could not judge``."""
         if self.reasons:
             return "could not judge"
-        return "drift" if self.drifted_rows or self.schema_drift else "no drift"
+        if self.drifted_rows or self.schema_drift:
+            return "drift"
+        # "No drift" promises a true copy, and a table of which the follower has a part is none.
+        return "could not judge" if self.under_copy else "no drift"
+
+    @property
+    def why(self) -> list[str]:
+        """Why the audit could not judge. Without ``reasons``, all is compared but the tables ``under_copy``."""
+        if self.reasons or self.verdict != "could not judge":
+            return self.reasons
+        return [incomplete_copies(self.under_copy, self.sequence)]
 
     @property
     def behind_records(self) -> int | None:
@@ -140,7 +152,7 @@ def to_json(audit: Audit) -> str:
         "behind_seconds": _whole(audit.behind_seconds),
         "ages_seconds": {side: _whole(age) for side, age in audit.ages.items()},
     }
-    return json.dumps(head | derived | asdict(audit), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(head | derived | asdict(audit) | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 
 def write(audit: Audit, page: str, folder: Path) -> None:

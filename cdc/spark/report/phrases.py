@@ -26,6 +26,9 @@ __all__ = [
 ]
 
 
+_NAMED = 10  # tables in a sentence
+
+
 def counted(number: int, one: str, many: str = "") -> str:
     """``1 row``, ``2 rows``, ``1,000 rows``; ``many`` is the plural where it is not the singular with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
@@ -39,6 +42,13 @@ def enumerated(parts: list[str]) -> str:
 def verdict_sentence(audit: Audit) -> str:
     """The answer to the question whether the follower is a true copy of the leader."""
     follower, leader = audit.follower.resource, audit.leader.resource
+    if audit.verdict == "could not judge" and not audit.reasons:
+        tables = counted(len(audit.under_copy), "table is", "tables are")
+        others = counted(len(audit.tables), "other table")
+        return (
+            f"Whether {follower} is a true copy of {leader} can't be known yet: {tables} being copied. "
+            f"No drift in {others} at the leader's sequence {audit.sequence:,}."
+        )
     if audit.verdict == "could not judge":
         reasons = counted(len(audit.reasons), "reason")
         return f"Whether {follower} is a true copy of {leader} could not be judged, for {reasons}."
@@ -79,14 +89,27 @@ def drifted_first(tables: list[Table]) -> list[Table]:
     return sorted(tables, key=lambda t: (-(t.missing + t.extra + t.different), t.database, t.table))
 
 
-def not_compared(audit: Audit) -> str:
-    """A sentence about what was never compared; empty for a follower that began empty."""
-    if not audit.copy:
-        return ""
+def not_compared(audit: Audit) -> Iterator[str]:
+    """Sentences about what was not compared, one for each reason."""
+    if audit.under_copy and audit.verdict == "drift":
+        names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
+        more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
+        yield f"Not compared yet, since their copy into the leader's topic is not complete: {names}{more}."
+    if unknown := sum(table.not_compared for table in audit.tables):
+        of = enumerated([f"{t.database}.{t.table}" for t in audit.tables if t.not_compared][:_NAMED])
+        yield (
+            f"Not compared: {counted(unknown, 'row')} of copied tables ({of}), of which the follower's log does not "
+            "tell whether they are as the copy says."
+        )
+    if audit.copy:
+        yield _began_from_copy(audit.copy)
+
+
+def _began_from_copy(held: str) -> str:
     return (
         "The follower began from a copy of the leader (consumer.start). What the copy held was never compared: rows "
         "that have not changed since may differ, and so may definitions. It held the transactions "
-        f"{audit.copy}."
+        f"{held}."
     )
 
 

@@ -47,9 +47,8 @@ def _lines(audit: Audit, width: int) -> Iterator[str]:
     """The lines before they are wrapped; only tables need the ``width``."""
     yield audit.verdict + (f" at sequence {audit.sequence}" if audit.sequence is not None else "")
     yield verdict_sentence(audit)
-    yield from (f"  because {reason}" for reason in audit.reasons)
-    if unknown := not_compared(audit):
-        yield unknown
+    yield from (f"  because {reason}" for reason in audit.why)
+    yield from not_compared(audit)
     if none := not_found(audit):
         yield none
     for name, side in (("leader", audit.leader), ("follower", audit.follower)):

@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 
 from cdc.model.uri import Uri
 
-__all__ = ["END", "TEXT", "Act", "Name", "Segment", "lineage", "named_tables"]
+__all__ = [
+    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Name", "Segment", "lineage", "named_tables", "table_name"
+]  # fmt: skip
 
 Name = tuple[str, str]
 """Database and table."""
 
 END = 1 << 62
+BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
+"""Actions of records, not of statements: with one a copy of a table begins, with the other it is complete."""
+
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
 
 
@@ -23,7 +28,8 @@ class Act:
     """One effect of a statement: ``action`` (such as DropTable) on the object ``uri``.
 
     ``sequence`` is the statement's record, ``place`` the index of the effect among the statement's. ``to`` is the new
-    name in a rename, ``like`` the table whose definition is copied. The other fields describe the statement: its
+    name in a rename, ``like`` the table whose definition is copied. ``copying``: the table that it creates is
+    incomplete until it was copied. The other fields describe the statement: its
     transaction, binlog position, commit time (µs since 1970) and its first TEXT characters.
     """
 
@@ -38,6 +44,7 @@ class Act:
     position: int = field(default=0, compare=False)
     ts_us: int = field(default=0, compare=False)
     text: str = field(default="", compare=False)
+    copying: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class _Lives:
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
 
     def end(self, name: Name, sequence: int) -> None:
-        """The table was dropped or emptied: its rows are gone."""
+        """The table was dropped or emptied, or a copy tells all of its rows anew: what was logged of them is past."""
         life = self.live[name]
         life.close(name, sequence)
         life.name = None
@@ -124,24 +131,24 @@ def lineage(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
     """The tables and other objects within databases that the statements name."""
-    return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := _name(uri)))
+    return frozenset(name for act in acts for uri in (act.uri, act.to) if uri and (name := table_name(uri)))
 
 
 def _apply(lives: _Lives, act: Act) -> None:
-    name = _name(act.uri)
+    name = table_name(act.uri)
     if act.action == "DropDatabase":
         database = Uri.parse(act.uri).database
         for each in [each for each in lives.live if each[0] == database]:
             lives.end(each, act.sequence)
-    elif name and act.action in ("DropTable", "TruncateTable"):
+    elif name and act.action in ("DropTable", "TruncateTable", BEGINS_COPY):
         lives.end(name, act.sequence)
-    elif name and act.action == "RenameTable" and act.to and (new := _name(act.to)) not in (None, name):
+    elif name and act.action == "RenameTable" and act.to and (new := table_name(act.to)) not in (None, name):
         lives.rename(name, new, act.sequence)
     elif name and act.action == "AlterTable":
         lives.alter(name, act.sequence)
 
 
-def _name(uri: str) -> Name | None:
+def table_name(uri: str) -> Name | None:
     """Database and table of a URI; None for a database's."""
     parsed = Uri.parse(uri)
     return (parsed.database, parsed.table) if parsed.table is not None else None

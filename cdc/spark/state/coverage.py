@@ -39,7 +39,7 @@ SIDES = (LEADER, FOLLOWER)
 
 # The tables of the consumer that ``streams.consumer_notes`` reads; its others change with each of its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
-_NEEDED_LATER = f"valid AND (query IS NOT NULL OR ({_NOTES}))"
+_NEEDED_LATER = f"valid AND (query IS NOT NULL OR chunk IS NOT NULL OR ({_NOTES}))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ def rows_upto(rows: DataFrame, column: str, ends: Mapping[str, int]) -> DataFram
 def needed_later(covered: Covered) -> DataFrame:
     """The records that later audits need: statements, the consumer's notes, and those of broken before images.
 
-    A report shows the position in Kafka of the latter.
+    A report shows the position in Kafka of the latter. Chunks are needed too, but not their rows, which the fold has.
     """
-    needed = covered.records.where(_NEEDED_LATER)
+    needed = covered.records.where(_NEEDED_LATER).withColumn("rows", F.expr("IF(chunk IS NULL, rows, NULL)"))
     if not any(covered.tally.breaks.values()):
         return needed
     sequences = [covered.rows.select(F.lit(side).alias("side"), f"{side}_broken.sequence") for side in SIDES]

@@ -12,9 +12,12 @@ __all__ = ["START_OVER", "identity", "parse_pointer"]
 
 START_OVER = "remove the folder to audit from the beginning, or name another"
 
-_FORMAT = 3  # of the folder, independent of the version of cdc
+_FORMAT = 4  # of the folder, independent of the version of cdc
 # By an older format that can still be read: a function from its state.json to that of the next format.
-_UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+_UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    # Since 4 records tell of copies of tables; those of earlier audits have none.
+    3: lambda pointer: pointer | {"format": 4}
+}
 
 
 def identity(profiles: Mapping[str, Profile], consumer: Profile | None) -> dict[str, Any]:

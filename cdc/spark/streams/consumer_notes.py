@@ -7,6 +7,7 @@ A **mark** describes a change. The fold keeps for each row the mark of the last 
     conflict   on the follower: the consumer removed the row because the leader's row conflicts with it; on the leader:
                the follower's row was not the one that the leader's record changed (a row of ``cdc.conflicts``)
     skipped    on the leader: an operator skipped the record on the follower (a row of ``cdc.ledger``)
+    chunk      on the leader: no change, but a chunk of a copy of the table says how the row is
 
 Its fields are the change's position (``sequence``, ``file``, ``position``, ``transaction``, ``ts_us`` in µs since
 1970), the ``kind``, ``at``, and ``note``, the consumer's text. ``at`` is a sequence: on the leader the follower's
@@ -32,6 +33,7 @@ MARK = (
     "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT, "
     "kind: STRING, at: BIGINT, note: STRING>"
 )
+_CHANGE = ("sequence", "file", "position", "transaction", "ts_us")
 _SHOWN = 300  # characters of a note
 _REASON = f"left(concat_ws('; removed ', reason, nullif(removed, '')), {_SHOWN})"
 
@@ -115,13 +117,14 @@ def marks(
 
 def marked(rows: DataFrame, marks: DataFrame | None) -> DataFrame:
     """``rows`` (of ``compare.fold``) with a column ``mark``, NULL for an ordinary change."""
+    chunk = F.expr(f"CAST(IF(stated, struct({', '.join(_CHANGE)}, 'chunk', NULL, NULL), NULL) AS {MARK})")
     if marks is None:
-        return rows.withColumn("mark", F.lit(None).cast(MARK))
+        return rows.withColumn("mark", chunk)
     joined = rows.join(marks, "sequence" if "sequence" in marks.columns else "transaction", "left")
     # The rows that the consumer writes while it resolves a conflict are the leader's.
     applies = F.expr("known IS NOT NULL AND NOT (side = 'follower' AND known.kind = 'conflict' AND NOT removes)")
-    fields = ("sequence", "file", "position", "transaction", "ts_us", "known.kind", "known.at", "known.note")
-    return joined.withColumn("mark", F.when(applies, F.struct(*fields)))
+    fields = (*_CHANGE, "known.kind", "known.at", "known.note")
+    return joined.withColumn("mark", F.when(applies, F.struct(*fields)).otherwise(chunk))
 
 
 def _notes(ledger: DataFrame, conflicts: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
 
@@ -27,7 +28,7 @@ class Contents:
     ``conflicts``: its table of resolved conflicts is; ``copied``: its note of the copy that it began from is.
     ``silent_keys``: the server does not log what its foreign keys change; ``unchecked`` has for each table the last
     sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of the
-    consumer's own are in it. A state keeps these fields.
+    consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shape`` (``streams.row_digests``;
     None if it has several, or one that digests can't be made of) are only known of records that were read together.
@@ -50,6 +51,7 @@ class Contents:
     shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
     own: bool = False
     copied: bool = False
+    chunks: bool = False
 
     @property
     def end(self) -> int:
@@ -68,12 +70,13 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.max("sequence").alias("last"),
             F.min("ts_us").alias("first_us"),
             F.max("ts_us").alias("last_us"),
-            F.expr("bool_or(coalesce(flags & 16, 0) = 0)").alias("silent"),
+            F.expr("bool_or(IF(chunk IS NULL, coalesce(flags & 16, 0) = 0, NULL))").alias("silent"),
             F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
             F.expr(FINGERPRINT).alias("fingerprint"),
             F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
             F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
             F.expr(f"bool_or({UNFIT})").alias("unfit"),
+            F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
         )
         .collect()
     )
@@ -106,6 +109,7 @@ def _contents(rows: Sequence[Row]) -> Contents:
         shapes={name: _shape(of_tables[name]) for name in tables},
         own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
         copied=(CHECKPOINT_DATABASE, "copies") in of_tables,
+        chunks=any(row["chunks"] for row in valid),
     )
 
 
@@ -140,6 +144,7 @@ def _and_then(one: Contents, two: Contents) -> Contents:
         unchecked={**one.unchecked, **two.unchecked},
         own=one.own or two.own,
         copied=one.copied or two.copied,
+        chunks=one.chunks or two.chunks,
     )
 
 
@@ -150,17 +155,22 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
 
 
 def statements(records: DataFrame) -> Mapping[str, list[Act]]:
-    """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver."""
+    """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver.
+
+    Those that a producer makes when it copies a table did not run on its server: the follower's are left out.
+    """
     acts = (
         records.where("valid AND query IS NOT NULL AND affects IS NOT NULL")
+        .where(f"side = '{LEADER}' OR NOT coalesce(copying, false)")
         .select(
             "side",
             "sequence",
             F.posexplode("affects").alias("place", "affect"),
             *("transaction", "file", "position", "ts_us"),
             F.substring("query", 1, TEXT).alias("text"),
+            F.expr("coalesce(copying, false)").alias("copying"),
         )
-        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text")
+        .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
     found: dict[str, list[Act]] = {}
     for side, *fields in acts.collect():

@@ -5,28 +5,45 @@ copy ends: of the leader what the copy did not hold, of the follower what came a
 which commits with its first checkpoint.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from cdc.model.gtid import GtidSet
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.schema.lineage import Act
+from cdc.spark.schema.lineage import END, Act
 from cdc.spark.streams.consumer_notes import copies
+from cdc.spark.streams.transactions import COPYING
 
 __all__ = ["Copy", "copy_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The copy ``held`` these transactions; ``at`` is the follower's sequence of the consumer's note."""
+    """The copy ``held`` these transactions; ``at`` is the follower's sequence of the consumer's note.
+
+    What the leader's producer made to copy tables into the stream has no GTID. The copy has it, and the consumer passes
+    it over, where no transaction before it is new: that is so up to the leader's sequence ``upto``.
+    """
 
     held: GtidSet
     at: int
+    upto: int = -1
 
     def holds(self, act: Act, side: str) -> bool:
         """Whether a statement's effect is in the copy."""
-        return act.sequence <= self.at if side == FOLLOWER else act.transaction in self.held
+        if side == FOLLOWER:
+            return act.sequence <= self.at
+        return act.sequence <= self.upto if act.transaction.startswith(COPYING) else act.transaction in self.held
+
+    def among(self, transactions: DataFrame) -> "Copy":
+        """The copy with ``upto``, by all ``transactions`` of both sides."""
+        new = transactions.where(
+            f"side = '{LEADER}' AND transaction NOT LIKE '{COPYING}%' AND NOT {self.passed_over()}"
+        )
+        first = new.agg(F.min("start.sequence")).collect()[0][0]
+        return replace(self, upto=END if first is None else first - 1)
 
     def passed_over(self) -> str:
         """SQL for whether a record of the leader is of a transaction that the copy held."""
@@ -41,7 +58,9 @@ class Copy:
 
     def behind(self, records: DataFrame) -> DataFrame:
         """The ``records`` of both sides that come behind the copy."""
-        return records.where(f"NOT {self.passed_over()} AND (side != '{FOLLOWER}' OR sequence > {self.at})")
+        older = f"side = '{LEADER}' AND transaction LIKE '{COPYING}%' AND sequence <= {self.upto}"
+        held = f"{self.passed_over()} OR ({older})"
+        return records.where(f"NOT ({held}) AND (side != '{FOLLOWER}' OR sequence > {self.at})")
 
 
 def copy_of(records: DataFrame, resource: str) -> Copy | None:

@@ -1,6 +1,7 @@
 """Integrity: from the records of both topics, their gaps, repeats, incomplete transactions and invalid records."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -36,6 +37,12 @@ class Integrity:
 
     counts: Mapping[tuple[str, str], int]
     examples: list[Break]
+
+    def with_more(self, breaks: Sequence[Break]) -> "Integrity":
+        """These breaks and ``breaks``."""
+        counts = Counter(self.counts)
+        counts.update((each.side, each.kind) for each in breaks)
+        return Integrity(counts, sorted([*self.examples, *breaks[:_EXAMPLES]]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Neither topic has these changes, so the rows in both are equal while the servers
 drift until the object that it names is dropped, or another one is made under its name. ``CREATE TABLE … LIKE`` makes
 another one with the same definition, so what a skipped statement did to that counts for the copy, too. ``ALTER TABLE …
 EXCHANGE PARTITION`` moves rows between two tables without logging them, so what was skipped on one counts for both.
+Once the table was copied into the stream, from its beginning to its end, rows that were skipped before don't matter.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from itertools import islice
 from cdc.model.uri import Uri
 from cdc.spark.schema.definitions import SchemaDrift
 from cdc.spark.schema.like_source import like_source
-from cdc.spark.schema.lineage import Act
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import tokens
 
@@ -42,7 +43,7 @@ def skipped_event_drift(skips: Iterable[Act], acts: Sequence[Act], *, side: str)
 
 def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -> set[_Name]:
     """The names of the object ``name`` after the statements ``later``, and of the ``copies`` of its definition."""
-    names = {name}
+    names, begun = {name}, set[_Name]()
     altering: tuple[int, _Name] | None = None  # the ALTER before
     for act in later:
         other = _name(act.uri)
@@ -59,6 +60,10 @@ def _last_names(kind: str, name: _Name, later: Iterable[Act], *, copies: bool) -
             source = like_source(act, {}) if copies else None
             if source and _name(source) in names:
                 names.add(other)
+        elif act.action == BEGINS_COPY:
+            begun.add(other)
+        elif act.action == ENDS_COPY and other in begun and not copies:
+            names.discard(other)
         elif other in names and act.action == f"Drop{kind}":
             names.remove(other)
         elif other in names and act.action == f"Rename{kind}" and act.to:

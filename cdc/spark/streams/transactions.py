@@ -7,7 +7,8 @@ its rows or its statement are:
     applied       has a checkpoint row that the consumer moved, or the GTID of a statement: with it the follower
                   is equal to the leader at sequence ``upto``
     moved         has a checkpoint row that something else moved: it says where the follower is, but is a foreign write
-    bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint
+    bookkeeping   changes only the consumer's own database, in ways in which the consumer does without a checkpoint; or
+                  copies a table of the follower, for followers of its own
     foreign       all others: writes that did not come through the consumer
 
 The consumer moves the checkpoint forward (and back for ``--rewind``), and names the leader's transaction that it moves
@@ -26,16 +27,19 @@ from cdc.spark.input.one_part import beside, cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
-__all__ = ["FOREIGN", "transactions"]
+__all__ = ["COPYING", "FOREIGN", "transactions"]
 
 FOREIGN = "kind IN ('foreign', 'moved')"  # transactions that did not come through the consumer
 
 _COUNTS = "(touched IS NOT NULL OR changed_own IS NOT NULL)"
 _QUERY_SHOWN = 200
+# Begins the ids of the transactions that a producer makes when it copies tables; the server has none of them.
+COPYING = "copy:"
 _POSITION = ["sequence", "file", "position", "partition", "offset"]
 _KIND = f"""
     CASE
         WHEN side != '{FOLLOWER}' OR state != 'whole' THEN NULL
+        WHEN transaction LIKE '{COPYING}%' THEN 'bookkeeping'
         WHEN upto = since AND (upto >= 0 OR size(tables) > 0) THEN 'foreign'
         WHEN upto IS NOT NULL THEN 'applied'
         WHEN size(tables) = 0 AND size(changed_own) = 0 THEN 'bookkeeping'
@@ -88,11 +92,13 @@ def _needs_closer_look(transactions: DataFrame) -> tuple[bool, bool]:
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:
     """``transactions`` in which those are ``moved`` whose checkpoint names another transaction than the leader's record
     at that sequence has.
+
+    What the producer made to copy a table is no transaction of the leader: there the checkpoint names an earlier one.
     """
     leader = records.where(f"valid AND side = '{LEADER}'")
     leader = leader.select(F.col("sequence").alias("upto"), F.col("transaction").alias("recorded"))
     claims = transactions.where("kind = 'applied' AND claim IS NOT NULL").select("side", "transaction", "upto", "claim")
-    differing = claims.join(leader, "upto").where("recorded != claim")
+    differing = claims.join(leader, "upto").where(f"recorded != claim AND recorded NOT LIKE '{COPYING}%'")
     moved = differing.select("side", "transaction", F.lit(True).alias("moved")).distinct()
     joined = transactions.join(moved, ["side", "transaction"], "left")
     return cached(joined.withColumns({

@@ -1,4 +1,5 @@
-"""SIGKILL of every process at random moments under a mixed load: nothing is lost, nothing comes twice."""
+"""SIGKILL of every process at random moments under a mixed load, and while tables are copied: nothing is lost, nothing
+comes twice."""
 
 import os
 import random
@@ -18,7 +19,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.load import DATABASE, Load
-from tests.harness.programs import BIN, records, run_well, write_profile
+from tests.harness.programs import BIN, records, run, run_well, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.wait import until
 
@@ -109,7 +110,8 @@ def test_random_kills(
     with Load(leader, seed=SEED) as load, supervised(tmp_path, source, target) as programs:
         victims: list[MySql | Kafka | Supervised] = [leader, follower, kafka, *programs]
         for number in range(KILLS):
-            # Each in turn, at a moment of chance.
+            # Each in turn, at a moment of chance, while tables are copied once more. The leader may be away just now.
+            run("cdc-producer", source, "--copy", f"{DATABASE}.keyed", "--copy", f"{DATABASE}.coded")
             before = load.transactions + chance.randint(20, 200)
             until(lambda before=before: load.transactions > before, what="more load")
             victim = victims[number % len(victims)]
@@ -122,6 +124,7 @@ def test_random_kills(
     run_well("cdc-consumer", target, "--until-current")
 
     found = records(source)
+    assert any(record.operation == "Copy" for record in found)
     differences = broken_places(found)
     here, there = content(leader, DATABASE), content(follower, DATABASE)
     differences += [f"table {name}" for name in here | there if here.get(name) != there.get(name)]

@@ -21,7 +21,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
-from cdc.producer.sink.router import Message
+from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.topic_admin import TopicAdmin, unended
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql

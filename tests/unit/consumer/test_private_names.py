@@ -18,7 +18,8 @@ PYMYSQL = {
     "_rfile": "the file that replies are read from, replaced by SocketReader",
     "_execute_command": "query() without the wait for the reply",
     "_read_packet": "the server's request for the data of a LOAD DATA LOCAL",
-    "_result": "the warnings of a LOAD DATA LOCAL, and the counts in its message",
+    "_result": "the warnings of a LOAD DATA LOCAL, and the counts in its message; the answer of a copy's SELECT",
+    "_force_close": "close(), without a word to a server whose answer is not read to its end",
 }
 REPLICATION = {
     "_stream_connection": "the connection over which the leader sends its binlog",

@@ -13,7 +13,7 @@ from pymysqlreplication import BinLogStreamReader, binlogstream
 import cdc.producer
 from cdc.producer.binlog import source
 
-PRIVATE = {"_BinLogStreamReader__connect_to_stream", "_stream_connection", "_sock"}
+PRIVATE = {"_BinLogStreamReader__connect_to_stream", "_stream_connection", "_sock", "_force_close", "_result", "_rfile"}
 PUBLIC_ALL_THE_SAME = {"_asdict", "_make", "_replace"}  # of every NamedTuple
 
 
@@ -45,6 +45,12 @@ def test_the_private_names_exist() -> None:
     connect = getattr(BinLogStreamReader, "_BinLogStreamReader__connect_to_stream")  # noqa: B009
     assert "_stream_connection" in connect.__code__.co_names
     assert hasattr(Connection, "_sock")
+    assert hasattr(Connection, "_force_close")
+    assert {"_result", "_rfile"} <= {name for method in vars(Connection).values() for name in names_in(method)}
+
+
+def names_in(method: object) -> tuple[str, ...]:
+    return method.__code__.co_names if inspect.isfunction(method) else ()
 
 
 def test_the_library_makes_gtid_sets_by_the_name_that_is_replaced() -> None:

@@ -20,7 +20,8 @@ from cdc.model.record import Record
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.sink.partial_transaction import content_sum
-from cdc.producer.sink.router import Message, Router
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.router import Router
 from cdc.producer.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
 

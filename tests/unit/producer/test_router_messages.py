@@ -13,7 +13,8 @@ from cdc.model.commit_entry import Partial
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.sink.partial_transaction import content_sum
-from cdc.producer.sink.router import Message, Router
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.router import Router
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from tests.unit.producer.test_router import EVENT, GTID, PET, REFUSED, TABLE, router, row_sum, rows, statement
@@ -238,7 +239,7 @@ def test_each_tables_rows_go_to_its_topic() -> None:
     assert [each.topic for each in found] == ["p.flvDb_pet", "p.flvDb_owner", "p.flvDb_pet"]
     whole = route.whole(Whole(BEGIN, [rows("a"), rows("b")._replace(table=OTHER)], "binlog.000001", 500))
     assert [each.topic for each in whole] == ["p.flvDb_pet", "p.flvDb_owner"]
-    assert route.topics_of([TABLE, OTHER, TABLE]) == {"p.flvDb_pet", "p.flvDb_owner"}
+    assert route.topics_of([TABLE.names, OTHER.names, TABLE.names]) == {"p.flvDb_pet", "p.flvDb_owner"}
     assert route.topics_of([]) == set()
 
 

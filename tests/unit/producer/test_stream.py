@@ -1,11 +1,13 @@
 """Which changes go into one Kafka transaction, and in which order."""
 
+import json
 import struct
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from _pytest.outcomes import Failed
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Producer as Limits
@@ -15,13 +17,17 @@ from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.copy.copier import Copier
+from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.requests import Requests
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.kafka_transactions import NEVER
-from cdc.producer.sink.router import Message, Router
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.router import Router
 from cdc.producer.stream import Stream
 from cdc.service.retry import Retry
 
@@ -31,7 +37,7 @@ START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
 class Sink:
     """Notes what is written and committed."""
 
-    has_one_topic, is_full, begun_at = True, False, NEVER
+    has_one_topic, is_full, begun_at, has_visible = True, False, NEVER, False
 
     def __init__(self) -> None:
         self.records = self.bytes = 0
@@ -58,14 +64,11 @@ def event(kind: int, offset: int, body: bytes = b"") -> RawEvent:
     return RawEvent(kind, data, "binlog.000001", offset, end)
 
 
-def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
-    """What a sink notes of ``chunks`` that are replicated with the smallest Kafka transactions."""
+def stream_into(sink: Any, pending: Pending) -> Stream:
+    """A stream with the smallest Kafka transactions."""
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
-    sink: Any = Sink()
-    stop = threading.Event()
-    retry = Retry(seconds=1, log=lambda *_, **__: None, stop=stop)
-    metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
-    stream = Stream(
+    retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
+    return Stream(
         Decoder(
             wants_table=lambda *_: True,
             collations={},
@@ -78,11 +81,22 @@ def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
         sink,
         Progress(START),
-        metrics,
+        ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1),
         Limits(commit_records=1),
         EventMessages(resource="r", topic="e", shown=None),
+        Copier(
+            pending,
+            requests=Requests({}, "t.copies", resource="r", offset=0),
+            open_reading=lambda: pytest.fail("nothing is copied"),
+            log=pytest.fail,
+        ),
     )
-    stream.replicate(chunks, target=None, stop=stop)
+
+
+def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
+    """What a sink notes of ``chunks``."""
+    sink: Any = Sink()
+    stream_into(sink, Pending()).replicate(chunks, target=None, stop=threading.Event())
     done: list[str] = sink.done
     return done
 
@@ -99,3 +113,26 @@ def test_other_events_commit_when_the_leader_has_no_more() -> None:
         "event binlog.000001:100", "event binlog.000001:200", "commit binlog.000001:4", "check",
         "commit binlog.000001:4",
     ]  # fmt: skip
+
+
+def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
+    class Seen(Sink):
+        """A crash left a chunk visible, after the entry that is continued from."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.states = [json.dumps(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3).to_json())]
+
+        @property
+        def has_visible(self) -> bool:  # type: ignore[override]
+            return bool(self.states)
+
+        def visible_chunk(self) -> str | None:
+            return self.states.pop() if self.states else None
+
+    sink: Any = Seen()
+    stream = stream_into(sink, Pending(again=(("d", "t"),)))
+    with pytest.raises(Failed, match="nothing is copied"):
+        stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())
+    assert stream.router.next_sequence == 1
+    assert (stream.copier.pending.after, stream.copier.pending.written) == (("7",), 1)

@@ -22,7 +22,8 @@ from tests.checks.json_schema import SCHEMA, faults
 from tests.generators import audits
 
 MADE: dict[str, Callable[[], Audit]] = {
-    "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big
+    "clean": audits.clean, "drifting": audits.drifting, "unjudged": audits.unjudged, "big": audits.big,
+    "copying": audits.copying,
 }  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def test_the_page_is_complete_and_loads_nothing(name: str) -> None:
     levels = [level for level, _ in read.headings]
     assert (levels[0], levels.count(1)) == (1, 1)
     assert all(deeper - level <= 1 for level, deeper in pairwise(levels))
-    assert read.elements.get("svg", 0) == {"clean": 8, "drifting": 9, "unjudged": 0, "big": 8}[name]
+    assert read.elements.get("svg", 0) == {"clean": 8, "drifting": 9, "unjudged": 0, "big": 8, "copying": 8}[name]
 
 
 def test_the_parser_finds_a_page_that_loads_something() -> None:
@@ -63,6 +64,28 @@ def test_verdict_and_reasons_come_first() -> None:
     _, clean = made("clean")
     assert "mysql-srv1-follower is a true copy of mysql-srv1 at the leader's sequence 1,204,331" in clean.text
     assert "Looked for and not found: foreign writes, records skipped" in clean.text
+
+
+def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
+    audit, (_, read), lines = audits.copying(), made("copying"), list(terminal(audits.copying()))
+    assert (audit.verdict, audit.exit_status, audit.reasons) == ("could not judge", 2, [])
+    reason = "not complete at sequence 1204331, so these tables are not compared yet (30 in all): shop.archive_2000, "
+    body = json.loads(to_json(audit))
+    assert all(reason in text for text in (body["reasons"][0], read.text, lines[2]))
+    assert (len(body["under_copy"]), body["under_copy"][1]) == (
+        30,
+        {"database": "shop", "table": "archive_2001", "began": 18009},
+    )
+    assert "Being copied, not compared yet: 30" in read.text
+    assert "30 tables are being copied. No drift in 3 other tables at the leader's sequence 1,204,331." in lines[1]
+    assert "Not compared: 1,200 rows of copied tables (shop.customer)" in lines[3]
+    # Drift elsewhere is known, whatever is being copied.
+    drifting = replace(audits.drifting(), under_copy=audit.under_copy)
+    assert (drifting.exit_status, drifting.why) == (1, [])
+    lines = list(terminal(drifting))
+    assert "Not compared yet, since their copy into the leader's topic is not complete: shop.archive_2000, " in lines[2]
+    assert lines[2].endswith("shop.archive_2009 and 20 more.")
+    assert "archive_2009 and 20 more." in Page(page(drifting)).text
 
 
 def test_data_is_text_and_nothing_else() -> None:

@@ -1,0 +1,159 @@
+"""Applies a chunk of a table that failed as it was planned: what is in its rows' way is removed, and counted.
+
+In the way are rows with the same keys outside of the range, and rows with the same values of other unique keys. The
+latter are none of the leader's (``plan.rewound``), so each is brought back, with its key, by what comes later.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from cdc.consumer.apply.pending_batch import Mismatch, check
+from cdc.consumer.apply.row_by_row import RowByRow
+from cdc.consumer.errors import Refused, Unapplicable
+from cdc.consumer.follower.range_rows import RangeRows
+from cdc.consumer.follower.row_counts import RowCounts
+from cdc.consumer.follower.schema_cache import SchemaCache
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.before_images import INCOMPARABLE
+from cdc.consumer.plan.covering import Covering, Repair
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
+from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, for_table, in_order
+from cdc.consumer.plan.statements import statements
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.consumer.state.skips import Skips
+from cdc.model.record import Record, Row
+from cdc.model.values import NULL
+from cdc.service.logs import event
+
+__all__ = ["Chunks"]
+
+_LOG = logging.getLogger("cdc.consumer")
+
+
+class Chunks:
+    """Applies chunks in the session's open transaction; ``skips`` and ``note`` as in ``RowByRow``."""
+
+    def __init__(
+        self,
+        session: Session,
+        tables: SchemaCache,
+        row_by_row: RowByRow,
+        *,
+        skips: Skips,
+        note: Callable[[Record, Unapplicable], Statement],
+    ) -> None:
+        self._session = session
+        self._tables = tables
+        self._row_by_row = row_by_row
+        self._skips = skips
+        self._note = note
+        self._ranges = RangeRows(session, RowCounts(session))
+
+    def apply(self, covering: Covering) -> None:
+        """Apply a chunk whose statements were rolled back. Raises Unapplicable, Interrupted."""
+        chunk = covering.chunk
+        self._session.run([b"SAVEPOINT chunk"])
+        try:
+            if covering.refused is not None:
+                raise covering.refused
+            # The batch may have failed because of what LOAD DATA warns of.
+            self._tables.pause_loading([chunk.uri])
+            if not self._apply_whole(covering):
+                self._back()
+                self._run(_made(covering.emptying))
+                self._row_by_row.apply(in_order([covering.written]), again=False)
+                covering.repair.extra += self._row_by_row.removed
+                self._check(chunk)
+        except Unapplicable as error:
+            if not self._skips.allow(chunk):
+                raise
+            note = self._note(chunk, error)
+            self._back()
+            self._session.run([note.sql])
+            _forget(covering.repair)
+
+    def _apply_whole(self, covering: Covering) -> bool:
+        """Remove what is in the rows' way, and add them; whether that was possible."""
+        try:
+            self._run(_made(covering.emptying))
+            removed = 0
+            record = covering.written
+            if len(record.rows):
+                shape = self._tables.shape(record.uri)
+                self._run(_made([_with_key(record, record.key or (), shape)]))
+                removed = sum(self._run(_made(_clashing(record, shape))))
+                self._run(_made([step for step in covering.steps if step.operation == "Add"], shape))
+        except (Refused, Mismatch) as error:
+            event(_LOG, "chunk failed, retrying row by row", sequence=covering.chunk.sequence, reason=error)
+            return False
+        if removed:
+            event(
+                _LOG, "rows removed for rows of a table that is being copied",
+                uri=record.uri, sequence=record.sequence, rows=removed,
+            )  # fmt: skip
+            covering.repair.extra += removed
+        return True
+
+    def _check(self, chunk: Record) -> None:
+        """Raises Unapplicable where rows of the chunk were in one another's way."""
+        try:
+            lacking = self._ranges.lacks(chunk, self._tables.shape(chunk.uri), size=PACKET_BYTES)
+        except (*INCOMPARABLE, Refused) as error:
+            raise _clash(chunk, f"and whether all are there can't be told ({error})") from None
+        if lacking:
+            raise _clash(chunk, f"of {len(chunk.rows)} rows {lacking} are not there afterwards")
+
+    def _run(self, made: Iterator[Statement]) -> list[int]:
+        """The counts of the statements that delete; raises Mismatch for a wrong count."""
+        found = []
+        for packet in packets(made, limit=self._session.max_packet):
+            counts = self._session.run([statement.sql for statement in packet])
+            check(packet, counts)
+            found += [count for each, count in zip(packet, counts, strict=True) if each.sql.startswith(b"DELETE")]
+        return found
+
+    def _back(self) -> None:
+        self._session.reset(savepoint="chunk")
+
+
+def _made(steps: Sequence[Step], shape: TableSchema | None = None) -> Iterator[Statement]:
+    generated = shape.generated if shape else frozenset[str]()
+    return statements(steps, generated=lambda _: generated)
+
+
+def _with_key(record: Record, key: Sequence[str], shape: TableSchema, rows: Sequence[Row] = ()) -> Step:
+    """The deletion of all rows with the same values of ``key`` as these rows, all of the record's by default."""
+    named = replace(record, key=tuple(key))
+    flags = NO_FOREIGN_KEY_CHECKS if shape.related else 0
+    return for_table(Step("Clear", [Change(named, Row(row.after, None)) for row in rows or record.rows], flags), shape)
+
+
+def _clashing(record: Record, shape: TableSchema) -> list[Step]:
+    """The deletions of all rows that have a value of another unique key than the record's in common with its rows.
+
+    Keys with a prefix or an expression are left to be done row by row.
+    """
+    steps = []
+    for parts in shape.unique_keys.values():
+        names = [part.column for part in parts if part.column in record.columns and part.length is None]
+        if len(names) < len(parts) or set(names) == set(record.key or ()):
+            continue
+        indexes = [record.columns.index(str(name)) for name in names]
+        rows = [row for row in record.rows if row.after and all(row.after[index] != NULL for index in indexes)]
+        if rows:
+            steps.append(_with_key(record, [str(name) for name in names], shape, rows))
+    return steps
+
+
+def _clash(chunk: Record, what: str) -> Unapplicable:
+    return Unapplicable(
+        f"rows of table {chunk.uri.database}.{chunk.uri.table}, which is being copied, have the same value of a unique "
+        f"key on the follower: {what}",
+        record=chunk,
+        hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
+    )
+
+
+def _forget(repair: Repair) -> None:
+    repair.missing = repair.different = repair.extra = 0

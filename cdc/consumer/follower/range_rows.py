@@ -1,0 +1,119 @@
+"""Asks the follower what it has of a chunk of a table, before the statements are made that bring what it lacks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cdc.consumer.errors import Refused, unreadable
+from cdc.consumer.follower.row_counts import RowCounts
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.before_images import INCOMPARABLE
+from cdc.consumer.literals.image_keys import ImageKeys, image_keys
+from cdc.consumer.literals.values import table_name
+from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
+from cdc.consumer.plan.net_effects import Image, row_identity
+from cdc.consumer.plan.planner import Change, Step
+from cdc.consumer.plan.statements import statements
+from cdc.consumer.plan.table_schema import TableSchema
+from cdc.model.record import Record, Row
+
+__all__ = ["RangeRows"]
+
+_MOST_OTHERS = 3  # rows on the follower for one of the chunk: of more only those that are equal are read
+
+
+class RangeRows:
+    """Until what ``covering`` returns is executed nothing else may change the table."""
+
+    def __init__(self, session: Session, counts: RowCounts) -> None:
+        self._session = session
+        self._counts = counts
+
+    def covering(self, chunk: Record, schema: TableSchema, *, size: int) -> Covering:
+        """How the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
+        try:
+            check_chunk(chunk, schema)
+            return covering(chunk, schema, self._found(chunk, schema, size))
+        except ValueError as error:
+            raise unreadable(chunk, error) from None
+
+    def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
+        """How many of the chunk's rows are not there by their exact keys, after they were written."""
+        if not len(chunk.rows):
+            return 0
+        found = self._compared(chunk, schema, 0, size)
+        return len(chunk.rows) - len(found.equal) - len(found.others)
+
+    def _found(self, chunk: Record, schema: TableSchema, size: int) -> Found:
+        ((count,),) = self._rows(f"SELECT COUNT(*) FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}")
+        if not count or not len(chunk.rows):
+            return Found(int(count))
+        try:
+            return self._compared(chunk, schema, int(count), size)
+        except (*INCOMPARABLE, Refused):
+            return Found(int(count))  # all rows are written again
+
+    def _compared(self, chunk: Record, schema: TableSchema, count: int, size: int) -> Found:
+        images = [row.after or [] for row in chunk.rows]
+        if len(set(map(row_identity(chunk), images))) < len(images):
+            raise ValueError("two rows with the same key")
+        # Virtual columns have no stored value that could be another one.
+        compared = [index for index, name in enumerate(chunk.columns) if name in schema.columns | schema.stored]
+        names, parts = [chunk.columns[index] for index in compared], [[image[i] for i in compared] for image in images]
+        rows = image_keys(names, parts, self._counts.texts(parts, size=size))
+        values = [*map(rows.value, parts)]
+        numbers = {value: number for number, value in enumerate(values)}
+        where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}"
+        if count > _MOST_OTHERS * len(images):
+            where += f" AND {_among(rows.expression, values)}"
+        inside = frozenset(
+            numbers[value] for (value,) in self._rows(f"SELECT {_shown(rows)} {where}") if value in numbers
+        )
+        lacking = [number for number in range(len(images)) if number not in inside]
+        found = Found(count, inside, keys=values, expression=rows.expression)
+        return self._with_others(chunk, {number: images[number] for number in lacking}, found, rows, size)
+
+    def _with_others(self, chunk: Record, lacking: dict[int, Image], found: Found, rows: ImageKeys, size: int) -> Found:
+        """What was found, with the rows that are there by their keys and not equal, or not in the range."""
+        if not lacking:
+            return found
+        key = [chunk.columns.index(column) for column in chunk.key or ()]
+        known = {number: [image[index] for index in key] for number, image in lacking.items()}
+        keys = image_keys(chunk.key or (), [*known.values()], {})
+        numbers = {keys.value(each): number for number, each in known.items()}
+        what = f"SELECT {_shown(keys)},{_shown(rows)} "
+        where = f"FROM {table_name(chunk.uri)} WHERE {in_range(chunk)} AND {_among(keys.expression, numbers)}"
+        others = {numbers[each] for each, _ in self._rows(what + where)}
+        equal: set[int] = set()
+        outside: set[int] = set()
+        for sql in _by_keys(chunk, [image for number, image in lacking.items() if number not in others], size):
+            for each, value in self._rows(what + sql):
+                if (number := numbers.get(each)) is not None:
+                    outside.add(number)
+                    (equal if value == found.keys[number] else others).add(number)
+        return replace(
+            found, equal=found.equal | equal, others=frozenset(others), outside=frozenset(outside)
+        )  # fmt: skip
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if len(sql.encode()) >= self._session.max_packet:
+            raise ValueError("the keys are too long for a query")
+        return self._session.rows(sql)
+
+
+def _shown(keys: ImageKeys) -> str:
+    return f"LOWER(HEX({keys.expression}))"
+
+
+def _among(expression: str, values: Iterable[str]) -> str:
+    listed = ",".join([f"x'{value}'" for value in values])
+    return f"{expression} IN ({listed})"
+
+
+def _by_keys(chunk: Record, images: Sequence[Image], size: int) -> Iterator[str]:
+    """What follows SELECT in queries for the rows with the keys of these rows of the chunk."""
+    if not images:
+        return
+    changes = [Change(chunk, Row(image, None)) for image in images]
+    for statement in statements([Step("Clear", changes)], generated=lambda _: frozenset(), size=size):
+        yield statement.sql.decode().removeprefix("DELETE ")

@@ -1,0 +1,73 @@
+"""Globs in, the leader's tables to copy out; refuses those that can't be copied before anything is written."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any
+
+import pymysql
+
+from cdc.config.filters import SYSTEM_DATABASES, Filters
+from cdc.config.table_globs import TableGlobs
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import Leader, translated
+from cdc.producer.copy.pending import Table
+from cdc.producer.table_rows.definition import read_definition
+from cdc.service.mysql_connection import connected
+
+__all__ = ["base_tables", "require_copyable", "tables_asked"]
+
+_LISTED = 10
+
+
+def tables_asked(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
+    """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
+
+    Raises UserError where there are none or some can't be copied, Disconnected.
+    """
+    wanted = TableGlobs.of(globs, key="--copy", names_database=True)
+    tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
+    if not tables:
+        raise UserError(
+            f"no table that passes the filters matches {', '.join(globs)}, or our user can't see it",
+            where="--copy",
+            hint="GRANT SELECT ON it to our user, or correct the glob, which is of the form db.table",
+        )
+    require_copyable(settings, leader, tables)
+    return tables
+
+
+def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[Table]:
+    """The tables, not views, of the server ``name`` that pass the filters, sorted. Raises UserError, Disconnected."""
+    try:
+        with closing(connected(**settings)) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'BASE TABLE' "
+                "ORDER BY TABLE_SCHEMA, TABLE_NAME"
+            )
+            found = [(row[0], row[1]) for row in cursor.fetchall()]
+    except pymysql.MySQLError as error:
+        raise translated(error, name) from None
+    return [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
+
+
+def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> None:
+    """Raise UserError unless all of ``tables`` can be copied in chunks."""
+    if not leader.gtid_on:
+        raise UserError(
+            "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
+            where=leader.name,
+            hint="set gtid_mode = ON there, or copy them by hand (docs/deployment.md)",
+        )
+    try:
+        with closing(connected(**settings, autocommit=True)) as connection:
+            definitions = [read_definition(connection, *table) for table in tables]
+    except pymysql.MySQLError as error:
+        raise translated(error, leader.name) from None
+    refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in definitions if each.refusal is not None]
+    if refusals:
+        more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""
+        raise UserError(
+            f"some tables can't be copied, {len(refusals)} of {len(tables)}: {'; '.join(refusals[:_LISTED])}{more}",
+            where=leader.name,
+            hint="give them such a key, or leave them out, with the filters or another glob",
+        )

@@ -1,0 +1,46 @@
+"""What a copy writes between two transactions: chunks of tables, after what creates these at a stream's beginning."""
+
+from typing import Any, NamedTuple
+
+from cdc.producer.copy.pending import Table
+from cdc.sql.effects import Effect
+
+__all__ = ["Beginning", "Chunk", "Creation", "Structure"]
+
+
+class Chunk(NamedTuple):
+    """The rows of ``table``, JSON texts, with keys in (``after``, ``upto``], texts of the key's values.
+
+    Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
+    ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    """
+
+    table: Table
+    columns_json: str
+    collations: tuple[str | None, ...]
+    after: tuple[str, ...] | None
+    upto: tuple[str, ...] | None
+    rows: list[str]
+    ts_us: int
+
+
+class Creation(NamedTuple):
+    """A statement with what it does and the session that it needs, as in ``Statement``."""
+
+    text: str
+    effects: tuple[Effect, ...]
+    context: dict[str, Any]
+
+
+class Structure(NamedTuple):
+    """The base tables of a leader, sorted, and the statements that create these and what else there is."""
+
+    tables: list[Table]
+    creations: list[Creation]
+
+
+class Beginning(NamedTuple):
+    """The statements that create the leader's objects, as of ``ts_us``."""
+
+    structure: Structure
+    ts_us: int

@@ -1,0 +1,220 @@
+"""The changes of the stream in, chunks at their places in it out: what is copied next, and when a chunk is due."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cdc.producer.copy.chunk import Beginning, Chunk
+from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.window import Overrun, Window
+from cdc.producer.decode.changes import Change, Rows, Statement, Whole
+from cdc.producer.progress import Progress
+from cdc.producer.table_rows.definition import TableDefinition
+
+__all__ = ["Copier"]
+
+_AHEAD = 2  # chunks that are asked for before the first of them is written
+# Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
+_NOTHING_UNLOGGED = 0x02 | 0x10
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What was asked for, what changed since, and the answer once there is one."""
+
+    wanted: Wanted
+    window: Window = field(default_factory=Window)
+    cascading: set[Table] = field(default_factory=set)  # tables with changes that foreign keys may have followed
+    answer: Answer | None = None
+
+
+class Copier:
+    """Copies what is ``pending``, and brings that on, one chunk after the other.
+
+    ``requests`` are for more tables. ``open_reading`` starts the thread that reads; ``log(event, **fields)`` is called
+    for each table that begins and ends, and each that can't be copied. ``rows`` counts those copied.
+    """
+
+    def __init__(
+        self,
+        pending: Pending,
+        *,
+        requests: Requests,
+        open_reading: Callable[[], Reading],
+        log: Callable[..., None],
+    ) -> None:
+        self.pending = pending
+        self._requests = requests
+        self._open_reading = open_reading
+        self._log = log
+        self._reading: Reading | None = None
+        self._asked: deque[_Asked] = deque()
+        self._unwanted = 0  # answers to come to questions that were taken back
+        self.rows = 0
+
+    @property
+    def wake(self) -> int | None:
+        """A file descriptor that can be read once there is something to do, if something is being read."""
+        return self._reading.wake if self._reading else None
+
+    def take_requests(self) -> None:
+        """Take up what was asked for since."""
+        for request in self._requests.new():
+            self.pending = self.pending.asked(request.tables, requests=request.offset)
+            self._log("tables are to be copied", tables=len(request.tables), left=len(self.pending.tables))
+
+    def note(self, change: Change) -> None:
+        """Take notice of what changes a table that is read just now, or ends its copy."""
+        match change:
+            case Whole():
+                for rows in change.rows:
+                    self._note_rows(rows)
+            case Rows():
+                self._note_rows(change)
+            case Statement():
+                self._note_statement(change)
+
+    def _note_rows(self, rows: Rows) -> None:
+        for asked in self._asked:
+            if rows.table.names == asked.wanted.table:
+                asked.window.note(rows.operation, rows.rows)
+            if rows.operation != "Add" and not rows.flags & _NOTHING_UNLOGGED:
+                asked.cascading.add(rows.table.names)
+
+    def _note_statement(self, statement: Statement) -> None:
+        if not self.pending.is_changed_by(statement.effects):
+            return
+        pending = self.pending.after_statement(statement.effects)
+        # What is being read may be as of before the statement, its definition as of after it.
+        self._take_back()
+        if pending.current != self.pending.current:
+            self._log("another table is copied", table=_name(self.pending.current), now=_name(pending.current))
+        self.pending = pending
+
+    def _take_back(self) -> None:
+        self._unwanted += sum(asked.answer is None for asked in self._asked)
+        self._asked.clear()
+
+    def due(self, progress: Progress) -> Chunk | Beginning | None:
+        """What is to be written now, if ``progress``, between two transactions, has reached its place; asks for more.
+
+        Once it is written, ``written`` must be called. Raises Disconnected and UserError as reading does.
+        """
+        self._receive()
+        self._ask(progress)
+        while self._asked and (answer := self._asked[0].answer) is not None:
+            if not progress.has_reached(answer.end):
+                return None
+            if (due := self._due(self._asked[0], answer)) is not None:
+                return due
+            self._ask(progress)
+        return None
+
+    def _receive(self) -> None:
+        while self._reading is not None and (answer := self._reading.answer()) is not None:
+            if self._unwanted:
+                self._unwanted -= 1
+                continue
+            next(asked for asked in self._asked if asked.answer is None).answer = answer
+
+    def _ask(self, progress: Progress) -> None:
+        """Ask for chunks, so that one is read while another is written."""
+        while (place := self._next()) is not None:
+            if self._reading is None:
+                self._reading = self._open_reading()
+            wanted = Wanted(*place, progress.gtid_text)
+            self._reading.ask(wanted)
+            self._asked.append(_Asked(wanted))
+
+    def _next(self) -> tuple[Table | None, tuple[str, ...] | None] | None:
+        """The table and the key behind which a chunk is wanted; None while enough is asked for."""
+        pending = self.pending
+        if not pending.active or len(self._asked) >= _AHEAD:
+            return None
+        if not self._asked:
+            return (None, None) if pending.structure else (pending.current, pending.after)
+        newest = self._asked[-1].answer
+        if newest is None or newest.chunk is None or newest.chunk.upto is None:
+            return None
+        return pending.current, newest.chunk.upto
+
+    def _due(self, asked: _Asked, answer: Answer) -> Chunk | Beginning | None:
+        """What was read; None where it has to be read again, or the table can't be copied.
+
+        It is read again where too much was changed meanwhile, or a foreign key may have changed rows unseen.
+        """
+        if answer.structure is not None:
+            return Beginning(answer.structure, answer.ts_us)
+        definition, read = answer.definition, answer.chunk
+        if definition is None or definition.refusal is not None:
+            self._leave_out(definition)
+            return None
+        columns = [column.name for column in definition.columns]
+        try:
+            if read is None or not asked.cascading.isdisjoint(answer.follows):
+                raise Overrun
+            rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
+        except Overrun:
+            self._take_back()
+            return None
+        table = definition.database, definition.name
+        collations = tuple(column.collation for column in definition.key_columns)
+        return Chunk(table, definition.columns_json, collations, asked.wanted.after, read.upto, rows, answer.ts_us)
+
+    def _leave_out(self, definition: TableDefinition | None) -> None:
+        self._take_back()
+        if definition is not None:
+            table = definition.database, definition.name
+            self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=definition.refusal)
+            self.pending = self.pending.without(table)
+
+    def after(self, due: Chunk | Beginning) -> Pending:
+        """What is pending once ``due`` is written."""
+        if isinstance(due, Beginning):
+            return self.pending.begun_with(due.structure.tables, len(due.structure.creations))
+        return self.pending.chunk_written(due.upto, len(due.rows))
+
+    def written(self, due: Chunk | Beginning) -> None:
+        """What was due is in the stream."""
+        self._asked.popleft()
+        pending, self.pending = self.pending, self.after(due)
+        if isinstance(due, Beginning):
+            statements = len(due.structure.creations)
+            self._log("created what is to be copied", tables=len(due.structure.tables), statements=statements)
+        else:
+            self._log_chunk(due, pending)
+        if not self.pending.active:
+            self._log("all tables are copied")
+            self._end_reading()
+
+    def _log_chunk(self, chunk: Chunk, before: Pending) -> None:
+        self.rows += len(chunk.rows)
+        if chunk.after is None:
+            self._log("copying a table", table=_name(before.current))
+        if chunk.upto is None:
+            rows, left = before.rows + len(chunk.rows), len(before.tables) - 1
+            self._log("copied a table", table=_name(before.current), rows=rows, left=left)
+
+    def adopt(self, pending: Pending) -> None:
+        """Go on after a chunk that was written before a crash."""
+        self._take_back()
+        self.pending = pending
+
+    def close(self) -> None:
+        """End all threads."""
+        self._requests.close()
+        self._end_reading()
+
+    def _end_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+        self._asked.clear()
+        self._unwanted = 0
+
+
+def _name(table: Table | None) -> str:
+    return ".".join(table) if table else "none"

@@ -1,0 +1,141 @@
+"""Which tables are still to be copied, and how far the current one is: statements and chunks in, the next state out.
+
+The commit log's entries have the state as JSON. Pure.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from cdc.sql.effects import Effect
+
+__all__ = ["Pending", "Table"]
+
+Table = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """With ``structure`` the stream is still to begin, by the statements that create the leader's objects.
+
+    ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They are
+    copied in this order. ``after`` is the key, as the JSON text of its values, up to which the first of them has been
+    copied, None where nothing has, or its copy must begin anew. ``written`` counts the chunks and statements of all
+    copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
+    request that was taken up.
+    """
+
+    structure: bool = False
+    fresh: tuple[Table, ...] = ()
+    again: tuple[Table, ...] = ()
+    after: tuple[str, ...] | None = None
+    written: int = 0
+    rows: int = 0
+    requests: int = 0
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any] | None) -> Self:
+        """The state that ``to_json`` has written; None for that of a stream without any copy.
+
+        Raises TypeError, ValueError or KeyError for anything else.
+        """
+        if body is None:
+            return cls()
+        tables = {name: tuple((str(database), str(table)) for database, table in body[name]) for name in _LISTS}
+        after = body["after"] if body["after"] is None else tuple(map(str, body["after"]))
+        return cls(**(body | tables | {"after": after}))
+
+    def to_json(self) -> dict[str, Any] | None:
+        """The state as JSON; None where nothing was ever copied, nor is to be."""
+        return None if self == Pending() else asdict(self)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to copy."""
+        return self.structure or self.current is not None
+
+    @property
+    def current(self) -> Table | None:
+        """The table that is copied now."""
+        return next(iter(self.tables), None)
+
+    @property
+    def incomplete(self) -> frozenset[Table]:
+        """The tables whose rows need not be on a follower yet, or are others there: the copy puts them right."""
+        return frozenset(self.tables)
+
+    def asked(self, tables: Iterable[Table], *, requests: int) -> "Pending":
+        """With ``tables`` that are to be copied again, by a request before the offset ``requests``."""
+        new = [table for table in tables if table not in self.tables]
+        return replace(self, again=(*self.again, *new), requests=requests)
+
+    def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
+        """After ``statements``, which create ``tables``, at the stream's beginning."""
+        again = tuple(table for table in self.again if table not in tables)
+        return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
+
+    def chunk_written(self, upto: tuple[str, ...] | None, rows: int) -> "Pending":
+        """After a chunk of the current table with ``rows``, up to that key, or to the table's end."""
+        if upto is not None:
+            return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
+        return replace(self._without_first(), written=self.written + 1)
+
+    def _without_first(self) -> "Pending":
+        fresh, again = (self.fresh[1:], self.again) if self.fresh else ((), self.again[1:])
+        return replace(self, fresh=fresh, again=again, after=None, rows=0)
+
+    def is_changed_by(self, effects: Sequence[Effect]) -> bool:
+        """Whether what is read now may be another after a statement with these ``effects``, or not wanted any more."""
+        if self.structure:
+            return bool(effects)
+        return any(_concerns(effect, table) for effect in effects for table in self.tables)
+
+    def after_statement(self, effects: Sequence[Effect]) -> "Pending":
+        """After a statement with these ``effects``: tables may be gone, have other names, or begin anew."""
+        current = self.current
+        if current is None or not any(_concerns(effect, table) for effect in effects for table in self.tables):
+            return self
+        changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
+        if any(_concerns(effect, current) for effect in effects):
+            changed = replace(changed, after=None, rows=0)
+        return changed
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """All that are to be copied, in this order."""
+        return self.fresh + self.again
+
+    def without(self, table: Table) -> "Pending":
+        """Without a table that does not exist any more."""
+        if table == self.current:
+            return self._without_first()
+        fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))
+        return replace(self, fresh=fresh, again=again)
+
+
+_LISTS = ("fresh", "again")
+
+
+def _concerns(effect: Effect, table: Table) -> bool:
+    """Whether the statement may have changed or moved the table, or put another one in its place."""
+    if effect.action == "DropDatabase":
+        return effect.database == table[0]
+    return effect.action.endswith(("Table", "Index")) and table in ((effect.database, effect.name), effect.to)
+
+
+def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table, ...]:
+    return tuple(dict.fromkeys(name for table in tables for name in _now(table, effects)))
+
+
+def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
+    """What is to be copied in the place of ``table``: the table by its name of now, and one that has taken its name."""
+    now: Table | None = table
+    for effect in effects:
+        if now is None or not _concerns(effect, now):
+            continue
+        if effect.action.startswith("Drop") and not effect.action.endswith("Index"):
+            now = None
+        elif effect.action == "RenameTable" and now == (effect.database, effect.name):
+            now = effect.to
+    successor = [table] if any(effect.to == table for effect in effects) and now != table else []
+    return ([now] if now else []) + successor

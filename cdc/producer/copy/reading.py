@@ -1,0 +1,162 @@
+"""A thread that reads chunks of tables from the leader, each between two marks of its binlog.
+
+A transaction is in the binlog before others see its rows, and in ``gtid_executed`` after that. So a chunk is read once
+the leader has executed all that the stream had when it asked: what the SELECT may not see comes after that in the
+stream. Whatever it saw is in the binlog before the position that is asked for after it (DBLog, arXiv 2010.12597).
+"""
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from cdc.errors import Disconnected
+from cdc.model.position import Position
+from cdc.producer.binlog.leader import end_of_binlog, translated
+from cdc.producer.copy.cascades import above, unlogged_cascades
+from cdc.producer.copy.chunk import Structure
+from cdc.producer.copy.pending import Table
+from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
+from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.service.mysql_connection import connected
+
+__all__ = ["Answer", "Reading", "Wanted"]
+
+_FIRST_ROWS, _MOST_ROWS = 500, 20_000
+_CHUNK_BYTES = 800_000
+_WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
+
+    Without ``table`` the structure of the leader's databases is wanted.
+    """
+
+    table: Table | None
+    after: tuple[str, ...] | None
+    executed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was read; ``end`` is a position of the binlog behind all that it shows, ``ts_us`` the time then.
+
+    Without ``chunk`` the table can't be copied, or was altered meanwhile.
+    ``follows`` are the tables whose changes may have changed this one without a trace in the binlog.
+    """
+
+    end: Position
+    ts_us: int
+    follows: frozenset[Table] = frozenset()
+    structure: Structure | None = None
+    definition: TableDefinition | None = None
+    chunk: ReadChunk | None = None
+
+
+class Reading:
+    """Answers in the order of the questions. ``rows_per_second``: no more are read, 0 for any number.
+
+    ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's.
+    """
+
+    def __init__(
+        self, settings: dict[str, Any], *, name: str, rows_per_second: int, read_structure: Callable[[], Structure]
+    ) -> None:
+        self._settings = settings
+        self._name = name
+        self._rows_per_second = rows_per_second
+        self._read_structure = read_structure
+        self._rows = _FIRST_ROWS
+        self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
+        self.wake, self._awake = os.pipe()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
+        self._thread.start()
+
+    def ask(self, wanted: Wanted) -> None:
+        """Have it read, after all that was asked for before."""
+        self._wanted.put(wanted)
+
+    def answer(self) -> Answer | None:
+        """The next answer, None where there is none yet. Raises Disconnected or UserError where nothing can be read."""
+        try:
+            answer = self._answers.get_nowait()
+        except queue.Empty:
+            return None
+        os.read(self.wake, 1)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def close(self) -> None:
+        """End the thread, at the latest with the statement that it waits for."""
+        self._stopped.set()
+        self._wanted.put(None)
+        self._thread.join()
+        os.close(self.wake)
+        os.close(self._awake)
+
+    def _run(self) -> None:
+        try:
+            reader = ChunkReader(self._settings, self._name)
+            with closing(connected(**self._settings, autocommit=True)) as marks, closing(reader) as rows:
+                while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
+                    self._give(self._read(marks, rows, wanted))
+        except pymysql.MySQLError as error:
+            self._give(translated(error, self._name))
+        except Exception as error:  # noqa: BLE001 - raised where the answer is taken
+            self._give(error)
+
+    def _give(self, answer: Answer | Exception) -> None:
+        self._answers.put(answer)
+        with suppress(OSError):
+            os.write(self._awake, b".")
+
+    def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
+        with marks.cursor() as cursor:
+            self._await_executed(cursor, wanted.executed)
+            if wanted.table is None:
+                structure = self._read_structure()
+                return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
+            definition, chunk = self._read_chunk(marks, reader, wanted.table, wanted.after)
+            follows = above(wanted.table, unlogged_cascades(cursor))
+            end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
+        if chunk is not None:
+            self._rows = _next_rows(chunk)
+            if self._rows_per_second:
+                self._stopped.wait(len(chunk.rows) / self._rows_per_second)
+        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk)
+
+    def _read_chunk(
+        self, marks: Any, reader: ChunkReader, table: Table, after: tuple[str, ...] | None
+    ) -> tuple[TableDefinition, ReadChunk | None]:
+        definition = read_definition(marks, *table)
+        if definition.refusal is not None:
+            return definition, None
+        try:
+            rows = _FIRST_ROWS if after is None else self._rows
+            return definition, reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
+        except TableChanged:
+            return definition, None
+
+    def _await_executed(self, marks: Any, gtids: str) -> None:
+        while not self._stopped.is_set():
+            marks.execute("SELECT WAIT_FOR_EXECUTED_GTID_SET(%s, %s)", (gtids, _WAIT_SECONDS))
+            if marks.fetchone()[0] == 0:
+                return
+        raise Disconnected("stopped while a table was copied", where=self._name)
+
+
+def _next_rows(chunk: ReadChunk) -> int:
+    """How many rows the next chunk should have."""
+    size = chunk.size / max(len(chunk.rows), 1)
+    return int(min(max(_CHUNK_BYTES / max(size, 1), 1), _MOST_ROWS))

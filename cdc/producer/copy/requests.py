@@ -1,0 +1,143 @@
+"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy`` writes them, the one that runs reads them.
+
+The offset behind the newest one that was taken up is in the commit log's entries, so each is taken up once.
+"""
+
+import json
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
+
+from cdc.errors import Disconnected
+from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.errors import write_error
+from cdc.kafka.partitions import end_offsets
+from cdc.producer.copy.pending import Table
+from cdc.service.logs import LIBRDKAFKA
+
+__all__ = ["Request", "Requests", "write_request"]
+
+_ANSWER_SECONDS = 10.0
+_LOOK_SECONDS = 2.0
+_LOOK_FOR_TOPIC_SECONDS = 10.0
+
+
+class Request(NamedTuple):
+    """Tables to copy, and the offset behind the request."""
+
+    tables: list[Table]
+    offset: int
+
+
+def write_request(
+    properties: Mapping[str, Any], topic: str, *, resource: str, tables: Sequence[Table], replicas: int
+) -> None:
+    """Ask the producer of the leader ``resource`` for a copy of ``tables``; the topic is created where missing.
+
+    ``properties`` are librdkafka's. Raises UserError or Disconnected where Kafka does not take it.
+    """
+    try:
+        with admin_client(properties) as admin:
+            new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"})
+            for answer in admin.create_topics([new], request_timeout=_ANSWER_SECONDS).values():
+                _unless_there(answer)
+        producer = Producer({**properties, "enable.idempotence": True}, logger=LIBRDKAFKA)
+        refused: list[KafkaError] = []
+        producer.produce(
+            topic,
+            json.dumps({"tables": tables}),
+            resource.encode(),
+            partition=0,
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+        if producer.flush(_ANSWER_SECONDS):
+            raise Disconnected("the brokers do not take the request", where=f"topic {topic}")
+        if refused:
+            raise KafkaException(refused[0])
+    except KafkaException as error:
+        raise write_error(error, topic) from None
+
+
+def _unless_there(answer: Any) -> None:
+    try:
+        answer.result()
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+
+
+class Requests:
+    """Looks for requests from ``offset`` on, in a thread of its own; what Kafka can't answer now is asked again."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, offset: int) -> None:
+        self._properties = properties
+        self._topic = topic
+        self._resource = resource
+        self._offset = offset
+        self._found: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="copy requests", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; the first look is before this returns, so that nothing asked for before is left for later."""
+        self._look()
+        self._thread.start()
+
+    def new(self) -> Iterator[Request]:
+        """The requests that were found since the last call."""
+        while not self._found.empty():
+            yield self._found.get()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        seconds = _LOOK_SECONDS
+        while not self._stopped.wait(seconds):
+            seconds = _LOOK_SECONDS if self._look() else _LOOK_FOR_TOPIC_SECONDS
+
+    def _look(self) -> bool:
+        """Read what is new; False where there is no such topic, or no answer."""
+        try:
+            with admin_client(self._properties) as admin:
+                # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
+                if self._offset == 0 and self._topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
+                    return False
+            end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
+            if end < self._offset:
+                self._offset = 0  # the topic was created again
+            if end > self._offset:
+                self._read(end)
+        except (KafkaException, Disconnected):
+            return False
+        return True
+
+    def _read(self, end: int) -> None:
+        settings = {"group.id": f"cdc-copies-{self._resource}", "enable.auto.commit": False}
+        consumer = Consumer({**self._properties, **settings}, logger=LIBRDKAFKA)
+        try:
+            consumer.assign([TopicPartition(self._topic, 0, self._offset)])
+            while self._offset < end and not self._stopped.is_set():
+                message = consumer.poll(_ANSWER_SECONDS)
+                if message is None or message.error() is not None:
+                    return
+                self._offset = (message.offset() or 0) + 1
+                if message.key() == self._resource.encode():
+                    self._found.put(Request(_tables(message.value() or b""), self._offset))
+        finally:
+            consumer.close()
+
+
+def _tables(text: bytes) -> list[Table]:
+    """The tables of a request; none where it is none of ours."""
+    try:
+        return [(str(database), str(name)) for database, name in json.loads(text)["tables"]]
+    except (ValueError, KeyError, TypeError):
+        return []

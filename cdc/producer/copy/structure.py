@@ -1,0 +1,138 @@
+"""The leader's databases, tables, routines and views in; the statements that create them on a follower out.
+
+SHOW CREATE gives them as the server keeps them, in an order here in which each can be executed: foreign keys are not
+checked meanwhile, routines come before views that call them, and views after what they select from.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import pymysql
+
+from cdc.config.filters import Filters
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import Leader, objects, translated
+from cdc.producer.copy.asked import base_tables, require_copyable
+from cdc.producer.copy.chunk import Creation, Structure
+from cdc.producer.copy.pending import Table
+from cdc.producer.table_rows.definition import ALL_SHOWN
+from cdc.service.mysql_connection import connected
+from cdc.sql.ddl import classify
+
+__all__ = ["structure_of"]
+
+# The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created.
+_CONTEXT: dict[str, Any] = {
+    "sql_mode": "ALLOW_INVALID_DATES",
+    "time_zone": "+00:00",
+    "foreign_key_checks": 0,
+    "unique_checks": 1,
+    "charset": "utf8mb4",
+    "collation": "utf8mb4_0900_ai_ci",
+    "explicit_defaults_for_timestamp": True,
+    "sql_require_primary_key": False,
+    "default_table_encryption": False,
+}
+_SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', sql_quote_show_create = 1"
+_HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
+
+
+def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters) -> Structure:
+    """What passes the filters on ``leader``; ``settings`` are pymysql's.
+
+    Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be copied
+    or our user may not see a definition, Disconnected.
+    """
+    if not objects(settings, name=leader.name).all_seen:
+        raise UserError(
+            "our user can't see all tables, so a copy could lack some",
+            where=leader.name,
+            hint="GRANT SELECT ON *.* to it; or copy the leader by hand (docs/deployment.md)",
+        )
+    tables = base_tables(settings, leader.name, filters)
+    require_copyable(settings, leader, tables)
+    try:
+        with closing(connected(**settings)) as connection, connection.cursor() as cursor:
+            cursor.execute(_SESSION)
+            cursor.execute(ALL_SHOWN)
+            return Structure(tables, list(_creations(cursor, tables, filters)))
+    except pymysql.MySQLError as error:
+        raise translated(error, leader.name) from None
+
+
+def _creations(cursor: Any, tables: Sequence[Table], filters: Filters) -> Iterator[Creation]:
+    cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME")
+    databases = [row[0] for row in cursor.fetchall() if filters.wants_database(row[0])]
+    databases = sorted({*databases, *(database for database, _ in tables)})
+    for database in databases:
+        yield _creation(_shown(cursor, "DATABASE", (database,), 1), database)
+    for table in tables:
+        yield _creation(_shown(cursor, "TABLE", table, 1), table[0])
+    for database in databases:
+        if filters.wants_database(database):
+            yield from _routines(cursor, database)
+    yield from _views(cursor, filters)
+
+
+def _routines(cursor: Any, database: str) -> Iterator[Creation]:
+    cursor.execute(
+        "SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = %s "
+        "ORDER BY ROUTINE_TYPE, ROUTINE_NAME",
+        (database,),
+    )
+    for kind, routine in cursor.fetchall():
+        cursor.execute(f"SHOW CREATE {kind} {_quoted((database, routine))}")
+        _, modes, text, charset, collation, default = cursor.fetchone()
+        if text is None:
+            raise _hidden(kind, database, routine, "SHOW_ROUTINE")
+        session = {"sql_mode": modes, "charset": charset, "collation": collation, "database_collation": default}
+        yield _creation(text, database, session)
+
+
+def _views(cursor: Any, filters: Filters) -> Iterator[Creation]:
+    cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
+    views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
+    cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
+    needs: dict[Table, set[Table]] = {view: set() for view in views}
+    for database, view, source_database, source in cursor.fetchall():
+        if (database, view) in views and (source_database, source) in views:
+            needs[database, view].add((source_database, source))
+    for database, view in _in_order(needs):
+        cursor.execute(f"SHOW CREATE VIEW {_quoted((database, view))}")
+        _, text, charset, collation = cursor.fetchone()
+        yield _creation(text, database, {"charset": charset, "collation": collation})
+
+
+def _in_order(needs: dict[Table, set[Table]]) -> list[Table]:
+    try:
+        return list(TopologicalSorter({view: sorted(needs[view]) for view in sorted(needs)}).static_order())
+    except CycleError:
+        return sorted(needs)
+
+
+def _shown(cursor: Any, kind: str, names: Sequence[str], column: int) -> str:
+    cursor.execute(f"SHOW CREATE {kind} {_quoted(names)}")
+    return _HEAD.sub(r"CREATE \1 IF NOT EXISTS ", str(cursor.fetchone()[column]), count=1)
+
+
+def _creation(text: str, database: str, session: dict[str, Any] | None = None) -> Creation:
+    context = {"database": database} | _CONTEXT | (session or {})
+    ansi_quotes = "ANSI_QUOTES" in context["sql_mode"].split(",")
+    backslash_escapes = "NO_BACKSLASH_ESCAPES" not in context["sql_mode"].split(",")
+    _, effects = classify(text, database=database, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)
+    return Creation(text, effects, context)
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+
+
+def _hidden(kind: str, database: str, name: str, privilege: str) -> UserError:
+    return UserError(
+        f"our user may not see the definition of the {kind.lower()} {database}.{name}",
+        where="copy of the leader",
+        hint=f"GRANT {privilege} ON *.* to it, or leave the database out with the filters",
+    )

@@ -1,0 +1,42 @@
+"""What a copy writes in, messages for Kafka out: each is a transaction of its own, which no GTID names."""
+
+import json
+from typing import NamedTuple
+
+from cdc.model.position import Position
+from cdc.producer.copy.chunk import Chunk
+from cdc.producer.copy.pending import Pending
+from cdc.producer.sink.record_parts import COPIED, RECORD, Message, encoded
+
+__all__ = ["Place", "chunk_body", "copied_message"]
+
+_NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
+
+
+def chunk_body(chunk: Chunk) -> tuple[str, ...]:
+    """The part of a chunk's record after its sequence, in pieces."""
+    after, upto = (_key(bound) for bound in (chunk.after, chunk.upto))
+    bounds = f'"after":{after},"upto":{upto},"collations":{json.dumps(chunk.collations)}'
+    head = f',"flags":{_NO_FOREIGN_KEY_CHECKS},"operation":{{"Copy":{{{bounds},"rows":['
+    return chunk.columns_json, head, ",".join(chunk.rows), "]}}"
+
+
+def _key(bound: tuple[str, ...] | None) -> str:
+    return "null" if bound is None else f'{{"cols":[{",".join(bound)}]}}'
+
+
+class Place(NamedTuple):
+    """Where a copied record is in the stream: its sequence, the binlog's ``position`` there, and when it was read."""
+
+    sequence: int
+    position: Position
+    ts_us: int
+
+
+def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, then: Pending) -> Message:
+    """The record with ``body`` after its head; ``then`` is the state of the copy after it."""
+    (sequence, position, ts_us), last = place, "true"
+    head = RECORD % (uri, sequence, *position, f"copy:{sequence}", 0, last, ts_us)
+    return Message(
+        topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, json.dumps(then.to_json()))]
+    )

@@ -1,0 +1,278 @@
+"""What a table is for a copy of its rows: columns and key as rows events have them, and whether it can be copied.
+
+The leader is asked while the table's metadata lock is held, so that all answers are of one state of it.
+Which key the leader logs is the server's choice: module ``decode.table_map``.
+"""
+
+import re
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+
+from cdc.errors import CdcError, UserError
+from cdc.model.charset import text_decoder
+from cdc.producer.binlog.leader import different, translated
+from cdc.producer.decode.table_cache import columns_json
+from cdc.producer.equal_members import asking
+
+__all__ = [
+    "ALL_SHOWN",
+    "CopiedColumn",
+    "TableDefinition",
+    "identifier",
+    "member_texts",
+    "read_definition",
+    "reading_failed",
+    "table_text",
+]
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_TEMPORAL = frozenset({"date", "time", "datetime", "timestamp", "year"})
+_MEMBERS = frozenset({"enum", "set"})
+_GEOMETRY = frozenset({
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+    "geometrycollection",
+})  # fmt: skip
+_IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
+_KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
+# Generated invisible keys, which servers before 8.0.30 do not have.
+ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
+_MISSING_GRANT = frozenset({1142, 1143})
+_NO_TABLE = frozenset({1049, 1146})
+_QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedColumn:
+    """One column. ``type`` is MySQL's name of its type, ``digits`` are those after the point or of the second.
+
+    ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, none where a record has
+    their numbers instead.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    unsigned: bool = False
+    zerofill: bool = False
+    rounded: bool = False
+    charset: str = "binary"
+    precision: int = 0
+    digits: int = 0
+    members: tuple[str, ...] = ()
+    virtual: bool = False
+    collation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefinition:
+    """A table of the leader; ``refusal`` says why it can't be copied by ranges of its key, None if it can.
+
+    ``columns_json`` is that of its records. ``created`` is the leader's own definition, by which a later change is
+    noticed; ``key_index`` the name of the key's index.
+    """
+
+    database: str
+    name: str
+    columns: tuple[CopiedColumn, ...]
+    key: tuple[str, ...]
+    key_index: str
+    columns_json: str
+    created: str
+    refusal: str | None = None
+
+    @property
+    def key_columns(self) -> tuple[CopiedColumn, ...]:
+        """The columns of the key, in its order."""
+        by_name = {column.name: column for column in self.columns}
+        return tuple(by_name[name] for name in self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of SHOW KEYS: its columns' names, None for an expression; ``whole``: none only by its first characters."""
+
+    name: str
+    columns: tuple[str | None, ...]
+    unique: bool
+    nullable: bool
+    whole: bool
+
+
+def identifier(name: str) -> str:
+    """A database, table or column name, quoted."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def table_text(show_create: str) -> str:
+    """What SHOW CREATE TABLE says, without the next number, which is no part of a definition."""
+    *lines, options = show_create.split("\n")
+    return "\n".join([*lines, _COUNTER.sub("", options, count=1)])
+
+
+def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
+    """The table ``database.table`` as it is now; ``connection`` is pymysql's, in utf8mb4, with no transaction open.
+
+    The session gets another sql_mode.
+    Raises UserError where a grant is missing, naming it, and Disconnected where the leader can't be reached.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT")
+            cursor.execute(ALL_SHOWN)
+            cursor.execute("START TRANSACTION READ ONLY")
+            definition = _read(cursor, database, table)
+            cursor.execute("COMMIT")
+            return definition
+    except pymysql.MySQLError as error:
+        raise reading_failed(error, database, table, user=_text(connection.user)) from None
+
+
+def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
+    """An error of a statement that reads the table as one of ours; a missing grant is named."""
+    where = f"{database}.{table}"
+    if error.args[0] not in _MISSING_GRANT:
+        return translated(error, where)
+    return UserError(
+        f"the leader's user may not read a table that is to be copied: {error.args[-1]}",
+        where=where,
+        hint=f"GRANT SELECT ON {identifier(database)}.{identifier(table)} TO '{user}', with its host",
+    )
+
+
+def _read(cursor: Any, database: str, table: str) -> TableDefinition:
+    full_name = f"{identifier(database)}.{identifier(table)}"
+    cursor.execute(
+        "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
+        (database, table),
+    )
+    kind, engine = cursor.fetchone() or (None, None)
+    if kind is not None and kind != "BASE TABLE":
+        return _refused(database, table, f"it is no table but a {kind}")
+    try:
+        # Holds the metadata lock until the transaction ends.
+        cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if error.args[0] not in _NO_TABLE:
+            raise
+        return _refused(database, table, "the leader has no such table")
+    # Is denied to a user with a grant on some columns only, who would not see the others.
+    cursor.execute(f"SHOW CREATE TABLE {full_name}")
+    created = table_text(cursor.fetchone()[1])
+    refusals: list[str] = []
+    columns = tuple(_columns(cursor, database, table, refusals))
+    key = _chosen_key(_keys(cursor, full_name), {column.name for column in columns if column.virtual})
+    names = tuple(name or "" for name in key.columns) if key else ()
+    if engine != "InnoDB":
+        refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
+    refusals += _key_refusals(key, columns)
+    shown = columns_json([column.name for column in columns], names)
+    index = key.name if key else ""
+    return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None)
+
+
+def _text(user: str | bytes) -> str:
+    return user.decode() if isinstance(user, bytes) else user
+
+
+def _refused(database: str, table: str, why: str) -> TableDefinition:
+    return TableDefinition(database, table, (), (), "", "", "", why)
+
+
+def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Iterator[CopiedColumn]:
+    cursor.execute(
+        "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, "
+        "NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, EXTRA FROM information_schema.COLUMNS "
+        "WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION",
+        (database, table),
+    )
+    for name, kind, full, nullable, charset, collation, precision, scale, fraction, extra in cursor.fetchall():
+        kind = kind.lower()
+        if kind not in _KNOWN:
+            refusals.append(f"column {name} has the type {kind}, which is not copied")
+        words = full.split() if kind not in _MEMBERS else []
+        members: tuple[str, ...] = ()
+        if kind in _MEMBERS:
+            members = member_texts(full)
+            if charset == "utf8mb4" and any("?" in member for member in members):
+                refusals.append(f"column {name} has a member with a question mark, or a character that is shown as one")
+            members = members if _are_texts(cursor, kind, members, charset or "binary", collation or "binary") else ()
+        yield CopiedColumn(
+            name, kind, nullable == "YES", "unsigned" in words, "zerofill" in words,
+            kind in ("float", "double") and "," in full, charset or "binary",
+            precision or 0, (fraction if kind in _TEMPORAL else scale) or 0, members, "VIRTUAL GENERATED" in extra,
+            collation,
+        )  # fmt: skip
+
+
+def member_texts(column_type: str) -> tuple[str, ...]:
+    """The members in a column's type as the server shows it."""
+    texts = _QUOTED.findall(column_type)
+    return tuple(
+        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
+        for text in texts
+    )
+
+
+def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:
+    """Whether records have the members themselves and not their numbers, see ``decode.column_code``."""
+    if text_decoder(charset) is None or (kind == "set" and "" in members):
+        return False
+    # The members are utf8mb4 here, whatever the column's character set is.
+    are_equal = asking(lambda texts, _, order: different(cursor, texts, charset, order))
+    return not are_equal(tuple(member.encode() for member in members), "utf8mb4", collation)
+
+
+def _keys(cursor: Any, full_name: str) -> list[_Key]:
+    """The table's keys in the server's order."""
+    cursor.execute(f"SHOW KEYS FROM {full_name}")
+    titles = [title[0] for title in cursor.description]
+    parts: dict[str, list[dict[str, Any]]] = {}
+    for row in cursor.fetchall():
+        part = dict(zip(titles, row, strict=True))
+        parts.setdefault(part["Key_name"], []).append(part)
+    return [
+        _Key(
+            name,
+            tuple(part["Column_name"] for part in found),
+            unique=not int(found[0]["Non_unique"]),
+            nullable=any(part["Null"] for part in found),
+            whole=all(part["Sub_part"] is None for part in found),
+        )
+        for name, found in parts.items()
+    ]
+
+
+def _chosen_key(keys: Sequence[_Key], virtual: Container[str | None]) -> _Key | None:
+    """The key that rows events have: the primary one, else the first unique one of whole columns without NULLs.
+
+    ``virtual`` are the names of virtual columns, which the server takes no key of.
+    """
+    for key in keys:
+        if key.name == "PRIMARY":
+            return key
+    for key in keys:
+        named = not any(name is None or name in virtual for name in key.columns)
+        if key.unique and not key.nullable and key.whole and named:
+            return key
+    return None
+
+
+def _key_refusals(key: _Key | None, columns: Sequence[CopiedColumn]) -> Iterator[str]:
+    if key is None:
+        yield "it has no primary key, and no unique one of whole columns without NULLs"
+        return
+    types = {column.name: column.type for column in columns}
+    if not key.whole:
+        yield "its key has only the first characters of a column"
+    for name in key.columns:
+        if name is None:
+            yield "its key has an expression"
+        elif types[name] not in _IN_KEY:
+            yield f"its key has the column {name} of type {types[name].upper()}"

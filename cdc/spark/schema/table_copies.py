@@ -1,0 +1,123 @@
+"""Follows the leader's statements and the records that begin and end copies of tables, and lists the tables that were
+copied into the stream, or are about to be. Pure.
+
+A copy is complete with its last chunk. One that a statement interrupts has to begin again: until then, and until it is
+complete, nobody knows the table's rows from the stream.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cdc.model.uri import Uri
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+
+__all__ = ["TableCopy", "UnderCopy", "incomplete_copies", "table_copies", "under_copy"]
+
+_NAMED = 10  # tables in a reason
+
+
+@dataclass(frozen=True, slots=True)
+class TableCopy:
+    """How far the copy of a table is.
+
+    ``since`` is the sequence of the record that says that the table is copied, ``began`` that of the copy's first
+    chunk, None if it has to begin yet. ``altered``: ALTER TABLE came before it, which may have changed rows, and the
+    keys by which they are known, without a record. ``alters`` is the number of ALTERs after the copy was complete.
+    """
+
+    since: int
+    began: int | None = None
+    complete: bool = False
+    altered: bool = False
+    alters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnderCopy:
+    """A table that is not compared yet, since its copy is not complete; ``began`` as in TableCopy."""
+
+    database: str
+    table: str
+    began: int | None
+
+
+def under_copy(copies: Mapping[Name, TableCopy]) -> list[UnderCopy]:
+    """The tables among ``copies`` that are not complete, by name."""
+    return [UnderCopy(*name, each.began) for name, each in sorted(copies.items()) if not each.complete]
+
+
+def incomplete_copies(tables: Sequence[UnderCopy], sequence: int | None) -> str:
+    """Why an audit at the leader's ``sequence`` that found no drift gives no verdict."""
+    names = ", ".join(f"{each.database}.{each.table}" for each in tables[:_NAMED]) + ", …" * (len(tables) > _NAMED)
+    count = len(tables)
+    return (
+        f"the copy into the leader's topic is not complete at sequence {sequence}, so these tables are not compared "
+        f"yet ({count} in all): {names}"
+    )
+
+
+def table_copies(acts: Iterable[Act]) -> dict[Name, TableCopy]:
+    """The tables that were copied and exist, by ``acts``: the leader's statements, and where copies begin and end."""
+    copies = _Copies()
+    for act in sorted(acts):
+        copies.apply(act)
+    return copies.found
+
+
+class _Copies:
+    """The tables that were copied so far, and those that were altered since their rows are known."""
+
+    def __init__(self) -> None:
+        self.found: dict[Name, TableCopy] = {}
+        self._altered: set[Name] = set()
+
+    def apply(self, act: Act) -> None:
+        """Follow one statement, or one of a copy's ends."""
+        name = table_name(act.uri)
+        if act.action == "DropDatabase":
+            database = Uri.parse(act.uri).database
+            for each in [each for each in {*self.found, *self._altered} if each[0] == database]:
+                self._forget(each)
+        elif name is None:
+            return
+        elif act.action == "RenameTable" and act.to and (new := table_name(act.to)) not in (None, name):
+            assert new is not None
+            self._rename(name, new)
+        elif act.action == "DropTable":
+            self._forget(name)
+        elif act.action == "AlterTable":
+            self._alter(name)
+        elif act.action == BEGINS_COPY:
+            self.found[name] = TableCopy(act.sequence, act.sequence, altered=name in self._altered)
+        else:
+            self._know(name, act)
+
+    def _know(self, name: Name, act: Act) -> None:
+        """A statement or a record after which more, or less, is known of the table."""
+        copy = self.found.get(name)
+        if act.action == "CreateTable" and act.copying:
+            self.found[name] = TableCopy(act.sequence)
+        elif act.action == "TruncateTable":
+            self._altered.discard(name)
+            if copy:
+                self.found[name] = TableCopy(act.sequence, act.sequence, complete=True)
+        elif act.action == ENDS_COPY and copy and copy.began is not None:
+            self.found[name] = replace(copy, complete=True)
+
+    def _forget(self, name: Name) -> None:
+        self.found.pop(name, None)
+        self._altered.discard(name)
+
+    def _rename(self, old: Name, new: Name) -> None:
+        copy, altered = self.found.get(old), old in self._altered
+        self._forget(old)
+        self._forget(new)
+        if copy:
+            self.found[new] = copy if copy.complete else replace(copy, began=None)
+        if altered:
+            self._altered.add(new)
+
+    def _alter(self, name: Name) -> None:
+        self._altered.add(name)
+        if copy := self.found.get(name):
+            self.found[name] = replace(copy, alters=copy.alters + 1) if copy.complete else replace(copy, began=None)

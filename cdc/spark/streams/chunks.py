@@ -1,0 +1,85 @@
+"""Chunks: from the leader's records, where copies of tables begin and end, and chunks that do not continue a copy.
+
+A chunk has all rows of a table with keys after one key up to another, as they are at its place in the stream. The
+audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on the
+stream has each change of the table, and the chunks have each row that was not changed since.
+
+The rows of a server's own stream tell all of it already, so chunks in the follower's topic, by which it is copied to
+followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from cdc.model.uri import Uri
+from cdc.spark.input.records import LEADER
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, lineage, named_tables
+from cdc.spark.streams.integrity import Break
+
+__all__ = ["copy_ends", "lost_chunks"]
+
+_SHOWN = 100  # characters of a key
+_MOST = 10_000
+_KEY = f"coalesce(left(array_join(chunk.{{0}}, ', '), {_SHOWN}), 'the end')"
+
+
+def copy_ends(records: DataFrame) -> list[Act]:
+    """Where the leader's copies of tables begin and end, unordered."""
+    ends = _chunks(records).where("chunk.after IS NULL OR chunk.upto IS NULL").select(
+        F.expr("chunk.after IS NULL"), F.expr("chunk.upto IS NULL"),
+        *("resource", "database", "table", "sequence", "transaction", "file", "position", "ts_us"),
+    )  # fmt: skip
+    found = []
+    for begins, is_last, resource, database, table, sequence, *place in ends.collect():
+        uri = str(Uri(resource, database, table))
+        marks = [(0, BEGINS_COPY)] * begins + [(1, ENDS_COPY)] * is_last
+        found += [Act(sequence, at, action, uri, None, None, *place) for at, action in marks]
+    return found
+
+
+def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:
+    """Chunks after sequence ``after`` that don't begin at the key up to which the chunk before went.
+
+    Those of tables that were dropped, or copied again, since don't matter: ``acts`` are the leader's statements and the
+    ends of copies.
+    """
+    along = Window.partitionBy("database", "table").orderBy("sequence")
+    before = F.lag("chunk").over(along)
+    found = (
+        _chunks(records)
+        .select("*", F.expr(_KEY.format("after")).alias("from"), before.alias("before"))
+        .where("chunk.after IS NOT NULL AND NOT (chunk.after <=> before.upto)")
+        .select(
+            *("database", "table", "sequence", "partition", "offset", "from"),
+            F.expr(f"IF(before IS NULL, NULL, {_KEY.replace('chunk', 'before').format('upto')})").alias("to"),
+        )
+    )
+    rows = found.where(F.col("sequence") > after).orderBy("sequence").limit(_MOST).collect()
+    if not rows:
+        return []
+    counts = _counting(acts, {(row["database"], row["table"]) for row in rows})
+    return [
+        Break(LEADER, "gap", row["partition"], row["offset"], _detail(row))
+        for row in rows
+        if any(first <= row["sequence"] < end for first, end in counts.get((row["database"], row["table"]), ()))
+    ]
+
+
+def _detail(row: Row) -> str:
+    before = "it has no chunk before that" if row["to"] is None else f"the chunk before ended at {row['to']}"
+    return f"the copy of {row['database']}.{row['table']} goes on after key {row['from']}, and {before}"
+
+
+def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[tuple[int, int]]]:
+    """By name the sequences (first, end) between which what was logged belongs to a table that there is yet."""
+    found: dict[Name, list[tuple[int, int]]] = {}
+    for each in lineage({*names, *named_tables(acts)}, acts):
+        if each.owner:
+            found.setdefault((each.database, each.table), []).append((each.first, each.end))
+    return found
+
+
+def _chunks(records: DataFrame) -> DataFrame:
+    return records.where(f"valid AND side = '{LEADER}' AND chunk IS NOT NULL")

@@ -1,0 +1,103 @@
+"""Chunks of tables in the stream: what they say is what the leader had at their place, whatever changes meanwhile."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc.config.topic_names import PER_TABLE, SINGLE
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.harness.programs import as_json, own_name, run_well, write_profile
+
+pytestmark = pytest.mark.integration
+
+Body = dict[str, Any]
+
+
+def _run(server: MySql, database: str, *statements: str) -> None:
+    with server.root(database=database, autocommit=True) as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+
+
+def _rows(server: MySql, database: str, table: str) -> dict[Any, Any]:
+    with server.root(database=database) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, n FROM {table}")
+        return dict(cursor.fetchall())
+
+
+def _folded(records: list[Body], uri: str) -> dict[Any, Any]:
+    """The table with the columns id and n that the records give, from the newest beginning of its copy on."""
+    table: dict[Any, Any] = {}
+
+    def values(cols: list[Body]) -> list[Any]:
+        return [None if each == "Null" else next(iter(each.values())) for each in cols]
+
+    for record in records:
+        if record["uri"] != uri:
+            continue
+        (operation, content), *_ = record["operation"].items()
+        if operation == "Copy":
+            after, upto = (content[bound] and values(content[bound]["cols"])[0] for bound in ("after", "upto"))
+            for key in [key for key in table if (after is None or key > after) and (upto is None or key <= upto)]:
+                del table[key]
+        for row in content["rows"] if operation != "Query" else ():
+            if operation in ("Update", "Delete"):
+                table.pop(values(row["before_cols" if operation == "Update" else "cols"])[0], None)
+            if operation != "Delete":
+                key, value, *_ = values(row["after_cols" if operation == "Update" else "cols"])
+                table[key] = value
+    return table
+
+
+@pytest.mark.parametrize("layout", [SINGLE, PER_TABLE])
+def test_a_purged_leader_is_copied_while_it_is_written_to(
+    tmp_path: Path, mysql_server: Any, kafka: Kafka, layout: str
+) -> None:
+    leader, name = mysql_server(), own_name(tmp_path)
+    _run(leader, "mysql", "CREATE DATABASE d")
+    _run(
+        leader,
+        "d",
+        f"CREATE TABLE t (id INT PRIMARY KEY, n INT, pad VARCHAR(300) DEFAULT '{'-' * 300}')",
+        "CREATE TABLE bare (id INT PRIMARY KEY, n INT)",
+    )
+    numbers = ", ".join(f"({number}, 0)" for number in range(5000))
+    _run(
+        leader,
+        "d",
+        f"INSERT INTO t (id, n) VALUES {numbers}",
+        "FLUSH BINARY LOGS",
+        "PURGE BINARY LOGS BEFORE NOW() + INTERVAL 1 DAY",
+    )
+    stop = threading.Event()
+
+    def write() -> None:
+        with leader.root(database="d", autocommit=True) as connection, connection.cursor() as cursor:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                cursor.execute(f"UPDATE t SET n = {number} WHERE id = {number * 7919 % 5000}")
+                cursor.execute(f"DELETE FROM t WHERE id = {number * 7907 % 5000}")
+                cursor.execute(f"INSERT INTO t (id, n) VALUES ({5000 + number}, {number})")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    kafka_keys = {"layout": layout, "prefix": f"{name}."}
+    profile = write_profile(tmp_path, leader, kafka, name=name, kafka=kafka_keys, filters={"include_dbs": ["d"]})
+    try:
+        log = run_well("cdc-producer", profile, "--until-current")
+    finally:
+        stop.set()
+        writer.join()
+    run_well("cdc-producer", profile, "--until-current")
+    records = as_json(profile)
+    assert _folded(records, f"flv://{name}/d/t") == _rows(leader, "d", "t")
+    assert "all tables are copied" in log
+    chunks = [record for record in records if "Copy" in record["operation"]]
+    assert len(chunks) > 3
+    assert [record["sequence"] for record in records] == list(range(len(records)))
+    print(log, len(records), len(chunks), json.dumps(records[0])[:300])

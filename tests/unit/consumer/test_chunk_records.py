@@ -1,0 +1,159 @@
+"""A chunk of a table on its way to the planner: what reads records knows that it is one, and what it is not."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cdc.config.renames import Renames
+from cdc.consumer.copies import Copies
+from cdc.consumer.extent.attachment import with_gtids
+from cdc.consumer.extent.place import Place
+from cdc.consumer.extent.survey import Survey
+from cdc.consumer.extent.until import Until
+from cdc.consumer.plan.covering import Covering, Repair
+from cdc.consumer.plan.rendered_rows import RecordParser, RenderedRows
+from cdc.consumer.source.assembler import Located, assemble
+from cdc.consumer.source.batches import batches
+from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.copied import Copied
+from cdc.errors import PromiseError
+from cdc.model.gtid import GtidSet
+from cdc.model.record import KeyRange, Record
+from cdc.tail.lines import line
+from tests.unit.consumer.test_assembler import history
+
+UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+ONE = {"SignedInteger": 1}
+
+
+def body(sequence: int, *, rows: int = 2, **more: Any) -> dict[str, Any]:
+    content = {"after": None, "upto": {"cols": [ONE]}, "rows": [{"cols": [ONE, "Null"]}] * rows}
+    return {
+        "uri": "flv://srv/db/t",
+        "sequence": sequence,
+        "bn_file": {"fileName": "binlog.000001", "offset": 4},
+        "transaction": {"id": f"copy:uuid:{sequence}", "index": 0, "last": True, "ts_us": 0},
+        "columns": ["a", "b"],
+        "key": ["a"],
+        "operation": {"Copy": content | more},
+    }
+
+
+def chunk(sequence: int, **more: Any) -> Record:
+    return Record.parse(json.dumps(body(sequence, **more)).encode(), where="test")
+
+
+def located(records: list[Record]) -> list[Located | None]:
+    return [Located(TopicIdPartition("t", 0), each.sequence, each, size=9) for each in records]
+
+
+def test_a_chunk_as_a_record() -> None:
+    made = chunk(7, collations=["utf8mb4_bin"])
+    assert made.range == KeyRange(None, [ONE], ("utf8mb4_bin",))
+    assert chunk(7).range == KeyRange(None, [ONE])
+    assert [(row.before, row.after) for row in made.rows] == [(None, [ONE, "Null"])] * 2
+    assert line(made) == "7  binlog.000001:4  Copy flv://srv/db/t  2 rows, the beginning to a=1"
+    assert line(replace(made, range=KeyRange([ONE], None))).endswith("2 rows, after a=1 to the end")
+    # Without rows a chunk would empty its range.
+    assert (made.emptied().operation, made.emptied().range, made.emptied().rows) == ("Add", None, ())
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"upto": {"cols": []}}, {"upto": {"cols": [ONE, ONE]}}, {"collations": []}, {"after": [ONE]}]
+)
+def test_a_range_of_another_key_is_no_record(wrong: dict[str, Any]) -> None:
+    with pytest.raises(PromiseError, match="not a record"):
+        chunk(0, **wrong)
+
+
+@pytest.mark.parametrize("change", [{"copying": "no"}, {"copying": 1}, {"key": None}])
+def test_what_decides_about_conflicts_is_true_or_false(change: dict[str, Any]) -> None:
+    with pytest.raises(PromiseError, match="not a record"):
+        Record.parse(json.dumps(body(0) | change).encode(), where="test")
+    assert Record.parse(json.dumps(body(0) | {"copying": False}).encode(), where="test").copying is False
+
+
+def test_many_rows_become_sql_while_they_are_parsed() -> None:
+    made = RecordParser().parse(json.dumps(body(0, rows=30)).encode(), where="test")
+    assert isinstance(made.rows, RenderedRows)
+    assert list(made.rows) == list(chunk(0, rows=30).rows)
+
+
+def test_a_chunk_is_a_batch_of_its_own() -> None:
+    records = [*history([1, 1]), chunk(2), chunk(3), *[replace(each, sequence=4) for each in history([1])]]
+    found = list(batches(assemble(located(records), resource="srv", next_sequence=0), rows=100))
+    assert [[each.sequence for each in batch.records] for batch in found if batch] == [[0, 1], [2], [3], [4]]
+    assert [batch.chunk is not None for batch in found if batch] == [False, True, True, False]
+    with pytest.raises(PromiseError, match="beside other records"):
+        list(assemble(located([replace(chunk(0), last=False)]), resource="srv", next_sequence=0))
+
+
+def test_the_checkpoint_keeps_the_transaction_of_the_leader() -> None:
+    checkpoint = Checkpoint("srv", "t", "id", 1)
+    moved = checkpoint.advance(checkpoint.advanced(last=chunk(2), offsets={}), last=chunk(2))
+    assert "sequence=2" in moved
+    assert "leader_gtid" not in moved
+
+
+def test_what_a_chunk_says_of_another_database_says_nothing() -> None:
+    renaming = Renaming(Renames({"a": "db"}, own="cdc"), replicated=lambda uri: uri.database == "a")
+    (item,) = renaming.located(located([chunk(0)]))
+    assert item is not None
+    assert (item.record.operation, item.record.rows) == ("Add", ())
+
+
+def test_a_place_is_found_behind_a_chunk() -> None:
+    """A chunk has no GTID, and comes before any of the leader's."""
+    (first,) = history([1])
+    records = [chunk(0), replace(first, sequence=1, transaction=f"{UUID}:7"), chunk(2)]
+    transactions = assemble(located(records), resource="srv", next_sequence=0)
+    found = list(Until(Place.parse(f"{UUID}:7")).up_to(transactions, applied=-1))
+    assert [each.records[0].sequence for each in found if each] == [0]
+
+
+def test_what_was_copied_is_not_applied_again() -> None:
+    for record in (chunk(3), replace(history([1])[0], copying=True)):
+        survey = Survey(passes=lambda _: True, copied=lambda _: False, why_not=lambda _: "")
+        survey.see([record])
+        assert "table db.t was copied into the stream" in survey.obstacles
+
+
+def passed_over(copied: Copied, records: list[Record]) -> list[int]:
+    """The chunks of which nothing is left."""
+    found = with_gtids(assemble(located(records), resource="srv", next_sequence=records[0].sequence), copied)
+    return [
+        record.sequence
+        for each in found if each
+        for record in each.records if record.of_copy and record.operation != "Copy"
+    ]  # fmt: skip
+
+
+def test_a_copy_of_the_leader_has_what_chunks_say_of_before() -> None:
+    """And not what they say behind the first transaction that it lacks, also when all is read again from before."""
+    (first,) = history([1])
+    names = ["copy", 5, "copy", 4, "copy", 6, "copy", 7, "copy"]
+    records = [
+        chunk(n) if name == "copy" else replace(first, sequence=n, transaction=f"{UUID}:{name}")
+        for n, name in enumerate(names)
+    ]
+    copied = Copied(GtidSet.parse(f"{UUID}:1-5"))
+    assert passed_over(copied, records) == [0, 2, 4]
+    assert passed_over(copied, records[2:]) == [2, 4]
+    assert passed_over(copied, records[4:]) == [4]
+    assert passed_over(Copied(GtidSet.parse(f"{UUID}:1-5"), new_from=5), records[6:]) == []
+    assert passed_over(Copied(), records) == []
+
+
+def test_what_a_copy_repaired_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="cdc.consumer")
+    copies = Copies()
+    first, last = chunk(3), replace(chunk(9), range=KeyRange([ONE], None))
+    copies.applied(Covering(first, first, repair=Repair(missing=2)))  # nothing was there
+    copies.applied(Covering(last, last, repair=Repair(different=1, extra=4, there=7)))
+    copies.applied(Covering(last, last, repair=Repair(there=7)))
+    told = [record.getMessage() for record in caplog.records]
+    assert told == ["chunk changed rows", "table copied", "table copied"]
+    assert (copies.total.missing, copies.total.different, copies.total.extra, copies.total.rows) == (2, 1, 4, 6)

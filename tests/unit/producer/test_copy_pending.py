@@ -1,0 +1,66 @@
+"""Which tables are still to be copied, after chunks and statements."""
+
+import json
+
+import pytest
+
+from cdc.producer.copy.pending import Pending, Table
+from cdc.sql.ddl import classify
+
+A, B, C = ("db", "a"), ("db", "b"), ("db", "c")
+_MIDDLE = Pending(fresh=(A,), again=(B,), after=("1",), written=4, rows=9)
+
+
+def _after(pending: Pending, statement: str) -> Pending:
+    return pending.after_statement(classify(statement, database="db", ansi_quotes=False, backslash_escapes=True)[1])
+
+
+def test_tables_come_one_after_the_other() -> None:
+    pending = Pending(fresh=(A,)).asked([B, A], requests=7)
+    assert (pending.current, pending.incomplete) == (A, {A, B})
+    pending = pending.chunk_written(("7",), 3)
+    assert (pending.current, pending.after, pending.rows, pending.written) == (A, ("7",), 3, 1)
+    pending = pending.chunk_written(None, 1)
+    assert (pending.current, pending.after, pending.rows, pending.incomplete) == (B, None, 0, {B})
+    pending = pending.chunk_written(("7",), 3)
+    assert pending.incomplete == {B}
+    pending = pending.chunk_written(None, 0)
+    assert (pending.current, pending.incomplete, pending.written, pending.requests) == (None, frozenset(), 4, 7)
+
+
+@pytest.mark.parametrize("pending", [Pending(), _MIDDLE, Pending(written=3), Pending(again=(("d.`é", 'x"'),))])
+def test_the_state_is_kept_as_json(pending: Pending) -> None:
+    assert Pending.from_json(json.loads(json.dumps(pending.to_json()))) == pending
+
+
+@pytest.mark.parametrize(
+    ("statement", "fresh", "again", "begins_anew"),
+    [
+        ("ALTER TABLE a ADD x INT", (A,), (B,), True),
+        ("ALTER TABLE b ADD x INT", (A,), (B,), False),
+        ("DROP INDEX `PRIMARY` ON a", (A,), (B,), True),
+        ("TRUNCATE a", (A,), (B,), True),
+        ("ALTER TABLE other ADD x INT", (A,), (B,), False),
+        ("CREATE TABLE other (x INT)", (A,), (B,), False),
+        ("DROP TABLE b", (A,), (), False),
+        ("DROP TABLE other, a", (), (B,), True),
+        ("DROP DATABASE db", (), (), True),
+        ("DROP DATABASE other", (A,), (B,), False),
+        ("RENAME TABLE a TO c", (C,), (B,), True),
+        ("ALTER TABLE a RENAME c, ADD x INT", (C,), (B,), True),
+        ("RENAME TABLE b TO c", (A,), (C,), False),
+        # As an online schema change ends: both the table of now and the one that was replaced.
+        ("RENAME TABLE a TO old, new TO a", (("db", "old"), A), (B,), True),
+        ("RENAME TABLE a TO x, b TO a, x TO b", (B, A), (A, B), True),
+    ],
+)
+def test_statements(statement: str, fresh: tuple[Table, ...], again: tuple[Table, ...], begins_anew: bool) -> None:
+    pending = _after(_MIDDLE, statement)
+    assert (pending.fresh, pending.again) == (fresh, again)
+    assert (pending.after is None) == begins_anew
+    assert pending.written == 4
+
+
+def test_a_table_that_is_gone_is_left_out() -> None:
+    assert _MIDDLE.without(B) == Pending(fresh=(A,), after=("1",), written=4, rows=9)
+    assert _MIDDLE.without(A) == Pending(again=(B,), written=4)

@@ -1,0 +1,67 @@
+"""How far the copies of tables are, by the leader's statements and the records that begin and end them."""
+
+import pytest
+
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, lineage
+from cdc.spark.schema.table_copies import TableCopy, UnderCopy, table_copies, under_copy
+
+A, B = ("db", "a"), ("db", "b")
+
+
+def acts(*steps: tuple[str, str] | tuple[str, str, str]) -> list[Act]:
+    """Statements and ends of copies, one a sequence, from 1 on; ``+`` after the action: a copy makes it."""
+    return [
+        Act(at, 0, action.rstrip("+"), f"flv://srv/{path}", f"flv://srv/{to[0]}" if to else None, copying="+" in action)
+        for at, (action, path, *to) in enumerate(steps, start=1)
+    ]
+
+
+CREATED, BEGUN, ENDED = ("CreateTable+", "db/a"), (BEGINS_COPY, "db/a"), (ENDS_COPY, "db/a")
+ALTERED, EMPTIED = ("AlterTable", "db/a"), ("TruncateTable", "db/a")
+MOVED = ("RenameTable", "db/a", "db/b")
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([("CreateTable", "db/a"), ALTERED, EMPTIED], {}),
+        ([CREATED], {A: TableCopy(1)}),
+        ([CREATED, BEGUN], {A: TableCopy(2, 2)}),
+        ([CREATED, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
+        ([CREATED, ENDED], {A: TableCopy(1)}),
+        # A copy that begins again is not complete until it ends again.
+        ([BEGUN, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
+        ([BEGUN, ENDED, BEGUN], {A: TableCopy(3, 3)}),
+        ([BEGUN, ENDED, CREATED], {A: TableCopy(3)}),
+        # A statement in the midst of it interrupts it.
+        ([BEGUN, ALTERED, ENDED], {A: TableCopy(1)}),
+        ([BEGUN, ALTERED, BEGUN, ENDED], {A: TableCopy(3, 3, complete=True, altered=True)}),
+        ([BEGUN, MOVED, (ENDS_COPY, "db/b")], {B: TableCopy(1)}),
+        ([BEGUN, MOVED, (BEGINS_COPY, "db/b"), (ENDS_COPY, "db/b")], {B: TableCopy(3, 3, complete=True)}),
+        ([BEGUN, ("DropTable", "db/a"), ("CreateTable", "db/a")], {}),
+        ([BEGUN, ("DropDatabase", "db")], {}),
+        ([BEGUN, ("DropDatabase", "other")], {A: TableCopy(1, 1)}),
+        # Of an empty table all is known.
+        ([BEGUN, EMPTIED], {A: TableCopy(2, 2, complete=True)}),
+        ([ALTERED, EMPTIED, BEGUN, ENDED], {A: TableCopy(3, 3, complete=True)}),
+        # After it is complete it follows the table.
+        ([BEGUN, ENDED, MOVED, ("AlterTable", "db/b")], {B: TableCopy(1, 1, complete=True, alters=1)}),
+        ([ALTERED, MOVED, (BEGINS_COPY, "db/b")], {B: TableCopy(3, 3, altered=True)}),
+        ([BEGUN, (BEGINS_COPY, "db/b"), ENDED, MOVED], {B: TableCopy(1, 1, complete=True)}),
+        ([BEGUN, ENDED, ("RenameTable", "db/b", "db/a")], {}),
+    ],
+)
+def test_how_far_a_copy_is(steps: list[tuple[str, str]], expected: dict[tuple[str, str], TableCopy]) -> None:
+    assert table_copies(reversed(acts(*steps))) == expected
+
+
+def test_only_tables_that_are_not_complete_are_under_copy() -> None:
+    found = table_copies(acts(BEGUN, ENDED, ("CreateTable+", "db/b"), (BEGINS_COPY, "db/c")))
+    assert under_copy(found) == [UnderCopy("db", "b", None), UnderCopy("db", "c", 4)]
+
+
+def test_what_was_logged_before_a_copy_begins_is_past() -> None:
+    segments = lineage([A], acts(BEGUN, ENDED, ALTERED))
+    assert [(each.first, each.end, each.era, each.owner) for each in segments] == [
+        (0, 1, 0, None), (1, 3, 0, A), (3, 1 << 62, 1, A)
+    ]  # fmt: skip
