@@ -94,6 +94,9 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         elif clause.take("EXCHANGE", "PARTITION"):
             clause.skip_to("TABLE")
             others.append(Effect("AlterTable", *clause.name()))
+        elif clause.comes("DISCARD", "TABLESPACE") or clause.comes("DISCARD", "PARTITION", "ALL", "TABLESPACE"):
+            # All rows go, on a follower too. What then comes with IMPORT is refused.
+            others.append(Effect("TruncateTable", *table))
         elif any(clause.comes(verb, kind) for verb in ("DISCARD", "IMPORT") for kind in ("TABLESPACE", "PARTITION")):
             doubts.append(_NO_ROWS)
         elif clause.take("ADD"):

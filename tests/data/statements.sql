@@ -307,7 +307,7 @@ ALTER TABLE t11 EXCHANGE PARTITION p1 WITH TABLE t46;
 ALTER TABLE t11 EXCHANGE PARTITION p1 WITH TABLE s.t46 WITHOUT VALIDATION;
 -- -> AlterTable s.t11, AlterTable s.t46
 ALTER TABLE t46 DISCARD TABLESPACE;
--- -> AlterTable s.t46, not faithfully
+-- -> AlterTable s.t46, TruncateTable s.t46
 ALTER TABLE t46 IMPORT TABLESPACE;
 -- -> AlterTable s.t46, not faithfully
 -- not run: there is no file to import
@@ -315,6 +315,11 @@ DROP TABLE t46;
 -- -> DropTable s.t46
 ALTER TABLE t11 DISCARD PARTITION p1 TABLESPACE;
 -- -> AlterTable s.t11, not faithfully
+ALTER TABLE t11 DISCARD PARTITION p1, p2 TABLESPACE;
+-- -> AlterTable s.t11, not faithfully
+-- not run: the table may have no such partition
+ALTER TABLE t11 DISCARD PARTITION ALL TABLESPACE;
+-- -> AlterTable s.t11, TruncateTable s.t11
 ALTER TABLE t11 IMPORT PARTITION ALL TABLESPACE;
 -- -> AlterTable s.t11, not faithfully
 -- not run: there is no file to import

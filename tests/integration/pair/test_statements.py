@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
@@ -218,6 +219,33 @@ def test_a_dropped_database_takes_the_followers_own_tables_along(
     run_well("cdc-producer", path, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
     assert "whole" not in databases(follower)
+
+
+def test_a_table_whose_tablespace_was_discarded(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    """It cannot be read on either; rows of other tables go on, and it can be altered, renamed and dropped."""
+    name = own_name(tmp_path)
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, producer={"start": "now"})
+    run_well("cdc-producer", pair.source, "--until-current")
+    columns = "(i INT PRIMARY KEY, s VARCHAR(9) UNIQUE)"
+    parted = "CREATE TABLE p (i INT PRIMARY KEY, s VARCHAR(9)) PARTITION BY HASH (i) PARTITIONS 2"
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", *(f"CREATE TABLE {table} {columns}" for table in "abc"), parted,
+        *(f"INSERT INTO {table} VALUES (1, 'a'), (2, 'b')" for table in "abcp"),
+        "ALTER TABLE a DISCARD TABLESPACE", f"ALTER TABLE {name}.b ALGORITHM = DEFAULT, DISCARD TABLESPACE",
+        "ALTER TABLE p DISCARD PARTITION ALL TABLESPACE", "INSERT INTO c VALUES (3, 'c')",
+    )  # fmt: skip
+    pair.replicate()
+    for table in "abp":
+        with pytest.raises(pymysql.MySQLError, match="Tablespace is discarded"):
+            pair.on_follower(f"SELECT * FROM {name}.{table}")
+    pair.on_leader("INSERT INTO c VALUES (4, 'd')", "RENAME TABLE b TO b2", "DROP TABLE a, p", database=name)
+    pair.on_leader(
+        "ALTER TABLE b2 ADD KEY (s, i)", "CREATE TABLE d LIKE b2", "INSERT INTO d VALUES (5, 'e')", database=name
+    )
+    pair.replicate()
+    pair.on_leader("DROP TABLE b2", "DELETE FROM c WHERE i = 1", database=name)
+    assert " conflict " not in pair.replicate()
+    assert content(follower, name) == content(leader, name)
 
 
 def test_a_followers_own_defaults_change_no_table(
