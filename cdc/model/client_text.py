@@ -14,7 +14,7 @@ from typing import NamedTuple
 from cdc.model.charset import latin1_decode, latin1_encode
 from cdc.model.charset_differences import DIFFERENCES
 
-__all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "units"]
+__all__ = ["NO_BLANKS", "UTF8", "Blanks", "blanks", "client_decode", "client_encode", "sent", "stored_name", "units"]
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8", "binary"})
 """The character sets in which names are UTF-8; with ``binary`` the server takes them as they are."""
@@ -69,6 +69,8 @@ _CONTROLS = {
 }
 # In swe7, letters have the codes of these marks, though the parser reads some of them as marks.
 _SWE7 = re.compile(rb"[@\[\\\]^{|}~\x7f]|``")
+_NOT_IN_NAMES = re.compile("[\udc00-\udcff\U00010000-\U0010ffff]")
+_LEADS = (0xC2, 0xE0, 0xF0)  # from these first bytes on the server expects two, three and four bytes
 _USER_DEFINED = 0xF5  # the first row of the euc sets' private use area, of 94 characters each
 _PRIVATE = {2: 0xE000, 3: 0xE3AC}
 
@@ -106,6 +108,22 @@ def client_encode(text: str, charset: str) -> bytes:
 def sent(text: str, charset: str) -> bytes:
     """The bytes of a statement whose record has nothing but the text, in utf8mb4 or latin1."""
     return latin1_encode(text) if charset == "latin1" else text.encode()
+
+
+def stored_name(name: str, charset: str) -> str:
+    """``name`` of a statement's text as the server stores it; in other character sets than utf8mb4 as it is.
+
+    From utf8mb4 the server brings names into utf8mb3, with a question mark for each character beyond that and for each
+    byte that is part of none. Where a byte begins a longer character than there are bytes left, the name ends before.
+    """
+    data, stored = name.encode("utf-8", "surrogateescape"), ""
+    if charset != "utf8mb4" or not _NOT_IN_NAMES.search(name):
+        return name
+    while data and len(data) >= (length := 1 + sum(data[0] >= least for least in _LEADS)):
+        char = _decoded(data[:length], "utf-8", microsoft=False)
+        stored += char if char and char <= "\uffff" else "?"
+        data = data[length if char else 1 :]
+    return stored
 
 
 def units(data: bytes, charset: str) -> list[bytes]:

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cdc.model.client_text import UTF8, Blanks, blanks, client_decode, sent, units
+from cdc.model.client_text import UTF8, Blanks, blanks, client_decode, sent, stored_name, units
 from cdc.sql.effects import Effect
 from cdc.sql.server_made import in_one_charset
 
-__all__ = ["StatementText", "is_lost", "readable", "statement_text"]
+__all__ = ["StatementText", "as_stored", "is_lost", "readable", "statement_text"]
 
 _LOST = re.compile("[\udc00-\udcff]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
@@ -74,6 +74,25 @@ def statement_text(
         return StatementText(client_decode(whole, spoken), whole, spoken)
     except ValueError as error:
         return StatementText(_ascii_only(data, charset), data, charset, str(error))
+
+
+def as_stored(effects: Iterable[Effect], charset: str) -> tuple[Effect, ...]:
+    """``effects`` of a statement in this character set, with names as the server stores them."""
+
+    def stored(names: tuple[str, str] | None) -> tuple[str, str] | None:
+        return names and (stored_name(names[0], charset), stored_name(names[1], charset))
+
+    return tuple(
+        effect._replace(
+            database=stored_name(effect.database, charset),
+            name=effect.name and stored_name(effect.name, charset),
+            to=stored(effect.to),
+            like=stored(effect.like),
+            filled=stored_name(effect.filled, charset),
+            dropped=tuple(stored_name(column, charset) for column in effect.dropped),
+        )
+        for effect in effects
+    )
 
 
 def _ascii_only(data: bytes, charset: str) -> str:

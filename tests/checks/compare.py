@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import pymysql
+
 from cdc.model.record import Record, Uri
 from cdc.sandbox.server.mysql import MySql
 
@@ -21,8 +23,14 @@ _TYPES = "COALESCE((SELECT JSON_ARRAYAGG(JSON_TYPE(v)) FROM JSON_TABLE({0}, '%s'
 _EXACT["json"] %= (_TYPES % "$**[*]", _TYPES % "$**.*")
 
 
+_DISCARDED = 1814  # ER_TABLESPACE_DISCARDED
+
+
 def content(server: MySql, database: str) -> dict[str, Any]:
-    """The database's objects: for each its definition, for a table its rows too, sorted, with bytes as hex."""
+    """The database's objects: for each its definition, for a table its rows too, sorted, with bytes as hex.
+
+    The rows are None where the table's tablespace is discarded.
+    """
     found: dict[str, Any] = {}
     with server.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
         cursor.execute("SET time_zone = '+00:00', sql_mode = ''")
@@ -99,14 +107,19 @@ def databases(server: MySql) -> list[str]:
         return sorted(name for (name,) in cursor.fetchall() if name not in own)
 
 
-def _rows(cursor: Any, database: str, table: str) -> list[tuple[Any, ...]]:
+def _rows(cursor: Any, database: str, table: str) -> list[tuple[Any, ...]] | None:
     cursor.execute(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = %s AND table_name = %s "
         "ORDER BY ordinal_position",
         (database, table),
     )
     cells = [f"HEX({_EXACT.get(kind, '{0}').format(_quoted(name))})" for name, kind in cursor.fetchall()]
-    cursor.execute(f"SELECT {', '.join(cells)} FROM {_quoted(database)}.{_quoted(table)}")
+    try:
+        cursor.execute(f"SELECT {', '.join(cells)} FROM {_quoted(database)}.{_quoted(table)}")
+    except pymysql.MySQLError as error:
+        if error.args[0] != _DISCARDED:
+            raise
+        return None
     return sorted(cursor.fetchall(), key=repr)
 
 

@@ -15,6 +15,7 @@ from cdc.config.renames import Renames
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.values import identifier
 from cdc.consumer.source.statement_text import charset_of, parsed, quoting, spliced
+from cdc.model.client_text import stored_name
 from cdc.model.record import Record
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import Span, Token, spans
@@ -34,8 +35,9 @@ def rewritten(record: Record, renames: Renames) -> Record:
     """
     found = _spans(record)
     occurrences = [span for name in renames.databases for span in _occurrences(record, found, name)]
+    charset = charset_of(record)
     for span in sorted(occurrences, key=lambda each: each.start, reverse=True):
-        record = _replaced(record, span, identifier(renames.new(span.token.text)))
+        record = _replaced(record, span, identifier(renames.new(stored_name(span.token.text, charset))))
     return record
 
 
@@ -63,10 +65,13 @@ def _spans(record: Record) -> list[Span]:
 
 def _occurrences(record: Record, found: list[Span], name: str) -> list[Span]:
     """Where the statement names the database ``name``. Raises Unapplicable if that is ambiguous."""
+    charset = charset_of(record)
     qualifiers: list[int] = []
     others: list[int] = []
     for at, (before, token, after) in enumerate(_neighbours(found)):
-        if token.kind in ("word", "quoted") and token.text == name and after.kind != "host":
+        if token.kind not in ("word", "quoted") or after.kind == "host":
+            continue
+        if stored_name(token.text, charset) == name:
             (qualifiers if after == _DOT and before != _DOT else others).append(at)
     actions = [affect["action"] for affect in record.affects]
     if actions and all(action.endswith("Database") for action in actions):

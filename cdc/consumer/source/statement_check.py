@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.source.statement_text import parsed, quoting
+from cdc.consumer.source.statement_text import charset_of, parsed, quoting
 from cdc.model.record import Record, Uri
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.redaction import excerpt
+from cdc.sql.text import as_stored
 from cdc.sql.tokens import spans
 
 __all__ = ["check_claims", "numbering"]
@@ -42,7 +43,8 @@ def check_claims(record: Record, *, version: int) -> None:
 def numbering(record: Record) -> Effect | None:
     """The effect that numbers rows of a table, if the statement has one."""
     database = (record.context or {}).get("database", "")
-    _, effects = classify(parsed(record), database=database, **quoting(record))
+    _, found = classify(parsed(record), database=database, **quoting(record))
+    effects = as_stored(found, charset_of(record))
     return next((effect for effect in effects if effect.numbered or effect.any_order or effect.filled), None)
 
 
@@ -50,25 +52,33 @@ def _problem(record: Record, version: int) -> str:
     text, modes = parsed(record), quoting(record)
     if any(int(number) > version for part in _between(text, modes) for number in _VERSIONED.findall(part)):
         return "it has a comment that only a server newer than the follower executes"
-    kind, effects = classify(text, database=(record.context or {}).get("database", ""), **modes)
+    kind, found = classify(text, database=(record.context or {}).get("database", ""), **modes)
+    effects = as_stored(found, charset_of(record))
     if kind != "ddl":
         return f"it is not of a kind that is replicated ({kind})"
     doubt = next((effect.unfaithful for effect in effects if effect.unfaithful), "")
     if doubt:
         return f"it is not of a kind that is replicated ({doubt})"
-    resource = record.uri.resource
-    said = {
-        (effect.action, str(Uri(resource, *_names(effect.database, effect.name))),
-         str(Uri(resource, *effect.to)) if effect.to else None)
-        for effect in effects
-    }  # fmt: skip
     claimed = {
         (affect["action"], str(Uri.parse(affect["uri"])), str(Uri.parse(affect["to"])) if "to" in affect else None)
         for affect in record.affects
     }
-    if said != claimed or all(effect.database != record.uri.database for effect in effects):
+    # Older records have names as they are in the text.
+    if not any(_said(each, record) == claimed for each in (effects, found)):
         return "its text affects other objects than its record says"
     return ""
+
+
+def _said(effects: tuple[Effect, ...], record: Record) -> set[tuple[str, str, str | None]] | None:
+    """What the effects are in a record's ``affects``; None where none is in the record's database."""
+    if all(effect.database != record.uri.database for effect in effects):
+        return None
+    resource = record.uri.resource
+    return {
+        (effect.action, str(Uri(resource, *_names(effect.database, effect.name))),
+         str(Uri(resource, *effect.to)) if effect.to else None)
+        for effect in effects
+    }  # fmt: skip
 
 
 def _between(text: str, modes: dict[str, Any]) -> Iterator[str]:

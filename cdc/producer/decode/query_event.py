@@ -13,7 +13,7 @@ from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
 from cdc.sql.effects import ANY_DATABASE, numbered_otherwise
 from cdc.sql.redaction import excerpt
-from cdc.sql.text import StatementText, readable, statement_text
+from cdc.sql.text import StatementText, as_stored, readable, statement_text
 
 __all__ = ["LoggedStatement", "logged_statement"]
 
@@ -57,6 +57,7 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     read = statement_text(query.text, charset, session_bound=session_bound, **quoting)
     quoting["blanks"] = read.blanks
     kind, effects = classify(read.known, database=query.database, session_bound=session_bound, **quoting)
+    effects = as_stored(effects, read.charset)
     # The first is logged where the table is one of InnoDB before and after, the second where it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
         effects = numbered_otherwise(effects)

@@ -1,6 +1,7 @@
 """Statements of clients in every character set, against real servers: what they name, and what the follower has."""
 
 import json
+import random
 import re
 from itertools import product
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from cdc.model.client_text import client_decode, client_encode, units
+from cdc.model.client_text import client_decode, client_encode, stored_name, units
 from cdc.model.record import Uri
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -73,6 +74,17 @@ def test_every_character_is_the_servers(leader: MySql) -> None:
                 assert (ours == their) if not their.isascii() else is_lost(ours), (charset, unit, ours, their)
 
 
+def test_names_with_bytes_that_are_no_letters(leader: MySql) -> None:
+    """What the server makes of them in utf8mb4, in which it reads a statement, but stores no name."""
+    chance = random.Random(1)
+    pieces = ["é".encode(), "語".encode(), "🐹".encode(), b"a", *(bytes([byte]) for byte in HIGH)]
+    with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        for _ in range(3000):
+            name = b"n" + b"".join(chance.choices(pieces, weights=[20, 20, 20, 40] + [1] * 128, k=chance.randint(1, 6)))
+            cursor.execute(b"SELECT 1 AS `" + name + b"`")
+            assert cursor.description[0][0] == stored_name(client_decode(name, "utf8mb4"), "utf8mb4"), name
+
+
 def test_what_the_parser_takes_together(leader: MySql) -> None:
     """A backslash or a backtick that is part of a character, and spaces that are no ASCII, as our parser sees them."""
     for charset in [*SINGLE, *SEVERAL, "utf8mb3", "utf8mb4", "binary", "swe7"]:
@@ -123,6 +135,11 @@ SET sql_generate_invisible_primary_key = OFF, sql_mode = 'ANSI_QUOTES'
 CREATE TABLE "N a" SELECT 'L' AS "L"
 CREATE VIEW "N w" ("L") AS SELECT "N" FROM "N"
 """
+UTF8MB4 = [
+    b"CREATE TABLE `u \x80\xe9\x80` (i INT, `c\x80` INT)", b"INSERT INTO `u \x80\xe9\x80` VALUES (1, 2)",
+    "CREATE TABLE `🐹 q` (i INT)".encode(), "INSERT INTO `🐹 q` VALUES (1)".encode(),
+    b"ALTER TABLE `? q` RENAME `\x81 r`", b"DROP DATABASE IF EXISTS `\x8e\xc6\x8e\xce\x8e\xdd\x8e\xba\x8e\xde`",
+]  # fmt: skip
 # The server writes these literals in the session's character set, and the names in UTF-8.
 MIXED = "CREATE TABLE `N p` (i INT DEFAULT (LENGTH('L')), CHECK (i > LENGTH('L') - 1)) SELECT 1 AS `L`"
 ALL = """
@@ -161,6 +178,9 @@ def test_a_follower_gets_what_clients_of_all_character_sets_make(
                 for statement in statements(charset, MORE + (MIXED if charset in SINGLE else "")):
                     cursor.execute(statement)
                 cursor.execute("SET sql_mode = DEFAULT")
+        cursor.execute("SET NAMES utf8mb4")
+        for statement in UTF8MB4:
+            cursor.execute(statement)
     run_well("cdc-producer", path, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
     # The leader shows no collation for a column that it made from a query, and the follower does.

@@ -8,7 +8,7 @@ from cdc.consumer.source.renamed_sql import names_database, rewritten
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 
-RENAMES = Renames({"shop": "shop_copy", "a b": "b`c"})
+RENAMES = Renames({"shop": "shop_copy", "a b": "b`c", "?": "beyond"})
 
 
 def record(statement: str, action: str, *, sql_mode: str = "", exact: bytes | None = None, **context: str) -> Record:
@@ -39,6 +39,7 @@ def record(statement: str, action: str, *, sql_mode: str = "", exact: bytes | No
             "RENAME TABLE `shop_copy`.shop TO `shop_copy`.x, other.shop TO `b``c`.shop",
         ),
         ("DropTable", "DROP TABLE shop.shop, t", "DROP TABLE `shop_copy`.shop, t"),
+        ("DropTable", "DROP TABLE `🐹`.t", "DROP TABLE `beyond`.t"),  # a server's names have no such letters
         ("DropView", "DROP VIEW shop.v, shop.shop", "DROP VIEW `shop_copy`.v, `shop_copy`.shop"),
         ("AlterTable", "ALTER TABLE shop.t RENAME TO shop.u", "ALTER TABLE `shop_copy`.t RENAME TO `shop_copy`.u"),
         ("AlterTable", "ALTER TABLE shop.shop ADD shop INT", "ALTER TABLE `shop_copy`.shop ADD shop INT"),

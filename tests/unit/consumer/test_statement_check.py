@@ -40,6 +40,10 @@ def record(query: str, *affects: tuple[str, ...], uri: str = "d", exact: bytes |
         record("DROP TABLE a\u00a0, b", ("DropTable", "d/a"), ("DropTable", "d/b"), charset="latin1"),
         record("DROP TABLE a", ("DropTable", "d/a"), charset="swe7"),
         record("CREATE TABLE a (i INT COMMENT 'as /*!99999 in */ a text')", ("CreateTable", "d/a")),
+        # What the server makes of bytes that are no letters, and of letters that it has none for in names.
+        record("DROP DATABASE `??`", ("DropDatabase", "%3F%3F"), uri="%3F%3F", exact=b"DROP DATABASE `\x80\x81`"),
+        record("RENAME TABLE `🐹` TO b", ("RenameTable", "d/%3F", "d/b")),
+        record("DROP TABLE `🐹`", ("DropTable", "d/🐹")),  # as earlier producers wrote it
     ],
 )
 def test_what_is_as_the_record_says(given: Record) -> None:
@@ -64,6 +68,7 @@ T = ("CreateTable", "d/t")
         record("CREATE TEMPORARY TABLE t (i INT)", T),
         record("; DROP TABLE t", ("DropTable", "d/t")),
         record("", T),
+        record("DROP TABLE `?`", ("DropTable", "d/a"), exact=b"DROP TABLE `\x80`"),
         # Of one that a follower would not do alike.
         record("CREATE TABLE t (i INT) CONNECTION='mysql://u:p@h/d/t'", T),
         record("CREATE TABLE t (i INT) SELECT a_function_that_writes()", T),

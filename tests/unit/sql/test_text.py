@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.model.client_text import stored_name
 from cdc.sql.ddl import Effect, classify
-from cdc.sql.text import StatementText, is_lost, readable, statement_text
+from cdc.sql.text import StatementText, as_stored, is_lost, readable, statement_text
 
 QUOTING: dict[str, Any] = {"ansi_quotes": False, "backslash_escapes": True}
 DDL = st.sampled_from(["CREATE TABLE d.a (i INT) ", "DROP TABLE d.a ", "ALTER TABLE d.a ADD b INT "])
@@ -18,7 +19,7 @@ def read(data: bytes, charset: str, *, session_bound: bool = False) -> Statement
 
 
 def effects(text: StatementText) -> tuple[Effect, ...]:
-    return classify(text.known, database="d", blanks=text.blanks, **QUOTING)[1]
+    return as_stored(classify(text.known, database="d", blanks=text.blanks, **QUOTING)[1], text.charset)
 
 
 @given(st.binary(), st.sampled_from(["utf8mb4", "utf8mb3", "cp1251", "binary"]))
@@ -56,16 +57,46 @@ def test_the_bytes_go_along_where_the_text_does_not_give_them(data: bytes, chars
 @pytest.mark.parametrize(
     ("statement", "stops"),
     [
-        (b"CREATE TABLE d.a (i INT COMMENT '\xfc')", False),
-        (b"CREATE TABLE d.a (i INT, `\xfc` INT) -- \xfc", False),
-        (b"CREATE TABLE d.`\xfc` (i INT)", True),
-        (b"RENAME TABLE d.a TO `\xfc`.a", True),
+        (b"CREATE TABLE d.a (i INT COMMENT '\x98')", False),
+        (b"CREATE TABLE d.a (i INT, `\x98` INT) -- \x98", False),
+        (b"CREATE TABLE d.`\x98` (i INT)", True),
+        (b"RENAME TABLE d.a TO `\x98`.a", True),
+        (b"CREATE TABLE d.a LIKE `\x98`.a", False),  # which is no object that it affects
     ],
 )
 def test_what_is_lost_matters_in_names_only(statement: bytes, stops: bool) -> None:
-    text = read(statement, "utf8mb4")
+    text = read(statement, "cp1251")
     assert text.exact == statement
-    assert ("in utf8mb4 cannot be read" in text.unreadable(effects(text))) is stops
+    assert ("in cp1251 cannot be read" in text.unreadable(effects(text))) is stops
+    # Of those in utf8mb4 it is known what the server makes.
+    assert not read(statement, "utf8mb4").unreadable(effects(read(statement, "utf8mb4")))
+
+
+@pytest.mark.parametrize(
+    ("name", "stored"),
+    [
+        (b"\xc3\xa9", "é"),
+        (b"\xc1\xc3\xa9\x98a", "?é?a"),
+        (b"\xf0\x9f\x90\xb9\xef\xbf\xbd", "?\ufffd"),  # a character beyond utf8mb3, and one within
+        (b"\xe3\x81\xc3\xa9", "??é"),
+        (b"a\xe3\x81", "a"),  # the server waits for more bytes, and takes what it has
+        (b"a\xe3b", "a"),
+        (b"a\xffbcd", "a?bcd"),
+        (b"a\xffbc", "a"),
+        (b"\x8e\xc6\x8e\xce\x8e\xdd\x8e\xba\x8e\xde", "?\u018e\u038e\u074e??"),
+    ],
+)
+def test_what_a_server_makes_of_a_name(name: bytes, stored: str) -> None:
+    text = read(b"RENAME TABLE d.a TO `" + name + b"`.`" + name + b"`", "utf8mb4")
+    assert effects(text) == (Effect("RenameTable", "d", "a", to=(stored, stored)),)
+    text = read(b"CREATE TABLE `" + name + b"` LIKE `" + name + b"`", "utf8mb4")
+    assert effects(text) == (Effect("CreateTable", "d", stored, like=("d", stored)),)
+
+
+@given(st.text(), st.sampled_from(["utf8mb3", "utf8mb4"]))
+def test_a_name_that_the_server_can_store_stays(name: str, charset: str) -> None:
+    kept = "".join(char for char in name if char <= "\uffff" and not is_lost(char))
+    assert stored_name(kept, charset) == kept
 
 
 @pytest.mark.parametrize("charset", ["gbk", "sjis", "cp932", "gb18030", "big5"])
@@ -113,7 +144,7 @@ def test_swe7_is_read_without_its_letters() -> None:
 def test_a_word_is_a_keyword_in_ascii_only() -> None:
     """Capitals of ı and ſ are I and S; and a letter beyond the first 65536 is part of a word."""
     assert effects(read("ALTER TABLE d.a RENAME ındex".encode(), "utf8mb4"))[-1].to == ("d", "ındex")
-    assert effects(read("DROP TABLE a🐹b, ſ".encode(), "utf8mb4"))[0].name == "a🐹b"
+    assert effects(read("DROP TABLE a🐹b, ſ".encode(), "utf8mb4"))[0].name == "a?b"
     # From other character sets the server gives such a letter another name, which is not known.
     text = read("DROP TABLE a🐹b".encode("gb18030"), "gb18030")
     assert "a name in it" in text.unreadable(effects(text))
