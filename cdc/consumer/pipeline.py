@@ -161,7 +161,7 @@ def _replicate(
         lock_seconds=profile.consumer.retry_seconds,
     )
     applier = _applier(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
-    held = _held(startup, counters)
+    held = _held(startup, counters, again_upto=checkpoint.rewound)
     while True:
         try:
             for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
@@ -182,10 +182,10 @@ def _replicate(
         _check_end(options, applier.checkpoint.sequence)
 
 
-def _held(startup: Startup, counters: Counters) -> Held:
+def _held(startup: Startup, counters: Counters, *, again_upto: int | None) -> Held:
     """What holds transactions back: a delay, a pause, a limit; ``counters`` show them."""
     settings, stop = startup.profile.consumer, startup.calls.stop
-    counters.delay = delay = Delay(settings.delay_seconds, stop=stop)
+    counters.delay = delay = Delay(settings.delay_seconds, stop=stop, again_upto=again_upto)
     counters.limit = limit = RateLimit(settings.rows_per_second, stop=stop)
     pause, tell = counters.pause, partial(_tell_pause, startup.session, startup.profile.mysql_resource_name)
     return lambda transactions: limit.paced(pause.between(delay.due(transactions), stop=stop, tell=tell))

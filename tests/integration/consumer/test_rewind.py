@@ -1,5 +1,6 @@
 """cdc-consumer --rewind: what is applied again makes the rows the leader's, also after a stop in the midst of it."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.pair import Pair
-from tests.harness.programs import own_name, refused, run, run_well
+from tests.harness.programs import own_name, refused, run, run_well, write_profile
 from tests.harness.topic import Body, Stage, number, text
 
 pytestmark = pytest.mark.integration
@@ -100,6 +101,35 @@ def test_what_cannot_be_applied_again_is_refused_by_name(stage: Stage) -> None:
     rewound(stage, 9)
     assert stage.execute("SELECT * FROM t") == [(2, "b")]
     assert len(stage.execute("SELECT * FROM k")) == 2
+
+
+def test_with_a_delay_and_skips(tmp_path: Path, stage: Stage, follower: MySql, kafka: Kafka) -> None:
+    """What was applied before is not held, and a record that is skipped leaves its rows as they are."""
+    path = stage.create_table("t", "(id INT PRIMARY KEY, u VARCHAR(20))")
+    keyed = {"key": ["id"]}
+    bodies = [
+        stage.topic.add(path, COLUMNS, image(1, "a"), image(2, "b"), **keyed),  # 2
+        stage.topic.add(path, COLUMNS, image(3, "too long here"), **keyed),  # 3
+        stage.topic.update(path, COLUMNS, (image(1, "a"), image(1, "too long as well")), **keyed),  # 4
+        stage.topic.update(path, COLUMNS, (image(2, "b"), image(2, "c")), **keyed),  # 5
+    ]
+    for body in bodies:
+        (record,) = stage.topic.transaction([body])
+        record["transaction"]["ts_us"] = int(time.time() * 1e6)
+        stage.topic.send_raw(record)
+    stage.apply()
+    stage.execute("UPDATE t SET u = 'q'", "COMMIT", "ALTER TABLE t MODIFY u VARCHAR(6)")
+    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer={"delay_seconds": 1000})
+    line = refused("cdc-consumer", stage.profile, "--rewind", "1", "--until-current", status=3)
+    assert "at sequence 3" in line
+    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "3", "--skip", "4")
+    assert (stage.checkpoint(), rewinds(stage)) == (5, [])
+    assert stage.execute("SELECT * FROM t ORDER BY id") == [(1, "a"), (2, "c"), (3, "q")]
+    skipped = f"SELECT sequence FROM ledger WHERE resource = '{stage.name}' AND state = 'skipped'"
+    assert stage.execute(skipped, database="cdc") == [(3,), (4,)]
+    assert "that was skipped (cdc-consumer --skip) (sequence 3)" in refused(
+        "cdc-consumer", stage.profile, "--rewind", "2"
+    )
 
 
 def test_over_many_topics_and_renamed(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
