@@ -35,11 +35,6 @@ __all__ = ["RowByRow"]
 _LOG = logging.getLogger("cdc.consumer")
 _EMPTY_VECTOR: Value = {"Vector": ""}
 _AGAIN = "applied again (--rewind), where another row had a value of a unique key"
-_COMPUTED = (
-    "a generated column becomes another one here than on the leader: it depends on a setting of the leader's session, "
-    "such as sql_mode, block_encryption_mode or, where it divides, div_precision_increment, which both servers need "
-    "alike (SET PERSIST, then FLUSH TABLES)"
-)
 
 
 class RowByRow:
@@ -66,7 +61,7 @@ class RowByRow:
         self._differences = differences
         self._skips = skips
         self._note_skip = note
-        self._non_strict = NonStrictWriter(session, self._run_in)
+        self._non_strict = NonStrictWriter(session, self._run_in, virtual=lambda uri: tables.shape(uri).virtual)
         self._mode: str | None = None
         self._conflicts, self._again = 0, False
         self.removed = 0
@@ -245,7 +240,7 @@ class RowByRow:
             or bool(self._tables.shape(record.uri).unpredictable)
             or record.range is not None  # copied, so it is not known in which modes the leader computed them
         )
-        before = self._non_strict.count(change) if checks else 0
+        before = self._non_strict.begin(change) if checks else 0
         try:
             count = self._run(statement) if self._mode is None else self._run_in(statement, self._mode)
         except Refused as error:
@@ -255,7 +250,7 @@ class RowByRow:
                 raise
             return found
         if checks and count == statement.rows and not self._non_strict.holds(change, before):
-            raise Refused(0, _COMPUTED)
+            return self._non_strict.again(change, statement)
         return count
 
     def _without_values(self, change: Change) -> Statement | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.literals.rounded import Rounded
-from cdc.consumer.literals.values import quoted, table_name
+from cdc.consumer.literals.values import identifier, quoted, table_name
 from cdc.consumer.plan.loads import loadable_tags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
@@ -18,8 +18,10 @@ __all__ = ["SchemaCache", "changed_tables"]
 
 # Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
 # division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
-# again) and block_encryption_mode.
-_DOUBTFUL = re.compile("/|'|aes_", re.IGNORECASE)
+# again) and block_encryption_mode. And on the sql_mode, which it may have changed since the BEGIN that has it: how
+# unsigned numbers are subtracted, and seconds cut.
+_DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix", re.IGNORECASE)
+_SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
 
 
@@ -49,6 +51,10 @@ class Column(NamedTuple):
     digits: int | None
     decimals: int | None
     collation: str | None
+
+    def has_fractions(self) -> bool:
+        """Whether it has fractions of seconds."""
+        return self.data_type.upper() in _SECONDS and "(" in self.type
 
     def rounded(self) -> Rounded | None:
         """A column FLOAT(M,D) or DOUBLE(M,D) that can be written."""
@@ -135,7 +141,7 @@ class SchemaCache:
             unique,
             related,
             stored,
-            frozenset(name for name in stored if _DOUBTFUL.search(expressions[name])),
+            stored & _unpredictable(columns, expressions),
             functional,
             next((each.name for each in columns if "auto_increment" in each.extra), None),
             indexed,
@@ -209,6 +215,22 @@ class SchemaCache:
     def _ask(self, what: str, table: Uri, more: str = "") -> list[tuple[Any, ...]]:
         where = f"TABLE_SCHEMA = {quoted(table.database)} AND TABLE_NAME = {quoted(table.table or '')}"
         return self._session.rows(f"{what} WHERE {where} {more}")
+
+
+def _unpredictable(columns: Iterable[Column], expressions: Mapping[str, str]) -> set[str]:
+    """The generated columns with doubtful ``expressions``, and those that are computed from such columns.
+
+    So are all from a CHAR, which the sql_mode pads, and from fractions of seconds.
+    """
+    found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
+    given = {each.name for each in columns if each.data_type.upper() == "CHAR" or each.has_fractions()}
+    while more := {
+        name
+        for name in expressions.keys() - found
+        if any(identifier(each) in expressions[name] for each in found | given)
+    }:
+        found |= more
+    return found
 
 
 def changed_tables(statements: Sequence[Record]) -> set[str] | None:

@@ -5,9 +5,12 @@ with any date allowed. If the follower computes values from a row (generated col
 those modes of the leader's session that change the result; a record names these modes if they are not MySQL's default.
 """
 
+from collections.abc import Iterator
+from itertools import combinations
+
 from cdc.model.record import Record
 
-__all__ = ["LAX", "STRICT", "lax", "leader_modes", "needs_comparison", "permissive", "setting", "strict"]
+__all__ = ["LAX", "STRICT", "guesses", "lax", "leader_modes", "needs_comparison", "permissive", "setting", "strict"]
 
 # Not NO_BACKSLASH_ESCAPES: the server stores the expressions of generated columns, defaults and checks as text with
 # backslashes, which it would misread or reject in this mode.
@@ -15,7 +18,8 @@ _ALWAYS = "NO_AUTO_VALUE_ON_ZERO"
 _STRICT = "STRICT_ALL_TABLES"
 _DATES = ("NO_ZERO_IN_DATE", "NO_ZERO_DATE", "ALLOW_INVALID_DATES")
 _PADDED = "PAD_CHAR_TO_FULL_LENGTH"
-_ALLOWED = frozenset({*_DATES, _PADDED, "NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL"})
+_DECIDING = ("NO_UNSIGNED_SUBTRACTION", "TIME_TRUNCATE_FRACTIONAL")
+_ALLOWED = frozenset({*_DATES, _PADDED, *_DECIDING})
 _USUAL = "NO_ZERO_IN_DATE,NO_ZERO_DATE"  # the modes of a record that names none: those of MySQL's default
 _ZEROS = frozenset({"", *_USUAL.split(",")})
 STRICT = f"{_STRICT},{_ALWAYS},ALLOW_INVALID_DATES"
@@ -60,6 +64,16 @@ def permissive(modes: str, *, adds: bool) -> str:
     """As ``lax``, for older rows with dates that are not valid in these modes."""
     others = [name for name in _named(modes, padded=adds) if name not in _DATES]
     return ",".join([LAX, *others])
+
+
+def guesses(*, adds: bool) -> Iterator[str]:
+    """All that may change a computed value, for a session that has changed its modes since the BEGIN that names them.
+
+    What comes of it must be compared with the leader's row.
+    """
+    others = [*_DECIDING, *([_PADDED] if adds else [])]
+    for count in range(len(others) + 1):
+        yield from (",".join([LAX, *some]) for some in combinations(others, count))
 
 
 def _named(modes: str, *, padded: bool) -> list[str]:

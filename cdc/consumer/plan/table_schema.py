@@ -51,6 +51,11 @@ class TableSchema:
         return bool(self.generated) or self.functional
 
     @property
+    def virtual(self) -> frozenset[str]:
+        """The generated columns that are not stored."""
+        return self.generated - self.stored
+
+    @property
     def unique_expression(self) -> bool:
         """Whether a unique key has an expression, so that no record shows which row clashes with it."""
         return any(part.column is None for parts in self.unique_keys.values() for part in parts)

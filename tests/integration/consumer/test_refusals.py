@@ -341,6 +341,33 @@ def test_a_division_that_has_more_digits_on_the_leader(stage: Stage) -> None:
     assert "a generated column becomes another one here" in refusal(stage.profile, status=3)
 
 
+def test_a_session_that_changed_its_sql_mode_since_begin(stage: Stage) -> None:
+    """The records name the mode of its BEGIN. What it then computed is stored, or stops."""
+    day = {"year": 2024, "month": 2, "day": 1, "hour": 0, "minute": 0, "second": 0}
+    half, whole = ({"DateTime": day | {"subsecond": subsecond}} for subsecond in (600_000, 0))
+    keyed = {"key": ["id"]}
+    cut = stage.create_table(
+        "cut", "(id INT PRIMARY KEY, d DATETIME(3), v DATETIME AS (d), g DATETIME AS (v + INTERVAL 0 DAY) STORED)"
+    )
+    padded = stage.create_table("padded", "(id INT PRIMARY KEY, t CHAR(3), g VARCHAR(9) AS (CONCAT(t, 'x')) STORED)")
+    # A virtual column from a padded text has another value when it is read than when it was written.
+    read = stage.create_table("wide", "(id INT PRIMARY KEY, t CHAR(3), g VARCHAR(9) CHARACTER SET cp1251 AS (t))")
+    computed = {"Text": {"charset": "cp1251", "base64": "PyAg"}}
+    columns, mode = ["id", "t", "g"], {"sql_mode": "PAD_CHAR_TO_FULL_LENGTH"}
+    stage.topic.send(
+        [stage.topic.add(cut, ["id", "d", "g"], [number(1), half, whole], **keyed)],
+        [stage.topic.add(padded, columns, [number(1), text("a"), text("a  x")], **keyed)],
+        [stage.topic.add(read, columns, [number(1), text("ß"), computed], **keyed, **mode)],
+    )
+    stage.apply()
+    assert stage.execute("SELECT CAST(g AS CHAR) FROM cut") == [("2024-02-01 00:00:00",)]
+    assert stage.execute("SELECT g FROM padded") == [("a  x",)]
+    assert stage.execute("SELECT t FROM wide") == [("ß",)]
+    images = [number(1), text("a"), text("a  x")], [number(1), text("b"), text("c")]
+    stage.topic.send([stage.topic.update(padded, columns, images, **keyed)])
+    assert "a generated column becomes another one here than on the leader" in refusal(stage.profile, status=3)
+
+
 def test_modes_that_no_producer_writes(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY, g INT AS (id) STORED)")
     row = [number(1), number(1)]
