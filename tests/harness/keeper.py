@@ -5,10 +5,12 @@ where none runs yet; the answer is one line of JSON: ``{"folder": â€¦, "port": â
 broker with it, when its standard input ends, however the process at the other end of the pipe dies.
 """
 
+import hashlib
 import json
 import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +18,18 @@ from pathlib import Path
 from socket import create_connection
 
 from cdc.errors import UserError
-from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.fetch.cache import cached
+from cdc.sandbox.fetch.jars import java
+from cdc.sandbox.server.kafka import VERSION, Kafka
 from tests.harness.wait import LIMIT_SECONDS
 
-__all__ = ["JVM", "kept", "shared_broker"]
+__all__ = ["jvm", "kept", "shared_broker"]
 
 # It ends before the second compiler would be of use, which takes a third of its start.
-JVM = ("-XX:TieredStopAtLevel=1",)
+_QUICK = "-XX:TieredStopAtLevel=1"
+_ARCHIVE = "classes.jsa"
+# Where the archive does not fit the JVM goes on without it, and would say so in the log that tests read.
+_QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 # The broker is never killed. On a busy machine one that sends nothing for the sandbox's 3 s is merely slow, and clients
 # would find its partitions without a leader.
 _SETTINGS = {"broker.session.timeout.ms": "60000"}
@@ -40,6 +47,21 @@ def kept() -> Iterator[int]:
     assert process.stdout is not None
     with process, process.stdin, process.stdout:
         yield int(process.stdout.readline())
+
+
+def jvm() -> tuple[str, ...]:
+    """Options for the JVM of a broker: it maps the classes that it would load from jars from an archive."""
+    program = java().resolve()
+    stamp = hashlib.sha256(f"{program} {program.stat().st_mtime_ns}".encode()).hexdigest()[:12]
+    archive = cached(f"kafka-classes-{VERSION}-{stamp}", _archive_classes) / _ARCHIVE
+    return _QUICK, f"-XX:SharedArchiveFile={archive}", *_QUIET
+
+
+def _archive_classes(folder: Path) -> None:
+    """Write the archive: a JVM does at its end, of the classes that it has loaded by then."""
+    with tempfile.TemporaryDirectory(prefix="kafka-") as aside:
+        broker = Kafka(Path(aside), jvm=(_QUICK, f"-XX:ArchiveClassesAtExit={folder / _ARCHIVE}", *_QUIET)).start()
+        broker.stop()
 
 
 def shared_broker(port: int, folder: Path) -> Kafka:
@@ -69,7 +91,7 @@ class _Request(socketserver.StreamRequestHandler):
         try:
             with self.server.starting:
                 if self.server.broker is None:
-                    self.server.broker = Kafka(folder, settings=_SETTINGS, jvm=JVM).start()
+                    self.server.broker = Kafka(folder, settings=_SETTINGS, jvm=jvm()).start()
             answer = {"folder": str(self.server.broker.folder), "port": self.server.broker.port}
         except UserError as error:
             answer = {"error": str(error)}

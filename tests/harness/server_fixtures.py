@@ -9,7 +9,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.keeper import JVM, kept, shared_broker
+from tests.harness.keeper import jvm, kept, shared_broker
 from tests.harness.topic import Stage
 
 _KEEPER = pytest.StashKey[int]()
@@ -106,7 +106,7 @@ def kafka_broker(tmp_path: Path) -> Iterator[KafkaFactory]:
     brokers: list[Kafka] = []
 
     def start(**options: Any) -> Kafka:
-        broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=JVM, **options)
+        broker = Kafka(tmp_path / f"kafka{len(brokers)}", jvm=jvm(), **options)
         brokers.append(broker)
         return broker.start()
 
