@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 from confluent_kafka import OFFSET_END, Producer, TopicPartition
@@ -14,6 +15,7 @@ from cdc.config.topic_names import Topics
 from cdc.kafka.fragments import HEADER, cut
 from cdc.model.record import Uri
 from cdc.model.statement_gtid import former_gtid, statement_gtid
+from tests.generators.frames import frame_of
 from tests.harness.readable import until_readable
 
 Part = dict[str, Any]
@@ -192,12 +194,12 @@ def both(*transactions: Sequence[Part], numbered: bool = False) -> tuple[Stream,
 
 def messages(spark: SparkSession, sides: Mapping[str, Stream]) -> DataFrame:
     """What Spark would read from Kafka for these streams."""
-    rows = [
-        (side, f"{side}/0", offset, bytearray(message, "utf-8"))
+    schema = "side STRING, partition STRING, offset BIGINT, value BINARY"
+    of_sides = [
+        frame_of(spark, [(side, f"{side}/0", *each) for each in enumerate(stream.messages)], schema)
         for side, stream in sides.items()
-        for offset, message in enumerate(stream.messages)
     ]
-    return spark.createDataFrame(rows, "side STRING, partition STRING, offset BIGINT, value BINARY")
+    return reduce(DataFrame.union, of_sides)
 
 
 def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> None:

@@ -28,6 +28,7 @@ from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.topics import Replication, Topics
+from tests.generators.frames import frame_of
 from tests.generators.streams import Stream, messages
 from tests.harness.pair import Pair
 from tests.harness.server_fixtures import started
@@ -119,7 +120,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         names = {"renames": renames(profiles, consumer), "schema": own_schema(profiles, consumer)}
         records = with_leaders_names(parse(messages(spark, sides)), **names).persist()
         try:
-            arrivals = spark.createDataFrame([(*each, at) for at, each in enumerate(arrived)], SCHEMA)
+            arrivals = frame_of(spark, [(*each, at) for at, each in enumerate(arrived)], SCHEMA)
             clear(tmp_path)
             topics = Topics(records, arrivals, spans)
             return judge(topics, Replication(profiles, consumer), tmp_path, for_state=folded).audit

@@ -10,6 +10,7 @@ from cdc.model.statement_gtid import former_gtid
 from cdc.spark.lag.arrivals import SCHEMA, intervals
 from cdc.spark.lag.summary import WHOLE, lag
 from cdc.spark.lag.transit import Transit, transit
+from tests.generators.frames import frame_of
 from tests.generators.streams import Stream, Table, checkpoint, follower_stream, query
 from tests.spark.conftest import Judge
 
@@ -124,16 +125,16 @@ def some_lengths(count: int) -> list[int]:
 
 def arrivals(spark: SparkSession) -> DataFrame:
     """Nothing is known of Kafka."""
-    return spark.createDataFrame([], SCHEMA)
+    return frame_of(spark, [], SCHEMA)
 
 
 def took_so_long(spark: SparkSession, lengths: list[int]) -> DataFrame:
     """Transactions, one a millisecond, each applied by itself after so many µs."""
     rows = [("leader", at, 1_000 * at, ["d.even" if at % 2 == 0 else "d.odd"]) for at in range(len(lengths))]
-    leader = spark.createDataFrame(rows, "side STRING, final BIGINT, ts_us BIGINT, tables ARRAY<STRING>")
+    leader = frame_of(spark, rows, "side STRING, final BIGINT, ts_us BIGINT, tables ARRAY<STRING>")
     # No order of time: what each transaction took is by chance.
     applied = [("follower", at, 1_000 * at + us, at - 1, at) for at, us in enumerate(lengths)]
-    follower = spark.createDataFrame(applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
+    follower = frame_of(spark, applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
     return leader.unionByName(follower, allowMissingColumns=True).selectExpr(
         "*", "'whole' AS state", "IF(side = 'follower', 'applied', NULL) AS kind"
     )
@@ -142,7 +143,7 @@ def took_so_long(spark: SparkSession, lengths: list[int]) -> DataFrame:
 def test_a_commit_log_that_was_compacted_says_nothing_of_what_is_gone(spark: SparkSession) -> None:
     entries = [(0, 3), (2, 3), (4, 8), (16, 30), (18, 31)]  # offset, next sequence; an entry and its end take two
     rows = [("leader", offset, after, 1_000 * offset) for offset, after in entries]
-    found = intervals(spark.createDataFrame(rows, "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"))
+    found = intervals(frame_of(spark, rows, "side STRING, offset BIGINT, next BIGINT, at_us BIGINT"))
     assert sorted(map(tuple, found.collect())) == [
         ("leader", -1, 2, 0, 0),
         ("leader", 2, 7, 4_000, 4),

@@ -31,6 +31,7 @@ from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
 from tests.checks.told import told
+from tests.generators.frames import frame_of
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
 from tests.harness.programs import own_name
@@ -352,7 +353,7 @@ def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_
 def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touched: bool = False) -> Covered:
     """What an audit up to a sequence of both sides might cover, as small as it can be, with the hashes of ``rows``."""
     ends = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
-    transactions = spark.createDataFrame(ends, "side STRING, final BIGINT").withColumn("records", F.lit(1))
+    transactions = frame_of(spark, ends, "side STRING, final BIGINT").withColumn("records", F.lit(1))
     records = transactions.selectExpr(
         "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
         "concat(side, '/0') AS partition", "final * 2 AS offset",
@@ -361,15 +362,15 @@ def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touche
     return Covered(
         ends={LEADER: upto, FOLLOWER: upto},
         contents={LEADER: contents, FOLLOWER: contents},
-        rows=spark.createDataFrame([(row, upto) for row in rows], "hash BIGINT, net BIGINT"),
+        rows=frame_of(spark, [(row, upto) for row in rows], "hash BIGINT, net BIGINT"),
         touched=touched,
         open=None,
         tally=Tally([Line("db", "t", 1, 1, 0, 0, 0, "a", "a")]),
         mark=Watermark(upto, upto, -1, None, 0, 0),
-        transit=Transit(upto, 1, 2, spark.createDataFrame([(upto,)], "count BIGINT")),
+        transit=Transit(upto, 1, 2, frame_of(spark, [(upto,)], "count BIGINT")),
         transactions=transactions,
         records=records,
-        arrivals=spark.createDataFrame([(LEADER, upto, 7), (LEADER, 99, 9)], "side STRING, upto BIGINT, offset BIGINT"),
+        arrivals=frame_of(spark, [(LEADER, upto, 7), (LEADER, 99, 9)], "side STRING, upto BIGINT, offset BIGINT"),
     )
 
 
@@ -410,7 +411,7 @@ def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
     held = state.load(TOPICS)
     assert held is not None
     assert {row["hash"]: row["net"] for row in newest_rows(held.layers).collect()} == wanted
-    some = spark.createDataFrame([(2,), (77,)], "hash BIGINT")
+    some = frame_of(spark, [(2,), (77,)], "hash BIGINT")
     assert list(map(tuple, newest_rows(held.layers, some).collect())) == [(2, wanted[2])]
     # Where they were three already, those above the first became one, of as many rows as they tell of.
     assert [kept(tmp_path)[name] for name in ("parts", "rows", "above")] == [
@@ -428,7 +429,7 @@ def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
 def test_the_state_keeps_statements_and_notes_and_none_of_what_each_commit_updates(spark: SparkSession) -> None:
     kept = {("db", "t", "DDL"), ("cdc", "ledger", None), ("cdc", "conflicts", None), ("cdc", "offsets", "DDL")}
     left = {("db", "t", None), ("cdc", "checkpoint", None), ("cdc", "offsets", None)}
-    records = spark.createDataFrame(sorted(kept | left, key=repr), "database STRING, table STRING, query STRING")
+    records = frame_of(spark, sorted(kept | left, key=repr), "database STRING, table STRING, query STRING")
     covered = replace(frames(spark, 1), records=records.selectExpr("*", "true AS valid"))
     assert {tuple(row)[:3] for row in needed_later(covered).collect()} == kept
 
