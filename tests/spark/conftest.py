@@ -22,7 +22,8 @@ from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
 from cdc.spark.job.class_archive import class_archive, mapped
-from cdc.spark.job.session import CODE_CACHE
+from cdc.spark.job.jvm_names import look_up_once
+from cdc.spark.job.session import CODE_CACHE, NO_TRACES
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
 from cdc.spark.report.files import clear
@@ -49,6 +50,7 @@ _SPARK = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     **dict([CODE_CACHE]),
+    **NO_TRACES,
 }
 # These take longest; so they run in a session beside that of the others.
 _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
@@ -88,6 +90,7 @@ def spark() -> Iterator[SparkSession]:
     builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    look_up_once(session)
     yield session
     session.stop()
 

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from cdc.spark.job.session import configure_for
 from tests.harness.wait import LIMIT_SECONDS
@@ -42,6 +44,22 @@ def test_rows_are_sorted_in_small_tasks_where_they_are_many(
     names = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     assert tuple(map(spark.conf.get, names)) == (tasks, adaptive)
     configure_for(spark, 0)
+
+
+def test_each_function_of_pyspark_asks_the_jvm_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    F.lit("known by now")
+    assert spark._jvm is not None
+    client, asked = spark._jvm._gateway_client, []
+    real = client.send_command
+
+    def send(command: str, *arguments: Any, **options: Any) -> Any:
+        asked.append(command)
+        return real(command, *arguments, **options)
+
+    monkeypatch.setattr(client, "send_command", send)
+    F.lit("x")
+    # What Python forgets is told to the JVM whenever it is.
+    assert len([command for command in asked if not command.startswith("m\n")]) == 1, asked
 
 
 def test_what_is_cached_may_be_larger_than_the_heap() -> None:

@@ -46,7 +46,9 @@ def cached(frame: DataFrame) -> DataFrame:
     assert jvm is not None  # it exists as long as the context
     try:
         plan = kept._jdf.queryExecution().withCachedData()
-        return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+        # By its whole name, which is looked up once; each of its parts would be looked up in 300 jars.
+        datasets = getattr(jvm, "org.apache.spark.sql.classic.Dataset")
+        return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
     except (Py4JError, TypeError):  # Spark names these otherwise: they are none of its public interface
         return kept
 

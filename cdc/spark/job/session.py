@@ -7,9 +7,13 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
 from cdc.service.private_files import MASK
+from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import SMALL
 
-__all__ = ["CODE_CACHE", "NO_REFERENCES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped", "session", "stop"]
+__all__ = [
+    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped", "session",
+    "stop",
+]  # fmt: skip
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 _MANY_ROWS = 1_000_000
@@ -19,6 +23,13 @@ CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
 # Cached rows are serialized in batches of up to 4 MB, and by default the stream keeps references to the last 100 of
 # them, in case one occurs again: 400 MB a task, which spilling does not free.
 NO_REFERENCES = ("spark.serializer.objectStreamReset", "1")
+# With each function of PySpark the JVM is asked several times where in our code that is, for messages of errors that no
+# user of ours reads; and each query's plan is described at length for a page that small audits do not have.
+NO_TRACES: dict[str, bool | float | int | str | None] = {
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+}
 
 
 class SparkGone(CdcError):
@@ -36,8 +47,10 @@ def session() -> SparkSession:
     builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
-    spark = builder.config("spark.sql.session.timeZone", "UTC").config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
+    builder = builder.config("spark.sql.session.timeZone", "UTC").config(map=NO_TRACES)
+    spark = builder.config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    look_up_once(spark)
     return spark
 
 

@@ -15,6 +15,11 @@ from cdc.service.private_files import tighten
 
 __all__ = ["location", "rows_in", "write"]
 
+# By their whole names: each part of a name alone would be looked up in 300 jars.
+_CLASSES = (
+    "org.apache.hadoop.fs.Path", "org.apache.parquet.hadoop.util.HadoopInputFile",
+    "org.apache.parquet.hadoop.ParquetFileReader",
+)  # fmt: skip
 _OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that time or never
 
 
@@ -65,10 +70,10 @@ def rows_in(spark: SparkSession, folder: Path) -> int:
     assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
+    # By their whole names: each part of a name would be looked up in 300 jars.
+    hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
     for path in folder.glob("*.parquet"):
-        hadoop_path = jvm.org.apache.hadoop.fs.Path(location(path))
-        file = jvm.org.apache.parquet.hadoop.util.HadoopInputFile.fromPath(hadoop_path, hadoop)
-        reader = jvm.org.apache.parquet.hadoop.ParquetFileReader.open(file)
+        reader = readers.open(files.fromPath(hadoop_paths(location(path)), hadoop))
         try:
             rows += reader.getRecordCount()
         finally:
