@@ -301,6 +301,9 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
         del leader.messages[2]
     elif damage == "repeat":
         leader.messages.insert(2, leader.messages[2])
+    elif damage == "instead":
+        # As many records as there should be, from the first to the last.
+        leader.messages[2] = leader.messages[2].replace('"sequence": 2', '"sequence": 1')
     elif damage == "torn":
         leader.messages[2] = leader.messages[2].replace('"last": true', '"last": false')
     elif damage == "same transaction":
@@ -337,6 +340,7 @@ def damaged(leader: Stream, follower: Stream, damage: str) -> None:
     [
         ("gap", "sequence 3 comes, but 2 does not"),
         ("repeat", "sequence 2 comes 2 times"),
+        ("instead", "sequence 1 comes 2 times"),
         ("torn", "do not run from its first to its last (partition leader/0, offset 2)"),
         ("same transaction", "transaction 11111111-1111-1111-1111-111111111111:2: its"),
         ("two lasts", "topic follower is broken (torn, 3 in all)"),

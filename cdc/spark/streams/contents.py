@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import xor
+from operator import itemgetter, xor
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -13,11 +13,13 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
 
-__all__ = ["FINGERPRINT", "Contents", "joined", "offsets", "statements", "survey"]
+__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
 
 
-# Of a set of sequences: it differs, except for collisions of 64 bits, if any is missing or there twice.
-FINGERPRINT = "bit_xor(xxhash64(sequence))"
+# Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
+# left: all others are there twice.
+_FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
+_OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Contents:
     sequence of rows that were changed with foreign key checks off. ``own``: records of a database with the name of the
     consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
 
-    The number of ``rows``, the ``fingerprint`` of the sequences, and each table's ``shape`` (``streams.row_digests``;
-    None if it has several, or one that digests can't be made of) are only known of records that were read together.
+    The number of ``rows``, the ``fingerprint`` of the sequences (0, except for collisions of 64 bits, only if each from
+    the first to the last is there an odd number of times), and each table's ``shape`` (``streams.row_digests``; None if
+    it has several, or one that digests can't be made of) are only known of records that were read together.
     """
 
     records: int
@@ -72,7 +75,8 @@ def survey(records: DataFrame) -> Mapping[str, Contents]:
             F.max("ts_us").alias("last_us"),
             F.expr("bool_or(IF(chunk IS NULL, coalesce(flags & 16, 0) = 0, NULL))").alias("silent"),
             F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
-            F.expr(FINGERPRINT).alias("fingerprint"),
+            F.expr(_FINGERPRINT).alias("fingerprint"),
+            F.expr(f"array({_OF_ENDS})").alias("of_ends"),
             F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
             F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
             F.expr(f"bool_or({UNFIT})").alias("unfit"),
@@ -105,12 +109,21 @@ def _contents(rows: Sequence[Row]) -> Contents:
         silent_keys=any(of_tables[name]["silent"] for name in tables),
         unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
         rows=sum(row["rows"] for row in rows),
-        fingerprint=reduce(xor, (row["fingerprint"] for row in valid), 0),
+        fingerprint=_fingerprint(valid),
         shapes={name: _shape(of_tables[name]) for name in tables},
         own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
         copied=(CHECKPOINT_DATABASE, "copies") in of_tables,
         chunks=any(row["chunks"] for row in valid),
     )
+
+
+def _fingerprint(groups: Sequence[Row]) -> int:
+    """The fingerprint of the sequences in all ``groups``."""
+    if not groups:
+        return 0
+    first, last = min(groups, key=itemgetter("first")), max(groups, key=itemgetter("last"))
+    found: int = reduce(xor, (group["fingerprint"] for group in groups), first["of_ends"][0] ^ last["of_ends"][1])
+    return found
 
 
 def _shape(group: Row) -> int | None:
