@@ -51,6 +51,10 @@ _KEY = f"""
         transform(key, k -> {_PAIR.format("k", _VALUE.format("{0}", "k"))}))
 """
 _KNOWN_BY = "IF({0} IS NULL, NULL, " + _KEY + ")"
+_KNOWN = {"before": "old", "after": "new"}
+_LOGGED = ("side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key")
+_OF_CHANGE = ("owner", "era", *_LOGGED, "keyed", "stated", "row")
+_DID = (("removes", "before IS NOT NULL AND step != 'add'"), ("adds", "after IS NOT NULL AND step != 'remove'"))
 _STEPS = """
     IF(before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true), array('remove', 'add'), array('both'))
 """
@@ -92,23 +96,23 @@ def changes(
     (``streams.consumer_notes``). If ``among`` is given, only changes of its identities (database, table, and
     ``identity`` as in ``streams.row_digests``) are returned.
     """
-    rows = records.where("valid AND rows IS NOT NULL").where(F.col("database") != CHECKPOINT_DATABASE)
+    # In few steps: Spark analyzes all of a plan with each.
+    rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
     rows = _owned(rows, lineage).select(
-        *("owner", "era", "side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key"),
-        F.expr("chunk IS NOT NULL").alias("stated"),
+        *("owner", "era", *_LOGGED),
+        *(F.expr("key IS NOT NULL").alias("keyed"), F.expr("chunk IS NOT NULL").alias("stated")),
         F.posexplode("rows").alias("row", "images"),
-    ).select("*", "images.*").drop("images")  # fmt: skip
-    rows = rows.withColumns({"old": F.expr(_KNOWN_BY.format("before")), "new": F.expr(_KNOWN_BY.format("after"))})
+    )
+    known = [F.expr(_KNOWN_BY.format(f"images.{image}")).alias(name) for image, name in _KNOWN.items()]
+    rows = rows.select(*_OF_CHANGE, "images.*", *known)
     # Outer, since for an inner explode Spark would compute the steps twice, to filter out rows without any.
-    rows = rows.withColumn("steps", F.expr(_STEPS)).withColumn("step", F.explode_outer("steps")).drop("steps")
-    removes, adds = "before IS NOT NULL AND step != 'add'", "after IS NOT NULL AND step != 'remove'"
-    rows = rows.withColumns({"keyed": F.col("key").isNotNull(), "removes": F.expr(removes), "adds": F.expr(adds)})
-    rows = rows.withColumns({"before": F.expr("IF(removes, before, NULL)"), "after": F.expr("IF(adds, after, NULL)")})
+    rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), F.explode_outer(F.expr(_STEPS)).alias("step"))
+    rows = rows.select(*_OF_CHANGE, *_KNOWN, *_KNOWN.values(), *(F.expr(f"{did} AS {name}") for name, did in _DID))
     if among is not None:
         wanted = among.select(F.struct("database", "table").alias("owner"), F.col("identity").alias("digest"))
         rows = rows.withColumn("digest", F.expr(IDENTITY_OF_CHANGE))
         rows = rows.join(F.broadcast(wanted), ["owner", "digest"], "left_semi")
-    image = _IMAGE.format("columns", "coalesce(before, after)")
+    image = _IMAGE.format("columns", "IF(removes, before, after)")
     identity = F.expr(f"coalesce(IF(removes, old, new), {image})").alias("identity")
     so_far = F.expr(f"CAST(NULL AS {_BEFORE})").alias("so_far")
     return _foldable(marked(rows, marks), identity, so_far)
@@ -160,8 +164,9 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
         & (rows["table"] == lineage["table"])
         & (rows["sequence"] >= lineage["first"])
         & (rows["sequence"] < lineage["end"])
+        & lineage["owner"].isNotNull()
     )
-    return rows.join(beside(lineage), within).where("owner IS NOT NULL")
+    return rows.join(beside(lineage), within)
 
 
 def fold(changes: DataFrame) -> DataFrame:

@@ -112,23 +112,23 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
     # Spark forgets of some joins that they are in one partition: of those behind a fold, and of this one.
     one, other = map(in_one_part, named)
     joined = in_one_part(one.join(other, IDENTITY, "full_outer"))
-    filled = joined.fillna(0, subset=[f"{side}_{name}" for side in _SIDES for name in ("net", "breaks")])
-    return compared(filled, copied)
+    counts = {name: F.coalesce(name, F.lit(0)) for side in _SIDES for name in (f"{side}_net", f"{side}_breaks")}
+    return compared(joined.withColumns(counts), copied)
 
 
 def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
     """Rows with both sides' columns of a fold (``JOINED``), and the result of comparing them."""
     joined = with_copies(joined, copied)
-    joined = joined.withColumn("kind", F.expr(_KIND))
-    joined = joined.withColumn("rows", F.expr("IF(keyed, 1, abs(leader_net - follower_net))"))
-    joined = joined.withColumn("columns", F.expr(_DIFFERING))
+    found = {"kind": _KIND, "rows": "IF(keyed, 1, abs(leader_net - follower_net))"}
+    # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
+    there = "IF(unknown, 0L, IF(keyed, IF({0}_image IS NOT NULL, 1L, 0L), {0}_net))"
+    found |= {f"{side}_rows": there.format(side) for side in _SIDES}
+    joined = joined.withColumns({name: F.expr(sql) for name, sql in found.items()})
+    found = {"columns": _DIFFERING}
     for side in _SIDES:
         content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
-        # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
-        rows = f"IF(keyed, IF({side}_image IS NOT NULL, 1L, 0L), {side}_net)"
-        joined = joined.withColumn(f"{side}_rows", F.expr(f"IF(unknown, 0L, {rows})"))
-        joined = joined.withColumn(f"{side}_hash", F.expr(f"IF({side}_rows != 0, {content}, 0L)"))
-    return joined
+        found[f"{side}_hash"] = f"IF({side}_rows != 0, {content}, 0L)"
+    return joined.withColumns({name: F.expr(sql) for name, sql in found.items()})
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:

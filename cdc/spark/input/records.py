@@ -65,13 +65,13 @@ _ACTION = (
 )
 _ROWS = """
     CASE
-        WHEN operation.Add IS NOT NULL THEN transform(operation.Add.rows,
+        WHEN body.operation.Add IS NOT NULL THEN transform(body.operation.Add.rows,
             r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
-        WHEN operation.Copy IS NOT NULL THEN transform(operation.Copy.rows,
+        WHEN body.operation.Copy IS NOT NULL THEN transform(body.operation.Copy.rows,
             r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
-        WHEN operation.Delete IS NOT NULL THEN transform(operation.Delete.rows,
+        WHEN body.operation.Delete IS NOT NULL THEN transform(body.operation.Delete.rows,
             r -> named_struct('before', r.cols, 'after', CAST(NULL AS ARRAY<STRING>)))
-        WHEN operation.Update IS NOT NULL THEN transform(operation.Update.rows,
+        WHEN body.operation.Update IS NOT NULL THEN transform(body.operation.Update.rows,
             r -> named_struct('before', r.before_cols, 'after', r.after_cols))
     END
 """
@@ -84,7 +84,7 @@ _WHOLE_KEY = (
 )
 _VALID_CHUNK = f"size(rows) >= 0 AND size(key) > 0 AND {_WHOLE_KEY.format('after')} AND {_WHOLE_KEY.format('upto')}"
 _VALID_ROWS = f"""
-    table IS NOT NULL AND size(columns) > 0 AND IF(operation.Copy IS NULL, size(rows) > 0, {_VALID_CHUNK})
+    get(names, 4) IS NOT NULL AND size(columns) > 0 AND IF(operation.Copy IS NULL, size(rows) > 0, {_VALID_CHUNK})
     AND (key IS NULL OR (size(key) > 0 AND size(array_except(key, columns)) = 0))
     AND forall(rows, r -> coalesce(
         (operation.Add IS NOT NULL OR operation.Copy IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
@@ -168,10 +168,8 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
     ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in that topic are
     not records and are left out; in any other topic they are records that are not valid.
     """
-    fields = _fields(messages, events_of).withColumn("uri_matches", F.col("uri").rlike(_URI))
-    names = F.when(F.col("uri_matches"), F.transform(F.split("uri", "/"), F.url_decode))
-    fields = fields.withColumn("names", names).withColumn("rows", F.expr(_ROWS))
-    fields = fields.withColumn("table", F.expr("get(names, 4)"))
+    # In few steps: Spark analyzes all of a plan with each.
+    fields = _fields(messages, events_of)
     return fields.select(
         "side",
         "partition",
@@ -179,7 +177,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
         F.coalesce(F.expr(_VALID), F.lit(False)).alias("valid"),
         F.expr("get(names, 2)").alias("resource"),
         F.expr("get(names, 3)").alias("database"),
-        "table",
+        F.expr("get(names, 4)").alias("table"),
         "sequence",
         F.col("bn_file.fileName").alias("file"),
         F.col("bn_file.offset").alias("position"),
@@ -199,14 +197,25 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
 
 
 def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
-    """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset."""
+    """The fields of the messages' JSON, without the binlog's other events; ``at`` is a message's offset.
+
+    ``uri_matches`` says whether the URI is one, ``names`` are its parts, and ``rows`` those of the operation.
+    """
     text = F.col("value").cast("string")
     body = F.from_json(text, _SCHEMA, _PARSING)
     # JSON text is UTF-8, but the parser ignores bytes that are not.
     is_text = F.is_valid_utf8(text).alias("is_text")
     parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))
+    uri_matches = f"body.uri RLIKE '{_URI}'"
+    fields = parsed.select(
+        "side", "partition", "at", "is_text", "body.*",
+        F.expr(uri_matches).alias("uri_matches"),
+        F.expr(f"IF({uri_matches}, transform(split(body.uri, '/'), name -> url_decode(name)), NULL)").alias("names"),
+        F.expr(_ROWS).alias("rows"),
+    )  # fmt: skip
+    if not events_of:
+        return fields
     in_events_topic = F.col("side").isin(list(events_of)) & F.col("partition").rlike(_EVENTS)
-    fields = parsed.select("side", "partition", "at", "is_text", "body.*")
     return fields.where(F.expr("event IS NULL OR sequence IS NOT NULL") | ~in_events_topic)
 
 
