@@ -14,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from socket import create_connection
 
@@ -49,6 +50,7 @@ def kept() -> Iterator[int]:
         yield int(process.stdout.readline())
 
 
+@cache
 def jvm() -> tuple[str, ...]:
     """Options for the JVM of a broker: it maps the classes that it would load from jars from an archive."""
     program = java().resolve()

@@ -23,9 +23,10 @@ TOY = Table("db/toy", ["id", "name"], ["id"])
 PET = Table("db/pet", ["name", "owner"])
 
 
-@pytest.mark.parametrize("alters", [False, True])
 @pytest.mark.parametrize("number", range(STREAMS))
-def test_digests_first_or_every_row_folded_the_audit_is_the_same(judged: Judge, number: int, *, alters: bool) -> None:
+def test_digests_first_or_every_row_folded_the_audit_is_the_same(judged: Judge, number: int) -> None:
+    """One of two streams has tables that are altered: those are folded whole."""
+    alters = (SEED + number) % 2 == 0
     streams = RandomStreams(f"{SEED} {number}", steps=200, alters=alters, unlogged=0.1)
     first, whole = (told(judged(streams.leader, streams.follower, folded=each)) for each in (False, True))
     which = f"CDC_SEED={SEED}, stream {number}, alters {alters}"

@@ -130,15 +130,14 @@ def test_drift(kafka: Kafka, tmp_path: Path, spark: SparkSession, run_audit: Run
     assert row["foreign"]["position"] == position
 
 
-def test_could_not_judge_through_spark_submit(kafka: Kafka, tmp_path: Path) -> None:
+def test_could_not_judge(kafka: Kafka, tmp_path: Path, run_audit: RunAudit, monkeypatch: pytest.MonkeyPatch) -> None:
     leader, follower = tutorial()
     del leader.messages[4]
     options = published(kafka, tmp_path, leader, follower)
     (tmp_path / "report/drift.parquet").mkdir(parents=True)
     (tmp_path / "report/report.json").write_text("an earlier audit's")
-    settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", COLUMNS="60")
-    line = command(BIN, settings, options, small=True, java=mapped(archive_of_classes()))
-    done = subprocess.run(line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    done = run_audit(*options)
     assert done.returncode == 2, done.stderr
     assert done.stdout.startswith("could not judge\n")
     assert "sequence 5 comes, but 4 does not" in " ".join(done.stdout.split())

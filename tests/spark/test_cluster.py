@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark import audit
 from cdc.spark.job.class_archive import mapped
 from tests.generators.streams import Stream, Table, both, checkpoint, tutorial
 from tests.harness.programs import BIN
@@ -21,7 +21,7 @@ from tests.spark.test_watch import open_to_others
 pytestmark = pytest.mark.spark
 
 TABLES = int(os.environ.get("CDC_TABLES", "100"))
-# Those that executors may not share: each takes a cluster of its own.
+# Those that executors may not share.
 FOLDERS = ["state", "report"][: int(os.environ.get("CDC_FOLDERS", "1"))]
 TABLES_A_TRANSACTION = 50
 HOT = 1_000  # changes of one row; those of the same table's other rows come on top
@@ -41,8 +41,21 @@ def skewed() -> tuple[Stream, Stream]:
     return both(*history)
 
 
-def on_cluster(options: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[str]":
+# One cluster for all: what costs most is to start it.
+DRIVER = """
+import json, sys
+from cdc.spark import audit
+
+for options in json.loads(sys.argv[1]):
+    status = audit.main(options)
+    print(f"exit status {status}", flush=True)
+sys.exit(status)
+"""
+
+
+def on_cluster(audits: Sequence[Sequence[str]], folder: Path) -> "subprocess.CompletedProcess[str]":
     """Audit on a cluster of two executors, whose working directory is another one than the driver's, ``folder``."""
+    (folder / "driver.py").write_text(DRIVER)
     # The driver alone has a Python.
     pythons = {"PYSPARK_DRIVER_PYTHON": str(BIN / "python"), "PYSPARK_PYTHON": "/nonexistent"}
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", **pythons)
@@ -52,17 +65,38 @@ def on_cluster(options: Sequence[str], folder: Path) -> "subprocess.CompletedPro
     driver = " ".join([QUICK, *mapped(archive_of_classes())])
     line += ["--driver-java-options", driver, "--conf", f"spark.executor.extraJavaOptions={QUICK}"]
     # What reaches the driver is a line a table, whatever the number of rows.
-    line += ["--conf", "spark.driver.maxResultSize=16m", audit.__file__, *options]
+    line += ["--conf", "spark.driver.maxResultSize=16m", str(folder / "driver.py"), json.dumps(audits)]
     return subprocess.run(
         line, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False, cwd=folder
     )
 
 
+def not_shared(kafka: Kafka, folder: Path, option: str) -> list[str]:
+    """The options of an audit that names, as its ``option``, a folder that executors do not share."""
+    folder.mkdir()
+    leader, follower = tutorial()
+    follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    if option == "state":
+        leader.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+        follower.transaction(checkpoint(8, 9))
+    options = [*published(kafka, folder, leader, follower), "--state", str(folder / "state")]
+    # To each process it is a folder of its own, as a disk of the machine is on each of a cluster.
+    options[options.index(f"--{option}") + 1] = f"/proc/self/cwd/{folder.name}/{option}"
+    return options
+
+
 def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     leader, follower = skewed()
     follower.transaction(Table("db/t77", ["id", "v"], ["id"]).update(((1, "x"), (1, "y"))))
-    done = on_cluster([*published(kafka, tmp_path, leader, follower), "--state", str(tmp_path / "state")], tmp_path)
-    assert done.returncode == 1, done.stderr[-4000:] + done.stdout[-4000:]
+    audits = [not_shared(kafka, tmp_path / f"own_{option}", option) for option in FOLDERS]
+    shared = [*published(kafka, tmp_path, leader, follower), "--state", str(tmp_path / "state")]
+    done = on_cluster([*audits, shared], tmp_path)
+    # spark-submit gives a driver one stream for both, standard output.
+    *refusals, last, end = re.split(r"^exit status (?=[0-9]$)", done.stdout, flags=re.MULTILINE)
+    assert (done.returncode, end) == (1, "1\n"), done.stderr[-4000:] + done.stdout[-4000:]
+    assert last.startswith("2\n")
+    for option, refusal in zip(FOLDERS, refusals, strict=True):
+        require_refused(tmp_path / f"own_{option}", option, refusal)
     told = json.loads((tmp_path / "report/report.json").read_text())
     assert (told["verdict"], told["drifted_rows"], len(told["tables"])) == ("drift", 1, TABLES + 1)
     (row,) = told["drifted"]
@@ -74,22 +108,12 @@ def test_a_cluster_of_two_executors(kafka: Kafka, tmp_path: Path) -> None:
     assert open_to_others(tmp_path / "state", tmp_path / "report") == []
 
 
-@pytest.mark.parametrize("option", FOLDERS)
-def test_a_folder_that_executors_do_not_share(kafka: Kafka, tmp_path: Path, option: str) -> None:
-    leader, follower = tutorial()
-    follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
-    if option == "state":
-        leader.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
-        follower.transaction(checkpoint(8, 9))
-    options = [*published(kafka, tmp_path, leader, follower), "--state", str(tmp_path / "state")]
-    # To each process it is a folder of its own, as a disk of the machine is on each of a cluster.
-    options[options.index(f"--{option}") + 1] = f"/proc/self/cwd/{option}"
-    done = on_cluster(options, tmp_path)
-    assert done.returncode == 2, done.stderr[-4000:] + done.stdout[-4000:]
-    told = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("cdc-audit: ")]
+def require_refused(folder: Path, option: str, said: str) -> None:
+    """An audit that named a folder of its own for each process said so, and left neither a state nor a report."""
+    told = [line for line in said.splitlines() if line.startswith("cdc-audit: ")]
     assert len(told) == 1, told
     assert "rows, but the driver finds 0; at option --" + option in told[0]
     assert "name a folder that the driver and all executors share" in told[0]
     # Nothing of it counts: neither a state without rows nor a report without them.
-    assert not (tmp_path / "state/state.json").exists()
-    assert not list((tmp_path / "report").glob("report.*"))
+    assert not (folder / "state/state.json").exists()
+    assert not list((folder / "report").glob("report.*"))
