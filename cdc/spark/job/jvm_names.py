@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 __all__ = ["look_up_once"]
 
-_CLASSES = ("functions", "PythonUtils", "PythonSQLUtils")
+_CLASSES = ("org.apache.spark.sql.functions", "functions", "PythonUtils", "PythonSQLUtils")
 
 
 class _Static:
