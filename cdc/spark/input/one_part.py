@@ -1,4 +1,4 @@
-"""What makes an audit's fixed cost small: plans that end at cached data, and tiny audits in one partition.
+"""What makes an audit's fixed cost small: plans that end at cached data, tiny audits in one partition and not compiled.
 
 Each shuffle ends a stage, and planning, sending and starting a stage costs more than a thousand rows do; in one
 partition Spark needs none to group, sort or join. All this changes how Spark gets to a result, never the result.
@@ -12,6 +12,12 @@ from pyspark.sql import functions as F
 __all__ = ["beside", "cached", "in_one_part", "set_tiny"]
 
 _TINY = "spark.cdc.audit.tiny"
+# With few rows, code that Spark makes and compiles for a query costs more than it saves; without it, expressions are
+# evaluated one by one. Spark's own SQL tests run with both.
+_COMPILED = {
+    "spark.sql.codegen.wholeStage": ("false", "true"),
+    "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
+}
 _RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to that a second core saves less than shuffles cost
 
 
@@ -22,6 +28,8 @@ def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFram
     """
     tiny = records <= _RECORDS and rows <= _ROWS and (read is None or _bytes(read) <= _BYTES)
     spark.conf.set(_TINY, str(tiny).lower())
+    for name, (of_tiny, of_others) in _COMPILED.items():
+        spark.conf.set(name, of_tiny if tiny else of_others)
 
 
 def in_one_part(frame: DataFrame) -> DataFrame:
