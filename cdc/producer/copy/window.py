@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Overrun", "Window", "merged"]
 
-_LIMIT = 64_000_000  # characters of changes that are kept while a chunk is read
+_LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
 
 
 class Overrun(Exception):
@@ -22,10 +22,10 @@ class Window:
     """The changes of one table since a chunk of it was asked for."""
 
     def __init__(self) -> None:
-        self._changes: list[tuple[str, list[str]]] = []
+        self._changes: list[tuple[str, list[bytes]]] = []
         self._size = 0
 
-    def note(self, operation: str, rows: list[str]) -> None:
+    def note(self, operation: str, rows: list[bytes]) -> None:
         """Keep the JSON texts of changed ``rows``."""
         self._size += sum(map(len, rows))
         if self._size > _LIMIT:

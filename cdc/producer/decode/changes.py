@@ -31,9 +31,9 @@ __all__ = [
 
 
 class RowDecoder(Protocol):
-    """Generated for one table map: decodes the rows in ``data`` from ``at`` on to the JSON text of each."""
+    """Generated for one table map: decodes the rows in ``data`` from ``at`` on to the JSON text of each, in UTF-8."""
 
-    def __call__(self, data: bytes, at: int) -> list[str]: ...
+    def __call__(self, data: bytes, at: int) -> list[bytes]: ...
 
 
 class TableShape:
@@ -87,12 +87,12 @@ class Begin(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row."""
+    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row, in UTF-8."""
 
     event: RawEvent
     table: TableShape
     operation: str
-    rows: list[str]
+    rows: list[bytes]
     flags: int
 
 

@@ -2,9 +2,14 @@
 
 The lines work on ``d`` (the event's bytes) and ``p`` (the offset in it). Value layouts: MySQL source,
 libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
+
+The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text comes in UTF-8 and leaves in
+it, and to decode and encode it takes several times as long as all else that is done with a long one. Whoever encodes
+such a text as latin-1 must see whether the result is UTF-8 (``require_utf8``).
 """
 
 from binascii import b2a_base64
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass
 from json.encoder import encode_basestring
@@ -16,7 +21,7 @@ from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 
-__all__ = ["ColumnCode", "column_code", "constants", "require_known"]
+__all__ = ["ColumnCode", "column_code", "constants", "require_known", "require_utf8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +108,20 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
         padded = f"{x}.ljust({column.meta}, b'\\0')" if column.type == 254 else x
         return ColumnCode("", lines, '{"Blob":"%s"}', f"b64({padded}, newline=False).decode()")
     if column.charset in ("utf8mb4", "utf8mb3"):
-        return ColumnCode("", lines, '{"String":%s}', f"quote({x}.decode())")
+        short = f"quote({x}.decode('latin-1'))"
+        text = short if prefix == 1 else f"quote_long({x}) if {_LONG} < len({x}) < {_LARGE} else {short}"
+        return ColumnCode("", lines, '{"String":%s}', text)
     decode = text_decoder(column.charset)
     if decode is None:
         text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
         return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
     constants[f"text_{column.charset}"] = decode
-    return ColumnCode("", lines, '{"String":%s}', f"quote(text_{column.charset}({x}))")
+    return ColumnCode(
+        "",
+        lines,
+        '{"String":%s}',
+        f"quote({x}.decode('latin-1') if {x}.isascii() else in_utf8(text_{column.charset}({x})))",
+    )
 
 
 def _string(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
@@ -121,7 +133,7 @@ def _blob(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 
 
 def _json(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
-    return ColumnCode("", _sized(column, x, column.meta), "%s", f"json_value({x})")
+    return ColumnCode("", _sized(column, x, column.meta), "%s", f"in_utf8(json_value({x}))")
 
 
 def _bytes(tag: str) -> Callable[[Column, str, dict[str, Any]], ColumnCode]:
@@ -188,7 +200,7 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
         # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
         # second one like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
-    texts = [encode_basestring(decode(member)) for member in column.members]
+    texts = [_in_utf8(encode_basestring(decode(member))) for member in column.members]
     if column.type == ENUM:
         constants[f"enum_{x}"] = ["0", *texts]
         return ColumnCode(packed, lines, '{"Enum":%s}', f"enum_{x}[{x}]")
@@ -200,6 +212,42 @@ _TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
     4: _float, 5: _float, 10: _date, 13: _year, 15: _string, 16: _bit, 17: _timestamp, 18: _datetime, 19: _time,
     242: _bytes("Vector"), JSON: _json, 246: _decimal, 252: _blob, 253: _string, 254: _string, 255: _bytes("Geometry"),
 }  # fmt: skip
+
+_LONG = 100  # bytes
+# encode_basestring looks at each character in turn, which takes ten times as long as these searches in all of the text.
+_ESCAPES = [(b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\r", rb"\r"), (b"\t", rb"\t")]
+_CONTROLS = bytes(range(32))
+_SLICE = 1 << 20
+
+
+def _quote_long(text: bytes) -> str:
+    """What ``encode_basestring`` makes of the same text."""
+    escaped = text
+    for special, escape in _ESCAPES:
+        escaped = escaped.replace(special, escape)
+    if len(escaped.translate(None, _CONTROLS)) < len(escaped):
+        return encode_basestring(text.decode("latin-1"))
+    return f'"{escaped.decode("latin-1")}"'
+
+
+def _in_utf8(text: str) -> str:
+    """``text`` in UTF-8, with a character for each byte."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+def require_utf8(row: bytes) -> None:
+    """Raises UnicodeDecodeError where a text in ``row`` is not in UTF-8.
+
+    Where the row is, each text is: before and after it is ASCII, which is never in the midst of a character.
+    """
+    if len(row) <= _SLICE:
+        row.decode()
+        return
+    # As a whole it could take four times as much memory.
+    decoder, view = getincrementaldecoder("utf-8")(), memoryview(row)
+    for begin in range(0, len(row), _SLICE):
+        decoder.decode(view[begin : begin + _SLICE], final=begin + _SLICE >= len(row))
+
 
 _MOST_TEXTS = 50_000
 
@@ -236,6 +284,6 @@ _DAYS = _Texts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits
 _CLOCKS = _Texts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
-    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "json_value": json_value,
-    "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
+    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": _quote_long, "in_utf8": _in_utf8,
+    "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any, cast
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.column_code import ColumnCode, column_code, require_known
+from cdc.producer.decode.column_code import ColumnCode, column_code, require_known, require_utf8
 from cdc.producer.decode.column_code import constants as new_constants
 from cdc.producer.decode.json_differences import json_after
 from cdc.producer.decode.table_map import JSON, Column, Table
@@ -38,12 +38,14 @@ Compile = Callable[[int], RowDecoder]
 def row_decoder(table: Table, kind: int, *, allow_differences: Callable[[], None]) -> RowDecoder:
     """Generate the decoder of ``table``'s rows events of the type ``kind``; its columns are of known types.
 
-    The function takes the event's bytes and the offset of the first row, and returns each row's JSON text: an object
-    with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
+    The function takes the event's bytes and the offset of the first row, and returns each row's JSON text, in UTF-8: an
+    object with ``cols``, or for updates with ``before_cols`` and ``after_cols``. It raises ValueError, LookupError or
     struct.error on broken data. ``allow_differences`` is called for each row that has differences, and raises where
     they may not be applied.
     """
-    constants = new_constants() | {"json_after": json_after, "packed_integer": packed_integer}
+    constants = new_constants() | {
+        "json_after": json_after, "packed_integer": packed_integer, "require_utf8": require_utf8,
+    }  # fmt: skip
     codes = [column_code(column, f"x{index}", constants) for index, column in enumerate(table.columns)]
     if kind == et.PARTIAL_UPDATE_ROWS:
         row = _partial_update(table, allow_differences, codes, constants)
@@ -79,8 +81,9 @@ def _function(body: list[str], constants: dict[str, Any]) -> object:
     return constants.pop("decode")
 
 
-_ROW = "  out.append('{\"cols\":[' + image + ']}')"
-_UPDATE = "  out.append('{\"before_cols\":[' + before + '],\"after_cols\":[' + after + ']}')"
+_APPEND = "  row = ({}).encode('latin-1')\n  row.isascii() or require_utf8(row)\n  out.append(row)"
+_ROW = _APPEND.format("'{\"cols\":[' + image + ']}'")
+_UPDATE = _APPEND.format("'{\"before_cols\":[' + before + '],\"after_cols\":[' + after + ']}'")
 
 
 def _partial_update(
@@ -97,7 +100,7 @@ def _partial_update(
     for bit, index in enumerate(documents):
         x, old, read = f"x{index}", f"b{index}", codes[index].lines
         constants[f"name_{x}"] = table.columns[index].name
-        before[index] = ColumnCode("", (*read, f"{x} = {old} = json_value({x})"), "%s", x)
+        before[index] = ColumnCode("", (*read, f"{x} = {old} = json_value({x})"), "%s", f"in_utf8({x})")
         lines = (
             f"if m & {1 << bit}:",
             " s = p + 4 + int.from_bytes(d[p:p+4], 'little')",
@@ -107,7 +110,7 @@ def _partial_update(
             *(f" {line}" for line in read),
             f" {x} = json_value({x})",
         )
-        after[index] = ColumnCode("", lines, "%s", x)
+        after[index] = ColumnCode("", lines, "%s", f"in_utf8({x})")
     width = (len(documents) + 7) // 8
     return [
         *(f"  b{index} = None" for index in documents),
@@ -199,7 +202,7 @@ class _FirstRows:
         self._left = left
         self._compile_for = compile_for
 
-    def __call__(self, data: bytes, at: int) -> list[str]:
+    def __call__(self, data: bytes, at: int) -> list[bytes]:
         if self._left <= 0:
             return self._compile_for(self._kind)(data, at)
         rows, end = [], len(data)
@@ -208,9 +211,12 @@ class _FirstRows:
             image, at = self._image(data, at)
             if is_update:
                 after, at = self._image(data, at)
-                rows.append(_UPDATE_TEXT % (image, after))
+                row = (_UPDATE_TEXT % (image, after)).encode("latin-1")
             else:
-                rows.append(_ROW_TEXT % image)
+                row = (_ROW_TEXT % image).encode("latin-1")
+            if not row.isascii():
+                require_utf8(row)
+            rows.append(row)
         if at != end:
             raise ValueError(f"the last row ends {at - end} bytes after the event")
         self._left -= len(rows)

@@ -45,26 +45,26 @@ class Part:
     topic: str
     uri: str
     position: Position
-    body: tuple[str, ...]
+    body: tuple[str | bytes, ...]
     header: bytes
     rows: int
     newest: int
 
 
 def is_large(changes: list[Rows], record_bytes: int) -> bool:
-    """Whether one of the rows events may have to be split; a character takes at most four bytes."""
+    """Whether one of the rows events may have to be split (``split``)."""
     for _, _, _, rows, _ in changes:  # noqa: SIM110  a generator would take as long as the whole record
-        if len(rows) > 1 and sum(map(len, rows)) * 4 > record_bytes:
+        if len(rows) > 1 and sum(map(len, rows)) + len(rows) > record_bytes:
             return True
     return False
 
 
-def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
+def split(rows: list[bytes], record_bytes: int) -> Iterator[list[bytes]]:
     """``rows`` in parts of at most ``record_bytes``, or of one row where that is larger."""
     size = 0
-    part: list[str] = []
+    part: list[bytes] = []
     for row in rows:
-        length = len(row) if row.isascii() else len(row.encode())
+        length = len(row)
         if part and size + length > record_bytes:
             yield part
             size, part = 0, []
@@ -73,7 +73,7 @@ def split(rows: list[str], record_bytes: int) -> Iterator[list[str]]:
     yield part
 
 
-def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: str) -> tuple[str, str, str]:
+def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: bytes) -> tuple[str, bytes, str]:
     """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
     ``mode`` is the transaction's (module row_sql_mode). In three pieces, since the rows may be large.
@@ -84,10 +84,13 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
     return f'{columns}{context},"operation":{{"{operation}":{{"rows":[', rows, "]}}"
 
 
-def encoded(pieces: Iterable[str]) -> bytes:
+def encoded(pieces: Iterable[str | bytes]) -> bytes:
     """The pieces, one after the other, in UTF-8; of a large one no other copy is made."""
     buffer = BytesIO()
     for piece in pieces:
+        if isinstance(piece, bytes):
+            buffer.write(piece)
+            continue
         for begin in range(0, len(piece), _SLICE):
             buffer.write(piece[begin : begin + _SLICE].encode())
     return buffer.getvalue()

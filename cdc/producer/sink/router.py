@@ -20,7 +20,7 @@ from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableSh
 from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.copied_records import Place, chunk_body, copied_message
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
-from cdc.producer.sink.partial_transaction import CommittedPart, content_sum
+from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import COPYING, RECORD, Headers, Message, Part, encoded, is_large, rows_body, split
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
@@ -119,13 +119,13 @@ class Router:
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
-            before, texts, after = rows_body(table.columns_json, flags, mode, operation, ",".join(rows))
+            before, texts, after = rows_body(table.columns_json, flags, mode, operation, b",".join(rows))
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
             )  # fmt: skip
-            value = f"{head}{before}{texts}{after}}}"
+            value = b"".join((f"{head}{before}".encode(), texts, f"{after}}}".encode()))
             headers: Headers = [("mysql_binlog_headers", _HEADER_JSON % ev.header_fields(data))]
-            yield _new(Message, (topic, key, value.encode(), commit_us // 1000, headers))
+            yield _new(Message, (topic, key, value, commit_us // 1000, headers))
         self.next_sequence += last + 1
         self._index = 0
 
@@ -165,9 +165,9 @@ class Router:
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
             # Joined only when it is sent: one row may be large.
-            body = rows_body(change.table.columns_json, change.flags, mode, change.operation, ",".join(rows))
+            body = rows_body(change.table.columns_json, change.flags, mode, change.operation, b",".join(rows))
             marked = (COPYING, *body) if copying else body
-            newest = content_sum(uri, rows[-1])
+            newest = row_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
 
     def statement(self, change: Statement) -> Iterator[Message]:

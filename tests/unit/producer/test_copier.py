@@ -67,7 +67,7 @@ class Copying:
 
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:
         event: Any = None
-        self.copier.note(Rows(event, table, operation, [row(key)], flags))
+        self.copier.note(Rows(event, table, operation, [row(key).encode()], flags))
 
     def executed(self, *effects: Effect) -> None:
         event: Any = None

@@ -47,7 +47,7 @@ def test_whatever_the_select_has_seen_the_chunk_is_as_of_the_end(
     for step in steps:
         change = _changed(table, *step)
         if change is not None:
-            noted.note(change[0], [change[1]])
+            noted.note(change[0], [change[1].encode()])
             states.append(dict(table))
     seen = states[data.draw(st.integers(0, len(states) - 1))]
     low, high = data.draw(st.tuples(_KEYS, _KEYS))
@@ -61,7 +61,7 @@ def test_whatever_the_select_has_seen_the_chunk_is_as_of_the_end(
 def test_a_document_in_a_changed_row_keeps_its_numbers() -> None:
     row = '{"cols":[{"SignedInteger":1},{"Json":{"a":123456789012345678901234567890,"b":1.0,"c":1e+16,"d":"é"}}]}'
     noted = Window()
-    noted.note("Add", [row])
+    noted.note("Add", [row.encode()])
     assert noted.apply([_row(1, 1)], key=[0]) == [row]
 
 
@@ -69,6 +69,6 @@ def test_more_changes_than_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "_LIMIT", 100)
     noted = Window()
     for _ in range(3):
-        noted.note("Add", [_row(1, 1)])
+        noted.note("Add", [_row(1, 1).encode()])
     with pytest.raises(Overrun):
         noted.apply([], key=[0])

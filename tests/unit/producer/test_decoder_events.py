@@ -156,7 +156,7 @@ def plain(changes: Iterable[Change]) -> list[Any]:
 
 
 def content(rows: Rows) -> tuple[str, str, tuple[str, ...], int]:
-    return rows.table.name, rows.operation, tuple(rows.rows), rows.flags
+    return rows.table.name, rows.operation, tuple(row.decode() for row in rows.rows), rows.flags
 
 
 def added(*values: int, table: str = "t") -> tuple[str, str, tuple[str, ...], int]:

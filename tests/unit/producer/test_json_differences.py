@@ -269,5 +269,5 @@ def test_a_table_without_documents() -> None:
     table = Table("db", "t", (Column("n", 3, 0),), None)
     decode = row_decoder(table, et.PARTIAL_UPDATE_ROWS, allow_differences=pytest.fail)
     one, two = (b"\0" + struct.pack("<i", number) for number in (1, 2))
-    row = '{"before_cols":[{"SignedInteger":1}],"after_cols":[{"SignedInteger":2}]}'
+    row = b'{"before_cols":[{"SignedInteger":1}],"after_cols":[{"SignedInteger":2}]}'
     assert decode(one + b"\0" + two + one + b"\1" + two, 0) == [row, row]

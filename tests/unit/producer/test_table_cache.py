@@ -202,7 +202,7 @@ def test_a_tables_first_rows_are_read_as_all_others(made: tuple[list[Column], by
     assert outcome(first, data) == outcome(compiled, data)
 
 
-def outcome(decode: Callable[[bytes, int], list[str]], data: bytes) -> Sequence[Any]:
+def outcome(decode: Callable[[bytes, int], list[bytes]], data: bytes) -> Sequence[Any]:
     """The rows, or that they can't be read."""
     try:
         return decode(b"head" + data, 4)
