@@ -7,12 +7,12 @@ Each shape of work has servers of its own: a leader, Kafka, a follower and a nat
 settings (every commit flushed, binlog on). What is there before the work is brought over first and not counted. Then
 the work waits whole, in the topic and in the relay log, and each side applies it in turn: cdc-consumer from process
 start to end, the replica with 4 workers from START REPLICA SQL_THREAD until its last transaction. The lag is from the
-commit time that the leader logged to the moment at which a session that asks the follower every ms or so sees the row.
+commit time that the leader logged to the moment at which a session that asks the follower every ms or so sees the row,
+under a steady load and for single writes while nothing else goes on; then the same for the replica, without cdc.
 Below each line of cdc-consumer: what the stages that are its own take, each measured alone over the same topic.
 """
 
 import argparse
-import json
 import os
 import random
 import sys
@@ -23,9 +23,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from confluent_kafka import Consumer, TopicPartition
-from load import WARM_UP_SECONDS, checkpoints_seen, percentiles, steady_load
-from measure import Used, profile, run_program, running, server_cpu_seconds, used
+from lag import measure_lag
+from measure import Used, profile, run_program, server_cpu_seconds, used
 from replica import NativeReplica
 from stages import end_of_topic, measure_stages
 
@@ -128,6 +127,7 @@ def oltp(n: int, chance: random.Random) -> str:
 
 
 BEFORE = 50_000
+LAG = Shape("", PLAIN, 10_000, updates, 0)
 SHAPES = {
     "rows": Shape("rows in 100-row inserts", PLAIN, 0, bulk, 600_000, "rows"),
     "inserted": Shape("the same, local_infile OFF", PLAIN, 0, bulk, 600_000, "rows", local_infile="OFF"),
@@ -153,7 +153,7 @@ def main() -> int:
     for key in options.shapes.split(","):
         with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
             if key == "lag":
-                measure_lag(Path(folder))
+                measure_lag(Path(folder), fill=lambda leader: fill(leader, LAG))
             else:
                 shape, count = SHAPES[key], int(SHAPES[key].count * options.scale)
                 shape = replace(shape, before=count if shape.columns == KEYLESS else shape.before,
@@ -220,43 +220,6 @@ def execute(server: MySql, statements: Iterator[str] | list[str]) -> None:
     with server.connect() as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-def measure_lag(folder: Path) -> None:
-    """Run a steady load on the leader with both programs running, and read the follower's checkpoint meanwhile."""
-    leader, follower = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2))
-    kafka = Kafka(folder / "kafka").start()
-    source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
-    fill(leader, Shape("", PLAIN, 10_000, updates, 0))
-    run_program("cdc-producer", source)
-    run_program("cdc-consumer", target)
-    with running("cdc-producer", source), running("cdc-consumer", target):
-        load = steady_load(leader)
-        counted_from = time.time() + WARM_UP_SECONDS
-        seen = [(0.0, -1), *checkpoints_seen(follower)]
-        load.join()
-        ages, at = [], 0
-        for sequence, committed in commits(kafka):
-            while at < len(seen) and seen[at][1] < sequence:
-                at += 1
-            if committed > counted_from and at < len(seen):
-                ages.append((seen[at][0] - committed) * 1e3)
-    print(percentiles(ages), flush=True)
-    for each in (leader, follower, kafka):
-        each.kill()
-
-
-def commits(kafka: Kafka) -> Iterator[tuple[int, float]]:
-    """Each record's sequence, and when the leader committed it (seconds since 1970)."""
-    consumer = Consumer(
-        {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed",
-         "enable.partition.eof": True}
-    )  # fmt: skip
-    consumer.assign([TopicPartition("bench", 0, 0)])
-    while (message := consumer.poll(10)) is not None and message.error() is None:
-        body = json.loads(message.value() or b"")
-        yield body["sequence"], body["transaction"]["ts_us"] / 1e6
-    consumer.close()
 
 
 if __name__ == "__main__":

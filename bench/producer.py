@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
-from load import WARM_UP_SECONDS, percentiles, steady_load
+from load import RATE, WARM_UP_SECONDS, percentiles, steady_load
 from measure import plain_reader, profile, run_program, running, timed
 
 from cdc.sandbox.server.kafka import Kafka
@@ -114,7 +114,8 @@ def measure_lag(folder: Path) -> None:
         load = steady_load(leader)
         counted_from = time.time() + WARM_UP_SECONDS
         found = record_ages(kafka, until=lambda: not load.is_alive())
-        print(percentiles([age for committed, age in found if committed > counted_from]), flush=True)
+        ages = [age for committed, age in found if committed > counted_from]
+        print(f"{RATE} transactions/s: {percentiles(ages)}", flush=True)
     leader.kill()
     kafka.kill()
 

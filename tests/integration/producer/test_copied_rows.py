@@ -123,7 +123,7 @@ class Leader:
             elif event.type in et.ROWS:
                 found = cache.rows(event)
                 assert found
-                rows[found.table.names] += found.rows
+                rows[found.table.names] += [row.decode() for row in found.rows]
                 columns[found.table.names] = found.table.columns_json
         return rows, columns
 

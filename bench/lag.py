@@ -1,0 +1,93 @@
+"""Measures after what time a follower shows what its leader has committed, beside MySQL's own replica."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+from load import (
+    CHECKPOINT,
+    GTIDS,
+    IDLE_SECONDS,
+    RATE,
+    STEADY_SECONDS,
+    WARM_UP_SECONDS,
+    percentiles,
+    seen,
+    single_writes,
+    steady_load,
+)
+from measure import profile, run_program, running
+from replica import NativeReplica
+
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+
+__all__ = ["measure_lag"]
+
+
+def measure_lag(folder: Path, *, fill: Callable[[MySql], None]) -> None:
+    """Write on the leader with both programs running, and read the follower's checkpoint meanwhile; then with MySQL's
+    own replica, and read its GTIDs."""
+    leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
+    kafka = Kafka(folder / "kafka").start()
+    source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
+    fill(leader)
+    run_program("cdc-producer", source)
+    run_program("cdc-consumer", target)
+    found: list[Written] = []
+    with running("cdc-producer", source), running("cdc-consumer", target):
+        found += written("cdc", leader, follower, CHECKPOINT)
+    replica = NativeReplica(leader, third)
+    replica.receive()
+    replica.apply()
+    replica.follow()
+    found += written("native replica", leader, third, GTIDS)
+    run_program("cdc-producer", source)  # the topic tells when the leader committed what
+    for title, counted_from, until, times, applied in found:
+        print(f"{title}: {percentiles(list(ages(commits(kafka, applied), times, counted_from, until)))}", flush=True)
+    for each in (leader, follower, third, kafka):
+        each.kill()
+
+
+Written = tuple[str, float, float, list[tuple[float, int]], str]
+
+
+def written(who: str, leader: MySql, follower: MySql, applied: str) -> Iterator[Written]:
+    """Run the steady load, then the single writes: the begin and the end of the time that counts, and what was seen."""
+    for what, start, warm_up, seconds in (
+        (f"{RATE} transactions/s", steady_load, WARM_UP_SECONDS, STEADY_SECONDS),
+        ("single writes", single_writes, 1, IDLE_SECONDS),
+    ):
+        load, counted_from = start(leader), time.time() + warm_up
+        times = seen(follower, applied, seconds)
+        load.join()
+        yield f"{who}, {what}", counted_from, time.time(), times, applied
+
+
+def ages(
+    committed: Iterable[tuple[int, float]], times: Sequence[tuple[float, int]], counted_from: float, until: float
+) -> Iterator[float]:
+    """After how many ms each transaction was seen."""
+    at = 0
+    for number, moment in committed:
+        while at < len(times) and times[at][1] < number:
+            at += 1
+        if counted_from < moment < until and at < len(times):
+            yield (times[at][0] - moment) * 1e3
+
+
+def commits(kafka: Kafka, applied: str) -> Iterator[tuple[int, float]]:
+    """Each record's sequence, or its GTID's number, and when the leader committed it (seconds since 1970)."""
+    consumer = Consumer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "bench", "isolation.level": "read_committed",
+         "enable.partition.eof": True}
+    )  # fmt: skip
+    consumer.assign([TopicPartition("bench", 0, 0)])
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        body = json.loads(message.value() or b"")
+        transaction = body["transaction"]
+        number = body["sequence"] if applied == CHECKPOINT else int(transaction["id"].rpartition(":")[2])
+        yield number, transaction["ts_us"] / 1e6
+    consumer.close()
