@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from cdc.config.profile import Profile
+from cdc.config.shadow_tables import swap
 from cdc.errors import UserError
-from cdc.model.record import Uri
+from cdc.model.record import Record, Uri
 
-__all__ = ["replicated"]
+__all__ = ["replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
@@ -29,3 +30,19 @@ def replicated(profile: Profile) -> Callable[[Uri], bool]:
         return wanted
 
     return passes
+
+
+def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
+    """What to do about a statement of which a part passes the filters."""
+    ends = [(Uri.parse(affect["uri"]), Uri.parse(affect["to"])) for affect in record.affects if "to" in affect]
+    swapped = swap(((one.database, one.table or ""), (other.database, other.table or "")) for one, other in ends)
+    if swapped is None:
+        return "let all of its tables in, or none"
+    there, new = (passes(Uri(record.uri.resource, *name)) for name in (swapped.table, swapped.new))
+    place, setting = "where a tool put another version of the table in its place", f"set {swapped.setting}"
+    if there and not new:
+        return (
+            f"{place}, do its ALTER on the follower by hand, go on with --skip {record.sequence}, and then {setting} "
+            "in the consumer's profile: docs/filters-and-renames.md (Filters of the consumer)"
+        )
+    return f"{place}, {setting} in the consumer's profile, and start again"

@@ -26,6 +26,7 @@ from cdc.consumer.follower.session import Session
 from cdc.consumer.follower.statement_connection import StatementConnection
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
+from cdc.consumer.scope import way_across
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
@@ -221,7 +222,7 @@ class DdlLedger:
             raise Unapplicable(
                 f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 record=record,
-                hint="let all of its tables in, or none",
+                hint=way_across(record, self._passes),
             )
         actions = [affect["action"] for affect in record.affects]
         if actions and all(action.endswith(LEADER_ONLY) for action in actions):

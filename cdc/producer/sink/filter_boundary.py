@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from cdc.config.filters import Filters, filtered_name
+from cdc.config.shadow_tables import swap
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out
@@ -74,29 +75,15 @@ def _filtered_names(effect: Effect) -> list[tuple[str, str | None]]:
 
 def _way_across(change: Statement, filters: Filters) -> str:
     """What to do about a statement of which a part passes."""
-    table, shadows = _swap(change.effects)
-    if not shadows:
+    swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
+    if swapped is None:
         return "let all of these tables pass the filters, or none; one that passes only later needs a fresh copy"
-    setting = f"filters.shadow_tables = [{', '.join(shadows)}]"
-    if not filters.wants_table(*table):
-        return f"where a tool put another version of the table in its place, set {setting}, and start again"
+    if not filters.wants_table(*swapped.table) or filters.wants_table(*swapped.new):
+        return f"where a tool put another version of the table in its place, set {swapped.setting}, and start again"
     return (
         f"where a tool put another version of the table in its place, do its ALTER on the followers by hand, skip this "
-        f"statement, and then set {setting}: docs/filters-and-renames.md (Online schema changes)"
+        f"statement, and then set {swapped.setting}: docs/filters-and-renames.md (Online schema changes)"
     )
-
-
-def _swap(effects: Iterable[Effect]) -> tuple[tuple[str, str], list[str]]:
-    """The table whose place another one took, and the patterns of the names beside it; none for other statements."""
-    renames = [(effect.database, effect.name or "", *(effect.to or ("", ""))) for effect in effects]
-    names = {(database, name) for database, name, _, _ in renames} | {(there, to) for _, _, there, to in renames}
-    both = {(database, name) for database, name, _, _ in renames} & {(there, to) for _, _, there, to in renames}
-    if len(both) != 1:
-        return ("", ""), []
-    (table,) = both
-    others = sorted(names - both)
-    alike = all(database == table[0] and table[1] in name for database, name in others)
-    return table, [f'"{name.replace(table[1], "{table}", 1)}"' for _, name in others] if alike else []
 
 
 def _may_want(filters: Filters, database: str, name: str | None) -> bool:

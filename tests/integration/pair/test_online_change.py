@@ -1,5 +1,6 @@
 """Online schema changes replicate as what they are: a ghost table that is filled and swapped while others write."""
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,7 +11,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.programs import run_well, running, write_profile
+from tests.harness.programs import refused, run_well, running, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -141,6 +142,42 @@ def test_a_rename_swap(
     assert found == content(leader, name)
     assert set(found) == {"its own definition", "t"}
     assert "`added` int" in found["t"]["definition"]
+
+
+def test_a_swap_that_the_consumers_filters_did_not_expect(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
+) -> None:
+    """What the message says leads to the same rows, and the next change needs no hand."""
+    name = "crossed"
+    keys = {"resource": name, "topic": name, "filters": {"include_tables": [f"{name}.t"]}}
+    producer = write_profile(
+        tmp_path, leader, kafka, name=name, **keys | {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}}
+    )
+    consumer = write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
+    run_well("cdc-producer", producer, "--until-current")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        for statement in (f"CREATE DATABASE {name}", f"USE {name}", CREATE):
+            cursor.execute(statement)
+        cursor.execute("INSERT INTO t (n, name) VALUES " + ", ".join(f"({n}, 'row {n}')" for n in range(ROWS)))
+        steps = [step.replace("`DB`", f"`{name}`") for step in (PT_BEGIN, PT_COPY, PT_END)]
+        change(cursor, *steps)
+        cursor.execute("UPDATE t SET n = 5, added = 8 WHERE id = 7")
+        again = steps[0].replace("`name` varchar(20) DEFAULT NULL", "`name` varchar(40), `added` int NOT NULL")
+        change(cursor, again.replace("ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY", "MODIFY"), *steps[1:])
+    run_well("cdc-producer", producer, "--until-current")
+    line = refused("cdc-consumer", consumer, "--until-current", status=3)
+    setting = 'filters.shadow_tables = ["_{table}_new", "_{table}_old"]'
+    found = re.search(
+        r"ALTER on the follower by hand, go on with --skip (\d+), and then set (.+) in the consumer", line
+    )
+    assert found and found[2] == setting, line
+    with follower.root(database=name) as connection, connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE t ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY name VARCHAR(40)")
+    run_well("cdc-consumer", consumer, "--until", str(int(found[1]) + 1), "--skip", found[1])
+    keys["filters"] |= {"shadow_tables": PT_SHADOWS}
+    write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
+    run_well("cdc-consumer", consumer, "--until-current")
+    assert content(follower, name) == content(leader, name)
 
 
 def columns(server: MySql, database: str) -> list[str]:

@@ -42,3 +42,12 @@ def test_a_swap_of_tables_names_the_setting(text: str, setting: str | None, filt
         kept = replace(FILTERS[filters], shadow_tables=tuple(json.loads(setting)))
         assert passes(statement(*effects), kept) == (filters == "included")
         assert ("by hand, skip this statement" in hint) == (filters == "included")
+
+
+def test_a_swap_whose_new_version_is_in_the_topic_needs_the_setting_alone() -> None:
+    _, effects = classify(CROSSING[0][0], database="d", ansi_quotes=False)
+    with pytest.raises(PromiseError, match="crosses the border") as stop:
+        passes(statement(*effects), Filters(include_tables=("d.t", "d._t_new")))
+    assert str(stop.value.hint).endswith(
+        'set filters.shadow_tables = ["_{table}_new", "_{table}_old"], and start again'
+    )
