@@ -1,6 +1,7 @@
 """cdc-consumer, killed by itself at a named point: ``run("killed_consumer", PROFILE, POINT, SEQUENCE)``.
 
-The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE.
+The points are those of a statement on its way through the ledger; it dies at that of the record SEQUENCE. At "lost "
+and a point it loses its connection instead, once.
 """
 
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 from cdc.consumer import __main__ as program
 from cdc.consumer import pipeline
+from cdc.consumer.errors import Interrupted
 from cdc.consumer.follower.session import Session
 from tests.altered.replaced import replace
 
@@ -32,6 +34,10 @@ class Killed(Session):
     def _pass(self, point: str) -> None:
         if point == self.point:
             os.kill(os.getpid(), signal.SIGKILL)
+        if f"lost {point}" == self.point:
+            Killed.point = ""
+            self.close()
+            raise Interrupted("lost")
 
 
 class Applying(Killed):

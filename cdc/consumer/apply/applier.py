@@ -141,7 +141,15 @@ class Applier:
     def _send(self, batch: Batch) -> None:
         if self._preparation.needs_commit(batch):
             self._commit()
-        prepared = self._preparation.prepare(batch)
+        elif self._preparation.runs(batch):
+            self._execution.settle()
+        try:
+            prepared = self._preparation.prepare(batch, self._execution.commit)
+        except (CdcError, Refused):
+            # What comes before is applied; where the connection was lost, it is executed again.
+            self._commit()
+            raise
+        self._take_committed()
         done, rest = batch.cut(len(prepared.pending.batch.statements))
         if rest is not None:
             self._queue[self._sent] = done

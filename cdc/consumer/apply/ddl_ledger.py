@@ -32,7 +32,7 @@ from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
 from cdc.consumer.state.copied import Copied
-from cdc.consumer.state.intents import Intents
+from cdc.consumer.state.intents import Commit, Intents
 from cdc.consumer.state.skips import Skips
 from cdc.errors import CdcError
 from cdc.model.record import Record, Uri
@@ -97,19 +97,20 @@ class DdlLedger:
         self.applied = 0
         self.left_out = 0
 
-    def execute(self, records: Sequence[Record]) -> list[Statement]:
+    def execute(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
         """Execute the first of the statements, at least one, unless they were executed before.
 
         The notes of these, which commit with the checkpoint. It ends early before a statement that the filters leave
-        out or that fails, and after a while: what has run commits first. Raises Unapplicable where the follower refuses
-        the first statement, Interrupted where it must be tried again.
+        out or that fails, and after a while: what has run commits first. Before any of them runs, ``commit`` commits
+        the rows before them. Raises Unapplicable where the follower refuses the first statement, Interrupted where it
+        must be tried again.
         """
         first = records[0]
         try:
             self._raise_again(first)
             reason = self._reason(first)
             if reason is None:
-                return self._run(self._for_follower(records))
+                return self._run(self._for_follower(records), commit)
         except Unapplicable as error:
             if not self.skips.allow(first):
                 raise
@@ -179,10 +180,13 @@ class DdlLedger:
             self._ready[place] = ready
         return list(self._ready.values())
 
-    def _run(self, records: Sequence[Record]) -> list[Statement]:
+    def _run(self, records: Sequence[Record], commit: Commit) -> list[Statement]:
         notes: list[Statement] = []
         begun = time.monotonic()
-        for record, intent in zip(records, self._intents.intend(records), strict=False):
+        intents = self._intents.intend(records, commit)
+        # The rows before it have committed, with the intents if there were any: the statement may wait for their locks.
+        commit([])
+        for record, intent in zip(records, intents, strict=False):
             try:
                 # Where the session is lost that holds the lock, another consumer may be at work. That shows here, by
                 # the commit of the intents, and by the question that follows each statement.

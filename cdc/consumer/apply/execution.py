@@ -82,10 +82,18 @@ class Execution:
         other.commit()
         chosen.put(batch.pending, batch.statements)
 
-    def commit(self) -> None:
-        """Commit all batches, and wait for it. Raises as ``put``."""
+    def settle(self) -> None:
+        """Wait until all batches are executed; the last one may be left to be committed. Raises as ``put``."""
         self._parallel.commit()
-        self._serial.commit()
+        self._serial.settle()
+
+    def commit(self, also: Sequence[bytes] = ()) -> None:
+        """Commit all batches and, with the last one that is not committed, these statements; and wait for it.
+
+        Raises as ``put``, Refused for these statements.
+        """
+        self._parallel.commit()
+        self._serial.commit(also)
 
     def recover(self, checkpoint: Checkpoint) -> None:
         """Find out which commits were successful; see ``Executor.recover``.

@@ -23,6 +23,7 @@ from cdc.consumer.plan.table_schema import TableSchema
 from cdc.consumer.source.batches import Batch
 from cdc.consumer.state import rewinds
 from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.intents import Commit
 from cdc.model.record import Record, Uri
 from cdc.service.logs import event
 from cdc.sql.redaction import excerpt
@@ -75,23 +76,29 @@ class Preparation:
         """There is nothing to prepare for now."""
         self._ledger.rest()
 
+    def runs(self, batch: Batch) -> bool:
+        """Whether the batch has DDL statements to execute. They commit by themselves, and ``prepare`` executes them:
+        all batches before must be executed by then, and are committed before the first one runs.
+        """
+        return batch.statement is not None and self._reached.rewound is None
+
     def needs_commit(self, batch: Batch) -> bool:
         """Whether all batches before must be committed before this one is prepared.
 
-        So it is for a DDL statement, which commits by itself. And the follower cannot be asked about a table, or for
-        its rows, while the counts of a packet are outstanding.
+        The follower cannot be asked about a table, or for its rows, while the counts of a packet are outstanding.
         """
+        if batch.statement is not None:
+            return not self.runs(batch)
         records = self._passing(batch)
-        if batch.statement is not None or (batch.chunk is not None and records):
+        if batch.chunk is not None and records:
             return True
-        if not self._tables.know(record.uri for record in records):
-            return True
-        return removes(records, schema=self._tables.shape)
+        return not self._tables.know(record.uri for record in records) or removes(records, schema=self._tables.shape)
 
-    def prepare(self, batch: Batch) -> PreparedBatch:
+    def prepare(self, batch: Batch, commit: Commit) -> PreparedBatch:
         """The batch with its SQL; DDL statements are executed. Raises PromiseError, Interrupted, Refused.
 
-        Of a batch of many statements it may be the first ones only: ``pending.batch`` says which.
+        Of a batch of many statements it may be the first ones only: ``pending.batch`` says which. ``commit`` is called
+        before the first one runs.
         """
         if batch.begins:
             self._rows = self._filtered = 0
@@ -99,7 +106,7 @@ class Preparation:
         records = self._passing(batch)
         self._rows += batch.rows
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
-        pending = self._pending(batch, records, started=time.monotonic())
+        pending = self._pending(batch, records, commit, started=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
         compares = self._differences if not pending.again else None
@@ -145,14 +152,15 @@ class Preparation:
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]
 
-    def _pending(self, batch: Batch, records: list[Record], *, started: float) -> PendingBatch:
+    def _pending(self, batch: Batch, records: list[Record], commit: Commit, *, started: float) -> PendingBatch:
         again = self._reached.rewound is not None
         if again:
             batch = replace(batch, full=False)  # not beside another one, which may have the same rows
             for statement in batch.statements:
                 event(_LOG, "statement stays done", sequence=statement.sequence, statement=excerpt(statement.query))
         elif batch.statements:
-            self._notes = self._ledger.execute(batch.statements)
+            self._notes = self._ledger.execute(batch.statements, commit)
+            commit([])  # where none had to run
             batch, _ = batch.cut(len(self._notes))
             if self._ledger.skips:
                 # One that is skipped was perhaps run by hand in another form.

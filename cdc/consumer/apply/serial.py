@@ -4,7 +4,7 @@ Up to two batches are pending: one whose COMMIT was sent together with the state
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -71,15 +71,36 @@ class SerialExecutor:
             self.commit()
             self._is_executed(pending)
             return
-        self._settle()
+        self.settle()
         self._send_all(pending, first, found)
 
-    def commit(self) -> None:
-        """Commit all batches, and wait for it. Raises PromiseError, Interrupted."""
-        self._settle()
+    def settle(self) -> None:
+        """Wait until the last batch is executed, and check its counts; it may be left to be committed.
+
+        Raises PromiseError, Interrupted.
+        """
+        if self._executing is None:
+            return
+        pending, sent = self._executing
+        try:
+            self._check(sent)
+        except (Mismatch, Refused) as error:
+            self._retry_row_by_row(pending, error)
+        else:
+            self._is_executed(pending)
+
+    def commit(self, also: Sequence[bytes] = ()) -> None:
+        """Commit all batches and, in one transaction with the last of them, these statements; and wait for it.
+
+        Raises PromiseError, Interrupted, Refused.
+        """
+        self.settle()
         if self._executed is not None:
-            self._send([])
+            self._session.send([*also, b"COMMIT"])
+            self._committing, self._executed = self._executed, None
             self._check([])
+        elif also:
+            self._session.run([*also, b"COMMIT"])
 
     def recover(self, checkpoint: Checkpoint) -> None:
         """Forget what was lost with the former connection, unless its COMMIT has reached the server.
@@ -110,18 +131,6 @@ class SerialExecutor:
             self._retry_row_by_row(pending, error)
         else:
             self._executing = pending, sent
-
-    def _settle(self) -> None:
-        """Wait until the last batch is executed, and check its counts. Raises PromiseError, Interrupted."""
-        if self._executing is None:
-            return
-        pending, sent = self._executing
-        try:
-            self._check(sent)
-        except (Mismatch, Refused) as error:
-            self._retry_row_by_row(pending, error)
-        else:
-            self._is_executed(pending)
 
     def _is_executed(self, pending: PendingBatch) -> None:
         self._executing = None

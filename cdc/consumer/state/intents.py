@@ -5,7 +5,7 @@ above that was executed without the ledger knowing of it, which no crash can do.
 one another commit together: a crash leaves some of them for later, and then these statements keep their GTIDs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -17,7 +17,10 @@ from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid
 
-__all__ = ["Intent", "Intents"]
+__all__ = ["Commit", "Intent", "Intents"]
+
+Commit = Callable[[Sequence[bytes]], None]
+"""Commits what is executed on the session, and these statements with it; in one packet, with a COMMIT behind them."""
 
 
 class Intent(NamedTuple):
@@ -34,29 +37,36 @@ class Intents:
         self._session = session
         self._highest: tuple[tuple[str, int], int] | None = None  # the connection that read or gave it, and the number
 
-    def intend(self, records: Sequence[Record]) -> list[Intent]:
+    def intend(self, records: Sequence[Record], commit: Commit) -> list[Intent]:
         """Commit the intents of the first of the statements, of at least one, and return these.
 
-        Those that an earlier attempt has intended keep theirs. Raises Unapplicable where the first statement is too
-        large for the follower, UserError where the follower has another history; Interrupted, Refused.
+        Those that an earlier attempt has intended keep theirs; then there may be nothing to ``commit``. Raises
+        Unapplicable where the first statement is too large for the follower, UserError where the follower has another
+        history; Interrupted, Refused.
         """
-        rows = self._session.rows(ledger_table.gtids_of(self._session.schema, records))
+        number = self._number(records[0].uri.resource)
+        unused = _unused(records, number)
+        question = f"{ledger_table.gtids_of(self._session.schema, records)} UNION ALL SELECT -1, {unused}"
+        found = {int(sequence): str(gtid) for sequence, gtid in self._session.rows(question)}
+        used = found.pop(-1)
         # Without a GTID the statement did not run; the checkpoint was then put back to before it.
-        intents = {int(sequence): Intent(str(gtid), is_new=False) for sequence, gtid in rows if gtid}
+        intents = {sequence: Intent(gtid, is_new=False) for sequence, gtid in found.items() if gtid}
         new = [record for record in records if record.sequence not in intents]
         if new:
-            intents |= self._commit(new, first=new[0] is records[0])
+            if used:
+                self._check_unused(new, number)
+            intents |= self._commit(new, number, commit, first=new[0] is records[0])
         first = takewhile(lambda record: record.sequence in intents, records)
         return [intents[record.sequence] for record in first]
 
-    def _commit(self, records: Sequence[Record], *, first: bool) -> dict[int, Intent]:
-        """Commit the intents that fit into a packet; they are returned by sequence.
+    def _commit(self, records: Sequence[Record], number: int, commit: Commit, *, first: bool) -> dict[int, Intent]:
+        """Commit the intents that fit into a packet, with GTIDs from ``number`` on; they are returned by sequence.
 
         Raises Unapplicable where the first one does not, unless other statements come before it (not ``first``).
         """
         intents: dict[int, Intent] = {}
         packet: list[bytes] = []
-        number, size = self._number(records), 0
+        size = 0
         for at, record in enumerate(records):
             gtid = statement_gtid(record.uri.resource, number + at)
             intent = ledger_table.insert_intent(self._session.schema, record, gtid=gtid).encode()
@@ -69,7 +79,7 @@ class Intents:
             # Read again if this is interrupted, since it may have committed: after a restart the server gives new
             # connections the ids of former ones.
             self._highest = None
-            self._session.run([*packet, b"COMMIT"])
+            commit(packet)
             self._highest = self._connection, number + len(packet) - 1
         elif first:
             raise Unapplicable(
@@ -83,23 +93,20 @@ class Intents:
     def _connection(self) -> tuple[str, int]:
         return self._session.server, self._session.thread_id
 
-    def _number(self, records: Sequence[Record]) -> int:
-        """The first of the numbers that were never used.
-
-        Raises UserError where it or a later one was executed without an intent, or one of the statements under the GTID
-        that an earlier version gave it: the follower has another history.
-        """
-        resource = records[0].uri.resource
+    def _number(self, resource: str) -> int:
+        """The number after the highest one in the ledger."""
         if self._highest is None or self._highest[0] != self._connection:
             known = self._session.rows(ledger_table.highest_gtid(self._session.schema, resource))
             self._highest = self._connection, int(known[0][0].rpartition(":")[2]) if known else 0
-        number = self._highest[1] + 1
-        formers = ",".join(former_gtid(resource, record.sequence) for record in records)
-        unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")
-        ((used,),) = self._session.rows(
-            f"SELECT GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"
-        )
+        return self._highest[1] + 1
+
+    def _check_unused(self, records: Sequence[Record], number: int) -> None:
+        """Raises UserError where the number or a later one was executed without an intent, or one of the statements
+        under the GTID that an earlier version gave it: the follower has another history.
+        """
+        ((used,),) = self._session.rows(f"SELECT {_unused(records, number)}")
         if used:
+            resource = records[0].uri.resource
             raise UserError(
                 f"the follower has executed {' '.join(used.split())} before, yet its ledger does not know the "
                 "statement",
@@ -108,4 +115,11 @@ class Intents:
                 "applied a leader of this name before, use a fresh follower (whose GTIDs are empty: RESET BINARY LOGS "
                 f"AND GTIDS) or another mysql_resource_name than {resource!r}",
             )
-        return number
+
+
+def _unused(records: Sequence[Record], number: int) -> str:
+    """The expression for those that were executed of the GTIDs that new statements must find unused."""
+    resource = records[0].uri.resource
+    formers = ",".join(former_gtid(resource, record.sequence) for record in records)
+    unused = quoted(f"{formers},{statement_gtid(resource, number)}-{LAST}")
+    return f"GTID_SUBTRACT({unused}, GTID_SUBTRACT({unused}, @@GLOBAL.gtid_executed))"

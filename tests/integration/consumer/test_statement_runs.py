@@ -148,6 +148,44 @@ def test_a_run_commits_its_intents_and_its_ends_once(stage: Stage) -> None:
     assert (stage.checkpoint(), stage.execute("SHOW TABLES")) == (22, [("t",)])
 
 
+def rows_and_alters(stage: Stage, path: str, names: str) -> list[list[Body]]:
+    """Before each ALTER a row of a table without a key, in which a row that is applied twice would show."""
+    return [
+        [body] for name in names for body in (stage.topic.add(path, ["i"], [number(ord(name))]), alter(stage, name))
+    ]
+
+
+def test_rows_commit_with_the_intents_of_the_statements_behind_them(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    stage.topic.send(*rows_and_alters(stage, stage.create_table("rows_of", "(i INT)"), "klmnopqrst"))
+    before = commits(stage)
+    stage.apply()
+    assert commits(stage) - before < 30  # two for each, and some at the start; it would be ten more
+    assert stage.execute("SELECT COUNT(*) FROM rows_of") == [(10,)]
+
+
+def test_a_connection_lost_at_a_commit_applies_nothing_twice(stage: Stage) -> None:
+    stage.create_table("t", "(i INT)")
+    path = stage.create_table("rows_of", "(i INT)")
+    names = "klmnopqr"
+    for at, point in enumerate(("before the intent", "after the intent", "before the commit", "after the commit")):
+        first = stage.topic.next_sequence
+        stage.topic.send(*rows_and_alters(stage, path, names[2 * at : 2 * at + 2]))
+        done = run("killed_consumer", stage.profile, f"lost {point}", str(first + 1))
+        assert (done.returncode, " lost" in done.stderr) == (0, True), done.stderr
+        assert stage.checkpoint() == first + 3
+    assert stage.execute("SELECT i FROM rows_of ORDER BY i") == [(ord(name),) for name in names]
+    assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", *names]
+
+
+def test_rows_before_a_statement_that_is_not_run_are_committed(stage: Stage) -> None:
+    path = stage.create_table("t", "(i INT)")
+    other = stage.topic.query("DROP TABLE other", ("DropTable", path), database=stage.name)
+    stage.topic.send([stage.topic.add(path, ["i"], [number(1)])], [other])
+    assert "a statement is not run" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
+    assert (stage.checkpoint(), stage.execute("SELECT * FROM t")) == (2, [(1,)])
+
+
 class Lost(Session):
     """A session that may end with each packet, after the server has executed it."""
 
@@ -168,11 +206,15 @@ def test_numbers_of_intents_are_not_given_again_where_their_commit_is_in_doubt(s
     with Lost(load(stage.profile).database) as session:
         session.connect()
         intents = Intents(session)
+
+        def commit(packet: Sequence[bytes]) -> None:
+            session.run([*packet, b"COMMIT"])
+
         session.lost = True
         with pytest.raises(Interrupted):
-            intents.intend(records[:2])
+            intents.intend(records[:2], commit)
         session.lost = False
-        found = intents.intend(records)
+        found = intents.intend(records, commit)
     assert found == [Intent(statement_gtid(stage.name, at + 2), is_new=at == 2) for at in range(3)]
 
 
