@@ -15,8 +15,9 @@ from tests.harness.programs import run, run_well, running, write_profile
 from tests.harness.replica import Replica
 from tests.harness.wait import until
 
-__all__ = ["Beside", "Copies"]
+__all__ = ["TOLD", "Beside", "Copies", "tell"]
 
+TOLD: list[str] = []  # a line for each case, which the end of the run shows again
 MOST_SECONDS_BEHIND = 5.0
 _MARK = "all_of_it"
 
@@ -75,7 +76,7 @@ class Beside:
             said = str(error).partition("\n")[0]
             raise
         finally:
-            print(f"| {case} | {said} |")
+            tell(case, said)
 
     def compare(self, *databases: str) -> Copies:
         """Wait until both copies have everything, and compare them with the leader, cell by cell."""
@@ -96,7 +97,7 @@ class Beside:
         report = capture.with_suffix(".report")
         done = run("cdc-audit", "--leader", source, "--follower", capture, "--consumer", target, "--report", report)
         verdict = done.stdout.partition("\n")[0]
-        print(f"| {source.stem}: the audit of all of it | {verdict} |")
+        tell(f"{source.stem}: the audit of all of it", verdict)
         assert done.returncode == 0, done.stdout + done.stderr
         assert verdict.startswith("no drift"), done.stdout
 
@@ -141,6 +142,12 @@ class Beside:
             return condition()
 
         until(done, what=what)
+
+
+def tell(*cells: str) -> None:
+    """Print a case's line of a table, now and at the end of the run."""
+    TOLD.append(f"| {' | '.join(cells)} |")
+    print(TOLD[-1])
 
 
 def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:

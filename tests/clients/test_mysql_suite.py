@@ -15,7 +15,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content, databases
-from tests.clients.beside import Beside, execute
+from tests.clients.beside import Beside, execute, tell
 from tests.clients.mysql_suite import DATABASES, Suite
 from tests.harness.server_fixtures import MySqlFactory
 
@@ -63,7 +63,8 @@ def test_mysqls_own_tests(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kaf
     counted = [each for each in outcomes if not each.native]
     stopped = [each for each in counted if each.stop]
     same = len([each for each in counted if each == Outcome(each.test)])
-    print(f"CDC_SEED={SEED}: {same} of {len(counted)} that count are the same ({same / len(counted):.1%})")
+    share = f"{same} of {len(counted)} that count are the same ({same / len(counted):.1%}), {len(stopped)} stop"
+    tell(f"MySQL's own tests, CDC_SEED={SEED}", share)
     assert len(counted) > len(outcomes) // 2
     assert not [each.test for each in counted if each.difference]
     assert not [each for each in stopped if not LIMITS.search(each.stop)]

@@ -9,7 +9,7 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from tests.checks.compare import databases
-from tests.clients.beside import Beside, execute
+from tests.clients.beside import Beside, execute, tell
 from tests.clients.suites import run_django, run_sqlalchemy
 from tests.harness.server_fixtures import MySqlFactory
 
@@ -47,7 +47,7 @@ def chosen(name: str, usual: Sequence[str], whole: Sequence[str]) -> Sequence[st
 
 def judge(beside: Beside, suite: str, ended: str) -> None:
     """Fails where a program has stopped, the copies differ, or the follower is behind."""
-    print(f"\n| {suite} | {ended} |")
+    tell(f"{suite}'s own tests", ended)
     found = databases(beside.leader)
     beside.judge(suite, *found)
     assert databases(beside.follower) == databases(beside.replica.server) == found
