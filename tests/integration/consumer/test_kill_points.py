@@ -69,10 +69,24 @@ def test_kills_at_named_points(tmp_path: Path, leader: MySql, follower: MySql, k
     for number, record in enumerate(statements):
         turn = number // (len(statements) // ROUNDS)
         point = POINTS[(number + turn) % len(POINTS)]
+        # Ends of statements that follow one another commit together: a kill after that commit leaves none for the next.
+        if record.sequence <= applied(follower, name):
+            continue
         done = run("killed_consumer", consumer, point, str(record.sequence))
         assert done.returncode == -signal.SIGKILL, f"{point} of {record.query}: {done.stderr}"
         killed[point] += 1
     run_well("cdc-consumer", consumer, "--until-current")
+    assert killed.total() > len(statements) / 2
     print(f"{killed.total()} kills:", ", ".join(f"{count} {point}" for point, count in sorted(killed.items())))
     for database in databases:
         assert content(follower, database) == content(leader, database)
+
+
+def applied(follower: MySql, resource: str) -> int:
+    """The sequence that the follower says is applied, -1 before the first."""
+    with follower.connect() as connection, connection.cursor() as cursor:
+        if not cursor.execute("SHOW DATABASES LIKE 'cdc'"):
+            return -1
+        cursor.execute(f"SELECT MAX(sequence) FROM cdc.checkpoint WHERE resource = '{resource}'")
+        ((sequence,),) = cursor.fetchall()
+        return -1 if sequence is None else int(sequence)
