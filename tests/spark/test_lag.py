@@ -136,7 +136,10 @@ def took_so_long(spark: SparkSession, lengths: list[int]) -> DataFrame:
     applied = [("follower", at, 1_000 * at + us, at - 1, at) for at, us in enumerate(lengths)]
     follower = frame_of(spark, applied, "side STRING, final BIGINT, ts_us BIGINT, since BIGINT, upto BIGINT")
     return leader.unionByName(follower, allowMissingColumns=True).selectExpr(
-        "*", "'whole' AS state", "IF(side = 'follower', 'applied', NULL) AS kind"
+        "*",
+        "'whole' AS state",
+        "IF(side = 'follower', 'applied', NULL) AS kind",
+        "CAST(final AS STRING) AS transaction",
     )
 
 

@@ -350,13 +350,16 @@ def test_an_audit_that_does_not_get_the_state_leaves_the_report_to_the_one_that_
     state.close()
 
 
+_NO_CHUNK = "CAST(NULL AS STRUCT<after: ARRAY<STRING>, upto: ARRAY<STRING>>) AS chunk", "CAST(NULL AS INT) AS rows"
+
+
 def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touched: bool = False) -> Covered:
     """What an audit up to a sequence of both sides might cover, as small as it can be, with the hashes of ``rows``."""
     ends = [(side, number) for side in (LEADER, FOLLOWER) for number in range(upto + 1)]
     transactions = frame_of(spark, ends, "side STRING, final BIGINT").withColumn("records", F.lit(1))
     records = transactions.selectExpr(
         "side", "final AS sequence", "true AS valid", "'DDL' AS query", "'db' AS database", "'t' AS table",
-        "concat(side, '/0') AS partition", "final * 2 AS offset",
+        "concat(side, '/0') AS partition", "final * 2 AS offset", *_NO_CHUNK,
     )  # fmt: skip
     contents = Contents(9, 0, 0, 9, 1, 2, frozenset({"r"}), frozenset({("db", "t")}), unchecked={("db", "t"): 3})
     return Covered(
@@ -430,7 +433,7 @@ def test_the_state_keeps_statements_and_notes_and_none_of_what_each_commit_updat
     kept = {("db", "t", "DDL"), ("cdc", "ledger", None), ("cdc", "conflicts", None), ("cdc", "offsets", "DDL")}
     left = {("db", "t", None), ("cdc", "checkpoint", None), ("cdc", "offsets", None)}
     records = frame_of(spark, sorted(kept | left, key=repr), "database STRING, table STRING, query STRING")
-    covered = replace(frames(spark, 1), records=records.selectExpr("*", "true AS valid"))
+    covered = replace(frames(spark, 1), records=records.selectExpr("*", "true AS valid", *_NO_CHUNK))
     assert {tuple(row)[:3] for row in needed_later(covered).collect()} == kept
 
 
