@@ -18,7 +18,7 @@ from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import base_tables, require_copyable
 from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import ALL_SHOWN
+from cdc.producer.table_rows.definition import ALL_SHOWN, shown_exactly
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 
@@ -114,8 +114,8 @@ def _in_order(needs: dict[Table, set[Table]]) -> list[Table]:
 
 
 def _shown(cursor: Any, kind: str, names: Sequence[str], column: int) -> str:
-    cursor.execute(f"SHOW CREATE {kind} {_quoted(names)}")
-    return _HEAD.sub(r"CREATE \1 IF NOT EXISTS ", str(cursor.fetchone()[column]), count=1)
+    shown = shown_exactly(cursor, f"SHOW CREATE {kind} {_quoted(names)}")[column]
+    return _HEAD.sub(r"CREATE \1 IF NOT EXISTS ", shown, count=1)
 
 
 def _creation(text: str, database: str, session: dict[str, Any] | None = None) -> Creation:

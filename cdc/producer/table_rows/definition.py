@@ -25,6 +25,7 @@ __all__ = [
     "member_texts",
     "read_definition",
     "reading_failed",
+    "shown_exactly",
     "table_text",
 ]
 
@@ -119,12 +120,13 @@ def table_text(show_create: str) -> str:
 def read_definition(connection: Any, database: str, table: str) -> TableDefinition:
     """The table ``database.table`` as it is now; ``connection`` is pymysql's, in utf8mb4, with no transaction open.
 
-    The session gets another sql_mode.
+    The session gets another sql_mode and time zone.
     Raises UserError where a grant is missing, naming it, and Disconnected where the leader can't be reached.
     """
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT")
+            # The time zone in which a chunk's session shows the defaults of TIMESTAMP.
+            cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT, time_zone = '+00:00'")
             cursor.execute(ALL_SHOWN)
             cursor.execute("START TRANSACTION READ ONLY")
             definition = _read(cursor, database, table)
@@ -163,8 +165,7 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
             raise
         return _refused(database, table, "the leader has no such table")
     # Is denied to a user with a grant on some columns only, who would not see the others.
-    cursor.execute(f"SHOW CREATE TABLE {full_name}")
-    created = table_text(cursor.fetchone()[1])
+    created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
     columns = tuple(_columns(cursor, database, table, refusals))
     key = _chosen_key(_keys(cursor, full_name), {column.name for column in columns if column.virtual})
@@ -177,8 +178,17 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None)
 
 
-def _text(user: str | bytes) -> str:
-    return user.decode() if isinstance(user, bytes) else user
+def shown_exactly(cursor: Any, statement: str) -> list[str]:
+    """The row of a SHOW CREATE. A server that converts it has question marks for what utf8mb3 lacks in expressions."""
+    cursor.execute("SET SESSION character_set_results = NULL")
+    cursor.execute(statement)
+    row = [_text(each) for each in cursor.fetchone()]
+    cursor.execute("SET SESSION character_set_results = utf8mb4")
+    return row
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _refused(database: str, table: str, why: str) -> TableDefinition:

@@ -24,6 +24,7 @@ _TABLES = (
         "CREATE TABLE named (name VARCHAR(40) COLLATE utf8mb4_0900_ai_ci, part DECIMAL(6,2), u INT, "
         "PRIMARY KEY (name, part), UNIQUE (u))"
     ),
+    "CREATE TABLE shown (id INT PRIMARY KEY, g VARCHAR(9) AS (CONCAT(id, _utf8mb4'😀')))",
     "CREATE TABLE parent (id INT PRIMARY KEY AUTO_INCREMENT)",
     "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
     "CREATE VIEW a_view AS SELECT * FROM b_view",
@@ -74,6 +75,7 @@ def _fill(pair: Pair, database: str) -> None:
         "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
         f"INSERT INTO t (id, n) VALUES {rows}",
         f"INSERT INTO named VALUES {names}",
+        "INSERT INTO shown (id) VALUES (1)",
         f"INSERT INTO parent VALUES {parents}",
         f"INSERT INTO child VALUES {children}",
     )

@@ -181,6 +181,24 @@ def test_a_generated_key_is_read_where_the_server_hides_it(shared: Leader) -> No
         shared.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = ON")
 
 
+def test_a_definition_is_the_same_for_all_sessions(shared: Leader) -> None:
+    shared.execute(
+        "CREATE DATABASE shown",
+        "CREATE TABLE shown.zone (id INT PRIMARY KEY, at TIMESTAMP DEFAULT '2020-01-01 00:00:00')",
+        "CREATE TABLE shown.wide (id INT PRIMARY KEY, a VARCHAR(9), CHECK (a <> _utf8mb4'😀'), "
+        "g VARCHAR(9) AS (CONCAT(a, _utf8mb4'😀')) STORED)",
+        "INSERT INTO shown.zone VALUES (1, DEFAULT)",
+        "INSERT INTO shown.wide (id, a) VALUES (1, 'b')",
+        "SET GLOBAL time_zone = '+05:00'",
+    )
+    try:
+        definitions = shared.definitions(shared.tables("shown"))
+    finally:
+        shared.execute("SET GLOBAL time_zone = SYSTEM")
+    assert definitions["shown", "wide"].created.count("😀") == 2
+    shared.check(definitions, rows=1)
+
+
 def test_random_tables_and_documents(shared: Leader) -> None:
     chance = random.Random(SEED)
     note = f"CDC_SEED={SEED}"
