@@ -128,7 +128,8 @@ def _all_now(tables: Iterable[Table], effects: Sequence[Effect]) -> tuple[Table,
 
 
 def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
-    """What is to be copied in the place of ``table``: the table by its name of now, and one that has taken its name."""
+    """What is to be copied in the place of ``table``: the table by its name of now, one that has taken its name, and
+    one with which it has exchanged a partition, since that gives rows to it which may not be on a follower yet."""
     now: Table | None = table
     for effect in effects:
         if now is None or not _concerns(effect, now):
@@ -138,4 +139,10 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
         elif effect.action == "RenameTable" and now == (effect.database, effect.name):
             now = effect.to
     successor = [table] if any(effect.to == table for effect in effects) and now != table else []
-    return ([now] if now else []) + successor
+    return ([now] if now else []) + successor + _exchanged(table, effects)
+
+
+def _exchanged(table: Table, effects: Iterable[Effect]) -> list[Table]:
+    """The other table of ALTER TABLE … EXCHANGE PARTITION, the only statement that alters two."""
+    altered = [(effect.database, effect.name or "") for effect in effects if effect.action == "AlterTable"]
+    return [other for other in altered if other != table] if table in altered else []

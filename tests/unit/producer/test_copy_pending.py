@@ -52,6 +52,9 @@ def test_the_state_is_kept_as_json(pending: Pending) -> None:
         # As an online schema change ends: both the table of now and the one that was replaced.
         ("RENAME TABLE a TO old, new TO a", (("db", "old"), A), (B,), True),
         ("RENAME TABLE a TO x, b TO a, x TO b", (B, A), (A, B), True),
+        # The rows of a part that is not copied are then in the other table.
+        ("ALTER TABLE a EXCHANGE PARTITION p WITH TABLE c", (A, C), (B,), True),
+        ("ALTER TABLE c EXCHANGE PARTITION p WITH TABLE b", (A,), (B, C), False),
     ],
 )
 def test_statements(statement: str, fresh: tuple[Table, ...], again: tuple[Table, ...], begins_anew: bool) -> None:
