@@ -102,7 +102,8 @@ def copier(profile: Profile, leader: Leader, entry: Entry, *, log: Callable[...,
         kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, offset=pending.requests
     )
     requests.start()
-    return Copier(pending, requests=requests, open_reading=reading, log=log)
+    wants_table = profile.filters.wants_table
+    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log)
 
 
 def event_messages(profile: Profile, shown: Position | None) -> EventMessages:

@@ -34,8 +34,9 @@ class _Asked:
 class Copier:
     """Copies what is ``pending``, and brings that on, one chunk after the other.
 
-    ``requests`` are for more tables. ``open_reading`` starts the thread that reads; ``log(event, **fields)`` is called
-    for each table that begins and ends, and each that can't be copied. ``rows`` counts those copied.
+    ``requests`` are for more tables; none is copied that ``wants_table``, the filters, leaves out. ``open_reading``
+    starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and ends, and each that
+    can't be copied. ``rows`` counts those copied.
     """
 
     def __init__(
@@ -44,9 +45,12 @@ class Copier:
         *,
         requests: Requests,
         open_reading: Callable[[], Reading],
+        wants_table: Callable[[str, str], bool],
         log: Callable[..., None],
     ) -> None:
-        self.pending = pending
+        # The filters may have been changed, or be others where a request was made.
+        self.pending = pending.wanted(wants_table)
+        self._wants_table = wants_table
         self._requests = requests
         self._open_reading = open_reading
         self._log = log
@@ -63,7 +67,7 @@ class Copier:
     def take_requests(self) -> None:
         """Take up what was asked for since."""
         for request in self._requests.new():
-            self.pending = self.pending.asked(request.tables, requests=request.offset)
+            self.pending = self.pending.asked(request.tables, requests=request.offset).wanted(self._wants_table)
             self._log("tables are to be copied", tables=len(request.tables), left=len(self.pending.tables))
 
     def note(self, change: Change) -> None:

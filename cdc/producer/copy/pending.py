@@ -3,7 +3,7 @@
 The commit log's entries have the state as JSON. Pure.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -105,8 +105,16 @@ class Pending:
         """All that are to be copied, in this order."""
         return self.fresh + self.again
 
+    def wanted(self, wants_table: Callable[[str, str], bool]) -> "Pending":
+        """Without the tables that the filters leave out now."""
+        pending = self
+        for table in self.tables:
+            if not wants_table(*table):
+                pending = pending.without(table)
+        return pending
+
     def without(self, table: Table) -> "Pending":
-        """Without a table that does not exist any more."""
+        """Without a table that does not exist any more, or is not wanted."""
         if table == self.current:
             return self._without_first()
         fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))

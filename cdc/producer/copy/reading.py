@@ -7,6 +7,7 @@ stream. Whatever it saw is in the binlog before the position that is asked for a
 
 import os
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ __all__ = ["Answer", "Reading", "Wanted"]
 
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
+_END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
 _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
 
 
@@ -77,6 +79,8 @@ class Reading:
         self._rows = _FIRST_ROWS
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
+        self._reader = ChunkReader(settings, name)
+        self._marks: Any = None
         self.wake, self._awake = os.pipe()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
@@ -98,17 +102,21 @@ class Reading:
         return answer
 
     def close(self) -> None:
-        """End the thread, at the latest with the statement that it waits for."""
+        """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
         self._wanted.put(None)
-        self._thread.join()
+        self._thread.join(_END_SECONDS)
+        while self._thread.is_alive():
+            for connection in (self._marks, self._reader.connection):
+                _break(connection)
+            self._thread.join(_END_SECONDS)
         os.close(self.wake)
         os.close(self._awake)
 
     def _run(self) -> None:
         try:
-            reader = ChunkReader(self._settings, self._name)
-            with closing(connected(**self._settings, autocommit=True)) as marks, closing(reader) as rows:
+            with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._reader) as rows:
+                self._marks = marks
                 while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
                     self._give(self._read(marks, rows, wanted))
         except pymysql.MySQLError as error:
@@ -154,6 +162,12 @@ class Reading:
             if marks.fetchone()[0] == 0:
                 return
         raise Disconnected("stopped while a table was copied", where=self._name)
+
+
+def _break(connection: Any) -> None:
+    """Make what another thread waits for on the connection fail."""
+    with suppress(OSError, AttributeError):  # it may be closed, or not be open yet
+        connection._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _next_rows(chunk: ReadChunk) -> int:

@@ -70,6 +70,11 @@ class ChunkReader:
         self._code: dict[TableDefinition, ChunkRows] = {}
         self._row_sizes: dict[TableDefinition, int] = {}
 
+    @property
+    def connection(self) -> Any:
+        """The connection of now, None where there is none."""
+        return self._connection
+
     def __enter__(self) -> Self:
         return self
 

@@ -1,6 +1,7 @@
 """Chunks of tables in the stream: what they say is what the leader had at their place, whatever changes meanwhile."""
 
 import json
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import as_json, own_name, run_well, write_profile
+from tests.harness.programs import BIN, as_json, own_name, run_well, write_profile
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -101,3 +103,33 @@ def test_a_purged_leader_is_copied_while_it_is_written_to(
     assert len(chunks) > 3
     assert [record["sequence"] for record in records] == list(range(len(records)))
     print(log, len(records), len(chunks), json.dumps(records[0])[:300])
+
+
+def test_a_table_that_is_locked_holds_neither_the_stream_nor_the_end(
+    tmp_path: Path, leader: MySql, kafka: Kafka
+) -> None:
+    name = own_name(tmp_path)
+    start, filters = {"start": "now"}, {"include_dbs": [name]}
+    profile = write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer=start)
+    _run(leader, "mysql", f"CREATE DATABASE {name}")
+    _run(leader, name, "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE other (id INT PRIMARY KEY)")
+    run_well("cdc-producer", profile, "--until-current")
+    run_well("cdc-producer", profile, "--copy", f"{name}.t")
+    with leader.root(database=name, autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("LOCK TABLES t WRITE")
+        producer = subprocess.Popen([BIN / "cdc-producer", profile])
+        try:
+            until(lambda: _waits_for_lock(leader), what="a chunk is asked for")
+            _run(leader, name, "INSERT INTO other VALUES (1)")
+            until(lambda: len(as_json(profile)) == 1, what="a record of another table")
+            producer.terminate()
+            assert producer.wait(timeout=10) == 0
+        finally:
+            producer.kill()
+            producer.wait()
+
+
+def _waits_for_lock(server: MySql) -> bool:
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW FULL PROCESSLIST")
+        return any("metadata lock" in str(row) for row in cursor.fetchall())

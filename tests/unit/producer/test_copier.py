@@ -1,5 +1,6 @@
 """When a chunk that was read is written, and when it has to be read again."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from cdc.producer.copy.chunk import Beginning, Chunk, Structure
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Answer, Wanted
-from cdc.producer.copy.requests import Requests
+from cdc.producer.copy.requests import Request
 from cdc.producer.decode.changes import Moved, Rows, Statement, TableShape
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.chunk_reader import ReadChunk
@@ -56,8 +57,15 @@ class Copying:
     def __init__(self, pending: Pending) -> None:
         self.reading = Reading()
         opened: Any = lambda: self.reading  # noqa: E731
-        requests = Requests({}, "t", resource="r", offset=0)
-        self.copier = Copier(pending, requests=requests, open_reading=opened, log=lambda *_, **__: None)
+        self.requests: list[Request] = []
+        requests: Any = SimpleNamespace(new=lambda: self.requests)
+        self.copier = Copier(
+            pending,
+            requests=requests,
+            open_reading=opened,
+            wants_table=lambda _, name: name != "left_out",
+            log=lambda *_, **__: None,
+        )
         self.progress = Progress(Entry(0, Position("b.1", 4), "", "", gtids_complete=True))
 
     def due(self, at: int = 0) -> Chunk | Beginning | None:
@@ -163,3 +171,11 @@ def test_structure_is_read_again_after_any_statement() -> None:
     assert due == Beginning(structure, 6)
     copying.copier.written(due)
     assert copying.copier.pending == Pending(fresh=(T,))
+
+
+def test_a_table_that_the_filters_leave_out_is_not_copied() -> None:
+    copying = Copying(Pending(again=(("db", "left_out"), ("db", "other")), after=("1",)))
+    assert copying.copier.pending == Pending(again=(("db", "other"),))
+    copying.requests.append(Request([("db", "left_out"), ("db", "more")], 5))
+    copying.copier.take_requests()
+    assert copying.copier.pending == Pending(again=(("db", "other"), ("db", "more")), requests=5)

@@ -67,3 +67,9 @@ def test_statements(statement: str, fresh: tuple[Table, ...], again: tuple[Table
 def test_a_table_that_is_gone_is_left_out() -> None:
     assert _MIDDLE.without(B) == Pending(fresh=(A,), after=("1",), written=4, rows=9)
     assert _MIDDLE.without(A) == Pending(again=(B,), written=4)
+
+
+def test_tables_that_the_filters_leave_out_are_not_copied() -> None:
+    assert _MIDDLE.wanted(lambda _, name: name != "b") == Pending(fresh=(A,), after=("1",), written=4, rows=9)
+    assert _MIDDLE.wanted(lambda _, name: name != "a") == Pending(again=(B,), written=4)
+    assert _MIDDLE.wanted(lambda *_: True) == _MIDDLE

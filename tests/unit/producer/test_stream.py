@@ -88,6 +88,7 @@ def stream_into(sink: Any, pending: Pending) -> Stream:
             pending,
             requests=Requests({}, "t.copies", resource="r", offset=0),
             open_reading=lambda: pytest.fail("nothing is copied"),
+            wants_table=lambda *_: True,
             log=pytest.fail,
         ),
     )
