@@ -88,11 +88,16 @@ class Pending:
         """Whether what is read now may be another after a statement with these ``effects``, or not wanted any more."""
         if self.structure:
             return bool(effects)
-        return any(_concerns(effect, table) for effect in effects for table in self.tables)
+        return any(_concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
+
+    def _effective(self, effects: Sequence[Effect]) -> list[Effect]:
+        """Without CREATE TABLE IF NOT EXISTS of a table of which a part is copied: it exists, and stays as it is."""
+        made = "CreateTable", self.current
+        return [each for each in effects if self.after is None or (each.action, (each.database, each.name)) != made]
 
     def after_statement(self, effects: Sequence[Effect]) -> "Pending":
         """After a statement with these ``effects``: tables may be gone, have other names, or begin anew."""
-        current = self.current
+        current, effects = self.current, self._effective(effects)
         if current is None or not any(_concerns(effect, table) for effect in effects for table in self.tables):
             return self
         changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))

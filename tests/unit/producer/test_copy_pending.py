@@ -52,6 +52,8 @@ def test_the_state_is_kept_as_json(pending: Pending) -> None:
         # As an online schema change ends: both the table of now and the one that was replaced.
         ("RENAME TABLE a TO old, new TO a", (("db", "old"), A), (B,), True),
         ("RENAME TABLE a TO x, b TO a, x TO b", (B, A), (A, B), True),
+        # Programs do this again and again, and it changes nothing.
+        ("CREATE TABLE IF NOT EXISTS a (x INT)", (A,), (B,), False),
         # The rows of a part that is not copied are then in the other table.
         ("ALTER TABLE a EXCHANGE PARTITION p WITH TABLE c", (A, C), (B,), True),
         ("ALTER TABLE c EXCHANGE PARTITION p WITH TABLE b", (A,), (B, C), False),
@@ -67,6 +69,12 @@ def test_statements(statement: str, fresh: tuple[Table, ...], again: tuple[Table
 def test_a_table_that_is_gone_is_left_out() -> None:
     assert _MIDDLE.without(B) == Pending(fresh=(A,), after=("1",), written=4, rows=9)
     assert _MIDDLE.without(A) == Pending(again=(B,), written=4)
+
+
+def test_a_table_that_exists_is_not_created() -> None:
+    _, effects = classify("CREATE TABLE a (x INT)", database="db", ansi_quotes=False, backslash_escapes=True)
+    assert not _MIDDLE.is_changed_by(effects)
+    assert Pending(fresh=(A,)).is_changed_by(effects)
 
 
 def test_tables_that_the_filters_leave_out_are_not_copied() -> None:
