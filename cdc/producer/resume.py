@@ -90,8 +90,8 @@ def _require_beginning(leader: Leader) -> None:
         raise UserError(
             f"the leader has purged its first binlogs, {oldest} is the oldest",
             where=leader.name,
-            hint="copy the leader to the follower and set producer.start to what the copy holds (its GTID set, or file "
-            'and offset), or to "oldest" to start without a copy',
+            hint='where it has GTIDs, set producer.start to "copy"; else copy the leader to the follower and set it to '
+            'what that copy holds (file and offset), or to "oldest" to start without a copy',
         )
 
 

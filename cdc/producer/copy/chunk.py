@@ -33,10 +33,14 @@ class Creation(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The base tables of a leader, sorted, and the statements that create these and what else there is."""
+    """The base tables of a leader, sorted, and the statements that create these and what else there is.
+
+    ``invalid`` are views that can't be created, since what they select from is gone.
+    """
 
     tables: list[Table]
     creations: list[Creation]
+    invalid: list[Table]
 
 
 class Beginning(NamedTuple):

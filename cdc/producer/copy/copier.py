@@ -172,7 +172,9 @@ class Copier:
         self._take_back()
         if definition is not None:
             table = definition.database, definition.name
-            self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=definition.refusal)
+            hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {_name(table)}"
+            why = f"{definition.refusal}; its copy is not complete"
+            self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=why, hint=hint)
             self.pending = self.pending.without(table)
 
     def after(self, due: Chunk | Beginning) -> Pending:
@@ -188,6 +190,8 @@ class Copier:
         if isinstance(due, Beginning):
             statements = len(due.structure.creations)
             self._log("created what is to be copied", tables=len(due.structure.tables), statements=statements)
+            for view in due.structure.invalid:
+                self._log("a view is invalid, and left out", level=logging.WARNING, view=_name(view))
         else:
             self._log_chunk(due, pending)
         if not self.pending.active:

@@ -24,7 +24,10 @@ from cdc.sql.ddl import classify
 
 __all__ = ["structure_of"]
 
-# The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created.
+_INVALID_VIEW = 1356
+# The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created. Of
+# views and routines the collation of the connection counts, too, which gives literals theirs. The client's character
+# set is only that of the text, here always UTF-8.
 _CONTEXT: dict[str, Any] = {
     "sql_mode": "ALLOW_INVALID_DATES",
     "time_zone": "+00:00",
@@ -58,12 +61,13 @@ def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters) -> 
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:
             cursor.execute(_SESSION)
             cursor.execute(ALL_SHOWN)
-            return Structure(tables, list(_creations(cursor, tables, filters)))
+            invalid: list[Table] = []
+            return Structure(tables, list(_creations(cursor, tables, filters, invalid)), invalid)
     except pymysql.MySQLError as error:
         raise translated(error, leader.name) from None
 
 
-def _creations(cursor: Any, tables: Sequence[Table], filters: Filters) -> Iterator[Creation]:
+def _creations(cursor: Any, tables: Sequence[Table], filters: Filters, invalid: list[Table]) -> Iterator[Creation]:
     cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME")
     databases = [row[0] for row in cursor.fetchall() if filters.wants_database(row[0])]
     databases = sorted({*databases, *(database for database, _ in tables)})
@@ -74,7 +78,7 @@ def _creations(cursor: Any, tables: Sequence[Table], filters: Filters) -> Iterat
     for database in databases:
         if filters.wants_database(database):
             yield from _routines(cursor, database)
-    yield from _views(cursor, filters)
+    yield from _views(cursor, filters, invalid)
 
 
 def _routines(cursor: Any, database: str) -> Iterator[Creation]:
@@ -85,14 +89,13 @@ def _routines(cursor: Any, database: str) -> Iterator[Creation]:
     )
     for kind, routine in cursor.fetchall():
         cursor.execute(f"SHOW CREATE {kind} {_quoted((database, routine))}")
-        _, modes, text, charset, collation, default = cursor.fetchone()
+        _, modes, text, _, collation, default = cursor.fetchone()
         if text is None:
             raise _hidden(kind, database, routine, "SHOW_ROUTINE")
-        session = {"sql_mode": modes, "charset": charset, "collation": collation, "database_collation": default}
-        yield _creation(text, database, session)
+        yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
 
 
-def _views(cursor: Any, filters: Filters) -> Iterator[Creation]:
+def _views(cursor: Any, filters: Filters, invalid: list[Table]) -> Iterator[Creation]:
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
@@ -101,9 +104,22 @@ def _views(cursor: Any, filters: Filters) -> Iterator[Creation]:
         if (database, view) in views and (source_database, source) in views:
             needs[database, view].add((source_database, source))
     for database, view in _in_order(needs):
+        if not _is_valid(cursor, (database, view)):
+            invalid.append((database, view))
+            continue
         cursor.execute(f"SHOW CREATE VIEW {_quoted((database, view))}")
-        _, text, charset, collation = cursor.fetchone()
-        yield _creation(text, database, {"charset": charset, "collation": collation})
+        _, text, _, collation = cursor.fetchone()
+        yield _creation(text, database, {"collation": collation})
+
+
+def _is_valid(cursor: Any, view: Table) -> bool:
+    try:
+        cursor.execute(f"SELECT 1 FROM {_quoted(view)} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if error.args[0] != _INVALID_VIEW:
+            raise
+        return False
+    return True
 
 
 def _in_order(needs: dict[Table, set[Table]]) -> list[Table]:

@@ -73,6 +73,9 @@ def _fill(pair: Pair, database: str) -> None:
         "CREATE VIEW b_view AS SELECT 1 AS one",
         _TABLES[-1],
         "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1",
+        "SET NAMES cp1251",
+        "CREATE FUNCTION g() RETURNS VARCHAR(9) CHARSET utf8mb4 DETERMINISTIC RETURN 'é'",
+        "SET NAMES utf8mb4",
         f"INSERT INTO t (id, n) VALUES {rows}",
         f"INSERT INTO named VALUES {names}",
         "INSERT INTO shown (id) VALUES (1)",
@@ -94,6 +97,26 @@ def test_a_leader_without_its_first_binlogs_becomes_a_follower(
         pair.replicate()
     pair.replicate()
     assert content(follower, name) == content(leader, name)
+    assert _answers(follower, name) == _answers(leader, name) == ("Г©", "utf8mb4", 1)
+
+
+def _answers(server: MySql, database: str) -> tuple[object, ...]:
+    with server.root(database=database, charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT g(), CHARSET(g()), (SELECT one FROM a_view)")
+        return tuple(cursor.fetchone())
+
+
+def test_an_invalid_view_is_left_out(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "copy"}}
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys, target=keys)
+    pair.on_leader(
+        f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT)",
+        "CREATE VIEW of_t AS SELECT * FROM t", "CREATE VIEW of_u AS SELECT * FROM u", "DROP TABLE u",
+    )  # fmt: skip
+    log = run_well("cdc-producer", pair.source, "--until-current")
+    assert f"a view is invalid, and left out view={name}.of_u" in log
+    run_well("cdc-consumer", pair.target, "--until-current")
 
 
 def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:

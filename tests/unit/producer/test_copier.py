@@ -162,7 +162,7 @@ def test_a_table_that_can_not_be_copied_is_left_out() -> None:
 def test_structure_is_read_again_after_any_statement() -> None:
     copying = Copying(Pending(structure=True))
     copying.due()
-    structure = Structure([T], [])
+    structure = Structure([T], [], [])
     copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=structure))
     copying.executed(Effect("CreateTable", *U))
     assert copying.due(50) is None
