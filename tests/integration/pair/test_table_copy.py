@@ -44,7 +44,7 @@ def _written_to(leader: MySql, database: str) -> Iterator[None]:
                 for statement in (
                     f"REPLACE INTO t (id, n) VALUES ({number}, {number})",
                     f"DELETE FROM t WHERE id = {seed.randrange(4000)}",
-                    f"UPDATE t SET id = id + 10000 WHERE id = {seed.randrange(2000)}",
+                    f"UPDATE IGNORE t SET id = id + 10000 WHERE id = {seed.randrange(2000)}",
                     f"INSERT IGNORE INTO named VALUES ('É{number}', {number / 100}, {number})",
                     f"UPDATE named SET u = {seed.randrange(4000)} WHERE u = {seed.randrange(4000)} LIMIT 0",
                     f"DELETE FROM parent WHERE id = {seed.randrange(1, 1000)}",
