@@ -74,13 +74,15 @@ class Stream:
                     self._copy(change)
                 if skips:
                     self._check_skips(change)
-                if commit_policy.due(change, self.sink, self.progress, self.limits):
+                due = commit_policy.due(change, self.sink, self.progress, self.limits)
+                if due:
                     records = self.sink.records
                     self._commit(self.router.sent)
                     if isinstance(change, Idle):
                         stop.wait(commit_policy.pause_seconds(records))
-                if isinstance(change, Idle):
+                if due or isinstance(change, Idle):
                     self._take_requests()
+                if isinstance(change, Idle):
                     self.sink.check()
                     if not change.inside:
                         self.metrics.drained()

@@ -69,5 +69,6 @@ def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[
         raise UserError(
             f"some tables can't be copied, {len(refusals)} of {len(tables)}: {'; '.join(refusals[:_LISTED])}{more}",
             where=leader.name,
-            hint="give them such a key, or leave them out, with the filters or another glob",
+            hint="give them such a key, or leave them out, with the filters or another glob; for a new stream, "
+            "producer.start can say what a copy that you made holds",
         )

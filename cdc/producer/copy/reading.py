@@ -32,6 +32,7 @@ __all__ = ["Answer", "Reading", "Wanted"]
 _FIRST_ROWS, _MOST_ROWS = 500, 20_000
 _CHUNK_BYTES = 800_000
 _END_SECONDS = 0.5  # in which the thread ends by itself, unless a table is locked
+_TRIES = 5
 _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
 
 
@@ -106,12 +107,16 @@ class Reading:
         self._stopped.set()
         self._wanted.put(None)
         self._thread.join(_END_SECONDS)
-        while self._thread.is_alive():
+        for _ in range(_TRIES):
+            if not self._thread.is_alive():
+                os.close(self.wake)
+                os.close(self._awake)
+                return
             for connection in (self._marks, self._reader.connection):
                 _break(connection)
             self._thread.join(_END_SECONDS)
-        os.close(self.wake)
-        os.close(self._awake)
+        # It waits for a definition, over a connection of its own, and ends with the process. The pipe stays open, since
+        # it will write to it.
 
     def _run(self) -> None:
         try:

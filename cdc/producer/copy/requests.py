@@ -23,6 +23,7 @@ __all__ = ["Request", "Requests", "write_request"]
 
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
+_END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
 
 
@@ -96,7 +97,7 @@ class Requests:
         """End the thread."""
         self._stopped.set()
         if self._thread.is_alive():
-            self._thread.join()
+            self._thread.join(_END_SECONDS)  # it may wait for the brokers, and then ends by itself
 
     def _run(self) -> None:
         seconds = _LOOK_SECONDS
