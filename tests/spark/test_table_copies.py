@@ -96,6 +96,9 @@ def test_on_from_a_state_in_the_midst_of_copies(spark: SparkSession, kafka: Kafk
     copied = pair.on_from(tmp_path / "state")
     assert (copied.verdict, copied.exit_status, copied.reasons) == ("could not judge", 2, []), which
     assert ([each.table for each in copied.under_copy], copied.drifted_rows) == ([made.tables[0].name], 0), which
+    if TABLES <= 12:
+        assert told(copied) == told(pair.from_the_start()), which
+        return
     # A few rows are looked up in the state: of a table that was copied, and of the one that is not yet.
     for table in (made.tables[0], made.tables[1], made.tables[2]):
         table.leader.setdefault(0, (0, "new"))
