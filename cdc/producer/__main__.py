@@ -37,6 +37,21 @@ exit status:
 
 def main() -> int:
     """Run the program; returns its exit status."""
+    parser = _parser()
+    arguments = parser.parse_args()
+    if arguments.copy:
+        if arguments.until_current or arguments.accept_filters or arguments.skip:
+            parser.error("--copy only asks the producer that runs, and goes with no other option")
+        return process.exit_status(
+            functools.partial(_ask_for_copies, arguments.profile, arguments.copy), program="cdc-producer"
+        )
+    options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
+    return process.exit_status(
+        functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="cdc-producer",
         description="Read a MySQL leader's binlog and write each change into Kafka, exactly once.",
@@ -67,17 +82,7 @@ def main() -> int:
         help="ask the producer that runs to copy these tables into the stream again; a glob, may be repeated",
     )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
-    arguments = parser.parse_args()
-    if arguments.copy:
-        if arguments.until_current or arguments.accept_filters or arguments.skip:
-            parser.error("--copy only asks the producer that runs, and goes with no other option")
-        return process.exit_status(
-            functools.partial(_ask_for_copies, arguments.profile, arguments.copy), program="cdc-producer"
-        )
-    options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
-    return process.exit_status(
-        functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
-    )
+    return parser
 
 
 def _ask_for_copies(path: Path, globs: list[str]) -> int:

@@ -89,7 +89,6 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         for side, those in statements(records).items()
     }
     ends_of_copies = copy_ends(records) if has_chunks else []
-    found = watermark(new_transactions)
     return Streams(
         new_records=new,
         new_transactions=new_transactions,
@@ -97,7 +96,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         records=records,
         transactions=all_transactions,
         contents=contents,
-        watermark=joined_watermarks(held.mark, found) if held else found,
+        watermark=_watermark(new_transactions, held),
         acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
         not_run=notes.not_run,
@@ -105,6 +104,11 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         copy=copy,
         copy_ends=[act for act in ends_of_copies if copy is None or not copy.holds(act, LEADER)],
     )
+
+
+def _watermark(new: DataFrame, held: Held | None) -> Watermark:
+    found = watermark(new)
+    return joined_watermarks(held.mark, found) if held else found
 
 
 def preconditions(streams: Streams, topics: Topics, replication: Replication) -> Preconditions:

@@ -153,7 +153,8 @@ class Copier:
         if answer.structure is not None:
             return Beginning(answer.structure, answer.ts_us)
         definition, read = answer.definition, answer.chunk
-        if definition is None or definition.refusal is not None:
+        assert definition is not None  # the answer for a table
+        if definition.refusal is not None:
             self._leave_out(definition)
             return None
         columns = [column.name for column in definition.columns]
@@ -168,14 +169,13 @@ class Copier:
         collations = tuple(column.collation for column in definition.key_columns)
         return Chunk(table, definition.columns_json, collations, asked.wanted.after, read.upto, rows, answer.ts_us)
 
-    def _leave_out(self, definition: TableDefinition | None) -> None:
+    def _leave_out(self, definition: TableDefinition) -> None:
+        table = definition.database, definition.name
+        hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {_name(table)}"
+        why = f"{definition.refusal}; its copy is not complete"
+        self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=why, hint=hint)
         self._take_back()
-        if definition is not None:
-            table = definition.database, definition.name
-            hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {_name(table)}"
-            why = f"{definition.refusal}; its copy is not complete"
-            self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=why, hint=hint)
-            self.pending = self.pending.without(table)
+        self.pending = self.pending.without(table)
 
     def after(self, due: Chunk | Beginning) -> Pending:
         """What is pending once ``due`` is written."""

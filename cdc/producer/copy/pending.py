@@ -20,7 +20,7 @@ class Pending:
 
     ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They are
     copied in this order. ``after`` is the key, as the JSON text of its values, up to which the first of them has been
-    copied, None where nothing has, or its copy must begin anew. ``written`` counts the chunks and statements of all
+    copied, None where nothing has, or its copy must begin again. ``written`` counts the chunks and statements of all
     copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
     request that was taken up.
     """
@@ -96,7 +96,7 @@ class Pending:
         return [each for each in effects if self.after is None or (each.action, (each.database, each.name)) != made]
 
     def after_statement(self, effects: Sequence[Effect]) -> "Pending":
-        """After a statement with these ``effects``: tables may be gone, have other names, or begin anew."""
+        """After a statement with these ``effects``: tables may be gone, have other names, or begin again."""
         current, effects = self.current, self._effective(effects)
         if current is None or not any(_concerns(effect, table) for effect in effects for table in self.tables):
             return self

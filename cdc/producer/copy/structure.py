@@ -18,7 +18,7 @@ from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import base_tables, require_copyable
 from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import ALL_SHOWN, shown_exactly
+from cdc.producer.table_rows.definition import ALL_SHOWN, identifier, shown_exactly
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 
@@ -143,7 +143,7 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
 
 
 def _quoted(names: Iterable[str]) -> str:
-    return ".".join("`" + name.replace("`", "``") + "`" for name in names)
+    return ".".join(map(identifier, names))
 
 
 def _hidden(kind: str, database: str, name: str, privilege: str) -> UserError:

@@ -13,7 +13,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, TypeVar
 
 from cdc.errors import PromiseError
 from cdc.model.charset import text_decoder
@@ -21,7 +21,7 @@ from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 
-__all__ = ["ColumnCode", "column_code", "constants", "require_known", "require_utf8"]
+__all__ = ["ColumnCode", "KeptTexts", "column_code", "constants", "require_known", "require_utf8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,19 +250,20 @@ def require_utf8(row: bytes) -> None:
 
 
 _MOST_TEXTS = 50_000
+Value = TypeVar("Value")
 
 
-class _Texts(dict[int, str]):
-    """The JSON text of dates and times of day by packed value: real columns have few different ones."""
+class KeptTexts(dict[Value, str]):
+    """The JSON text of dates and times of day by value: real columns have few different ones."""
 
-    def __init__(self, make: Callable[[int], str]) -> None:
+    def __init__(self, make: Callable[[Value], str]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, packed: int) -> str:
+    def __missing__(self, value: Value) -> str:
         if len(self) >= _MOST_TEXTS:
             self.clear()
-        text = self[packed] = self._make(packed)
+        text = self[value] = self._make(value)
         return text
 
 
@@ -279,9 +280,9 @@ def _date_text(packed: int) -> str:
     return f'{{"Date":{{"year":{packed >> 9},"month":{packed >> 5 & 15},"day":{packed & 31}}}}}'
 
 
-_DATES = _Texts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
-_DAYS = _Texts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
-_CLOCKS = _Texts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
+_DATES = KeptTexts(_date_text)  # of DATE: year, month (4 bits), day (5 bits)
+_DAYS = KeptTexts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 bits)
+_CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
     "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": _quote_long, "in_utf8": _in_utf8,

@@ -1,22 +1,8 @@
 """The JSON texts of dates and times of day by the texts that the leader shows, kept: real columns have few of them."""
 
-from collections.abc import Callable
+from cdc.producer.decode.column_code import KeptTexts
 
 __all__ = ["CLOCKS", "DATES", "DATETIME_DAYS", "TIMES"]
-
-_MOST_TEXTS = 50_000
-
-
-class _Texts(dict[str, str]):
-    def __init__(self, make: Callable[[str], str]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, shown: str) -> str:
-        if len(self) >= _MOST_TEXTS:
-            self.clear()
-        text = self[shown] = self._make(shown)
-        return text
 
 
 def _day_text(shown: str) -> str:
@@ -34,7 +20,7 @@ def _time_text(shown: str) -> str:
     return f'"negative":{negative},{_clock_text(shown.lstrip("-"))}'
 
 
-DATES = _Texts(lambda shown: f'{{"Date":{{{_day_text(shown)}}}}}')
-DATETIME_DAYS = _Texts(_day_text)
-CLOCKS = _Texts(_clock_text)  # of DATETIME
-TIMES = _Texts(_time_text)  # of TIME, without fraction
+DATES: KeptTexts[str] = KeptTexts(lambda shown: f'{{"Date":{{{_day_text(shown)}}}}}')
+DATETIME_DAYS = KeptTexts(_day_text)
+CLOCKS = KeptTexts(_clock_text)  # of DATETIME
+TIMES = KeptTexts(_time_text)  # of TIME, without fraction

@@ -106,10 +106,6 @@ def _cause() -> str:
         MISSING, r"'the leader\'s change at '", _position("leader_last"), "' (sequence '", "leader_last.sequence",
         r"') is not in the follower\'s log, which is past it'",
     )  # fmt: skip
-    unnamed = _case(
-        MISSING, r"'the copy of the leader\'s table that begins with sequence '", "began",
-        "' does not name the row, which the follower has had since '", _position("follower_last"),
-    )  # fmt: skip
     return f"""
         CASE
             WHEN leader_marked.kind = 'skipped' AND {_LAST_ON_LEADER} AND {_AFTER_FOLLOWER} THEN {skipped}
@@ -119,12 +115,19 @@ def _cause() -> str:
             WHEN statement IS NOT NULL THEN named_struct('cause', statement.cause, 'evidence', statement.evidence)
             WHEN follower_broken.sequence = follower_last.sequence THEN {_broken("follower")}
             WHEN leader_broken.sequence = leader_last.sequence THEN {_broken("leader")}
-            WHEN leader_last IS NULL AND follower_last.sequence < applied_at THEN {unnamed}
+            WHEN leader_last IS NULL AND follower_last.sequence < applied_at THEN {_unnamed()}
             WHEN leader_last IS NULL THEN {itself}
             WHEN follower_last.sequence >= applied_at THEN {overwritten}
             ELSE {missing}
         END
     """
+
+
+def _unnamed() -> str:
+    return _case(
+        MISSING, r"'the copy of the leader\'s table that begins with sequence '", "began",
+        "' does not name the row, which the follower has had since '", _position("follower_last"),
+    )  # fmt: skip
 
 
 def with_causes(

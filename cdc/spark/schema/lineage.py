@@ -87,7 +87,7 @@ class _Lives:
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
 
     def end(self, name: Name, sequence: int) -> None:
-        """The table was dropped or emptied, or a copy tells all of its rows anew: what was logged of them is past."""
+        """The table was dropped or emptied, or a copy states all rows: what was logged before no longer counts."""
         life = self.live[name]
         life.close(name, sequence)
         life.name = None

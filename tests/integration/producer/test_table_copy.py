@@ -11,7 +11,7 @@ import pytest
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import BIN, as_json, own_name, run_well, write_profile
+from tests.harness.programs import as_json, own_name, refused, run_well, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -133,3 +133,17 @@ def _waits_for_lock(server: MySql) -> bool:
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW FULL PROCESSLIST")
         return any("metadata lock" in str(row) for row in cursor.fetchall())
+
+
+def test_what_cannot_be_copied_is_named_before_anything_is_asked(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
+    name = own_name(tmp_path)
+    _run(leader, "mysql", f"CREATE DATABASE {name}")
+    _run(leader, name, "CREATE TABLE keyless (n INT)", "CREATE TABLE old (id INT PRIMARY KEY) ENGINE = MyISAM")
+    profile = write_profile(tmp_path, leader, kafka, name=name, filters={"include_dbs": [name]})
+    assert f"no table that passes the filters matches {name}.none" in refused(
+        "cdc-producer", profile, "--copy", f"{name}.none"
+    )
+    line = refused("cdc-producer", profile, "--copy", f"{name}.*")
+    assert f"2 of 2: {name}.keyless: it has no primary key" in line
+    assert f"{name}.old: its engine is MyISAM" in line
+    assert f"{name}.copies" not in kafka.admin().list_topics(timeout=10).topics
