@@ -11,7 +11,7 @@ import pytest
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import as_json, own_name, refused, run_well, write_profile
+from tests.harness.programs import BIN, as_json, own_name, refused, run_well, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
