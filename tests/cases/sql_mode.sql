@@ -76,3 +76,11 @@ XA PREPARE 'x';
 SET sql_mode = DEFAULT;
 XA COMMIT 'x';
 -- -> {"sequence":30,"sql_mode":"TIME_TRUNCATE_FRACTIONAL"}
+-- Only the sign of a zero changes, in a table without a key, in a row with an error value that strict mode refuses.
+SET sql_mode = '';
+CREATE TABLE signs (f FLOAT, e ENUM('','a') NOT NULL);
+-- -> {"sequence":31}
+INSERT INTO signs VALUES (0.0e0, 0), (0.0e0, 0);
+-- -> {"sequence":32}
+UPDATE signs SET f = -0.0e0 LIMIT 1;
+-- -> {"operation":{"Update":{"rows":[{"before_cols":[{"Float":0.0},{"Enum":0}],"after_cols":[{"Float":-0.0},{"Enum":0}]}]}}}

@@ -90,7 +90,8 @@ class NonStrictWriter:
             return False
         if change.record.key is not None:
             return after == 1
-        return after == before + (row.before != row.after)
+        # Compared by their text: in Python -0.0 is equal to 0.0.
+        return after == before + (repr(row.before) != repr(row.after))
 
     def count(self, change: Change) -> int | None:
         """How many rows are equal to the after-image, 0 without one; None where the server cannot be asked that."""
