@@ -28,7 +28,7 @@ from typing import NoReturn
 from cdc.consumer.__main__ import main as consumer
 from cdc.producer.__main__ import main as producer
 from cdc.tail.__main__ import main as tail
-from tests.altered import killed_consumer, killed_producer
+from tests.altered import killed_consumer, killed_producer, small_chunks
 
 __all__ = ["PROGRAMS", "run_warm"]
 
@@ -38,6 +38,7 @@ PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-tail": tail,
     "killed_producer": killed_producer.main,
     "killed_consumer": killed_consumer.main,
+    "small_chunks": small_chunks.main,
 }
 _BYTES = 1 << 17
 _runs: Counter[str] = Counter()

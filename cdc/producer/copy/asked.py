@@ -11,7 +11,7 @@ from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import read_definition
+from cdc.producer.table_rows.definition import GONE, read_definition
 from cdc.service.mysql_connection import connected
 
 __all__ = ["base_tables", "require_copyable", "tables_asked"]
@@ -51,7 +51,7 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[T
 
 
 def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> None:
-    """Raise UserError unless all of ``tables`` can be copied in chunks."""
+    """Raise UserError unless all of ``tables`` can be copied in chunks, or are gone by now."""
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
@@ -63,7 +63,9 @@ def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[
             definitions = [read_definition(connection, *table) for table in tables]
     except pymysql.MySQLError as error:
         raise translated(error, leader.name) from None
-    refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in definitions if each.refusal is not None]
+    refusals = [
+        f"{each.database}.{each.name}: {each.refusal}" for each in definitions if each.refusal not in (None, GONE)
+    ]
     if refusals:
         more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""
         raise UserError(

@@ -40,10 +40,12 @@ _CONTEXT: dict[str, Any] = {
     "default_table_encryption": False,
 }
 _SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', sql_quote_show_create = 1"
+_CHANGED = frozenset({1049, 1146, 1213, 1305})  # no such database or table, a deadlock, no such routine
+_TRIES = 20
 _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
-def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters) -> Structure:
+def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters, *, tries: int = _TRIES) -> Structure:
     """What passes the filters on ``leader``; ``settings`` are pymysql's.
 
     Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be copied
@@ -55,16 +57,25 @@ def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters) -> 
             where=leader.name,
             hint="GRANT SELECT ON *.* to it; or copy the leader by hand (docs/deployment.md)",
         )
-    tables = base_tables(settings, leader.name, filters)
-    require_copyable(settings, leader, tables)
-    try:
-        with closing(connected(**settings)) as connection, connection.cursor() as cursor:
-            cursor.execute(_SESSION)
-            cursor.execute(ALL_SHOWN)
-            invalid: list[Table] = []
-            return Structure(tables, list(_creations(cursor, tables, filters, invalid)), invalid)
-    except pymysql.MySQLError as error:
-        raise translated(error, leader.name) from None
+    while True:
+        tries -= 1
+        tables = base_tables(settings, leader.name, filters)
+        require_copyable(settings, leader, tables)
+        try:
+            return _shown_now(settings, tables, filters)
+        except pymysql.MySQLError as error:
+            # What was listed has been dropped or changed meanwhile.
+            if error.args[0] not in _CHANGED or not tries:
+                raise translated(error, leader.name) from None
+
+
+def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters) -> Structure:
+    # With autocommit, so that no table's metadata is locked for longer than a statement.
+    with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
+        cursor.execute(_SESSION)
+        cursor.execute(ALL_SHOWN)
+        invalid: list[Table] = []
+        return Structure(tables, list(_creations(cursor, tables, filters, invalid)), invalid)
 
 
 def _creations(cursor: Any, tables: Sequence[Table], filters: Filters, invalid: list[Table]) -> Iterator[Creation]:

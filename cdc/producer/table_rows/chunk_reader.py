@@ -34,7 +34,6 @@ _SESSION = (
     "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
 )
 _CHANGED = frozenset({1049, 1054, 1146, 1176, 1412})
-_LOCKED = 1205
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
@@ -137,7 +136,7 @@ class ChunkReader:
             # Takes the metadata lock, which the transaction has until it ends.
             cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
             cursor.execute(f"SHOW CREATE TABLE {full_name}")
-            created = table_text(cursor.fetchone()[1].decode("utf-8", "replace"))
+            created = table_text(cursor.fetchone()[1].decode("utf-8", "surrogateescape"))
         if created != table.created:
             raise _changed(table)
         connection.query(statement, unbuffered=True)
@@ -162,11 +161,6 @@ class ChunkReader:
     def _failed(self, error: pymysql.MySQLError, table: TableDefinition) -> CdcError:
         if error.args and error.args[0] in _CHANGED:
             return _changed(table)
-        if error.args and error.args[0] == _LOCKED:
-            where = f"{table.database}.{table.name}"
-            return Disconnected(
-                "the leader keeps a table that is copied locked", where=where, hint="is it being altered?"
-            )
         if not error.args or not isinstance(error.args[0], int):
             return Disconnected(f"the leader sent what is no answer: {error}", where=self._name)
         user = str(self._settings.get("user", ""))

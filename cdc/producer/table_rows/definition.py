@@ -11,18 +11,19 @@ from typing import Any
 
 import pymysql
 
-from cdc.errors import CdcError, UserError
+from cdc.errors import CdcError, Disconnected, UserError
 from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
+from cdc.producer.table_rows.members import member_texts
 
 __all__ = [
     "ALL_SHOWN",
+    "GONE",
     "CopiedColumn",
     "TableDefinition",
     "identifier",
-    "member_texts",
     "read_definition",
     "reading_failed",
     "shown_exactly",
@@ -42,10 +43,12 @@ _IN_KEY = _INTEGERS | _TEXTS | _BINARIES | _TEMPORAL | {"decimal"}
 _KNOWN = _IN_KEY | _MEMBERS | _GEOMETRY | {"float", "double", "bit", "json", "vector"}
 # Generated invisible keys, which servers before 8.0.30 do not have.
 ALL_SHOWN = "/*!80030 SET SESSION show_gipk_in_create_table_and_information_schema = ON */"
+GONE = "the leader has no such table"  # the refusal of a table that was dropped or renamed
 _MISSING_GRANT = frozenset({1142, 1143})
 _NO_TABLE = frozenset({1049, 1146})
-_QUOTED = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
-_ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_INVALID_VIEW = 1356
+_DEADLOCK = 1213  # of metadata locks, with a statement that changes the table
+_LOCKED = frozenset({1205, _DEADLOCK})
 _COUNTER = re.compile(r" AUTO_INCREMENT=\d+(?= |$)")
 
 
@@ -128,17 +131,28 @@ def read_definition(connection: Any, database: str, table: str) -> TableDefiniti
             # The time zone in which a chunk's session shows the defaults of TIMESTAMP.
             cursor.execute("SET SESSION sql_mode = '', sql_select_limit = DEFAULT, time_zone = '+00:00'")
             cursor.execute(ALL_SHOWN)
-            cursor.execute("START TRANSACTION READ ONLY")
-            definition = _read(cursor, database, table)
+            definition = _read_locked(cursor, database, table, tries=5)
             cursor.execute("COMMIT")
             return definition
     except pymysql.MySQLError as error:
         raise reading_failed(error, database, table, user=_text(connection.user)) from None
 
 
+def _read_locked(cursor: Any, database: str, table: str, *, tries: int) -> TableDefinition:
+    cursor.execute("START TRANSACTION READ ONLY")
+    try:
+        return _read(cursor, database, table)
+    except pymysql.MySQLError as error:
+        if error.args[0] != _DEADLOCK or tries <= 1:
+            raise
+    return _read_locked(cursor, database, table, tries=tries - 1)
+
+
 def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user: str) -> CdcError:
     """An error of a statement that reads the table as one of ours; a missing grant is named."""
     where = f"{database}.{table}"
+    if error.args[0] in _LOCKED:
+        return Disconnected("the leader keeps a table that is copied locked", where=where, hint="is it being altered?")
     if error.args[0] not in _MISSING_GRANT:
         return translated(error, where)
     return UserError(
@@ -150,6 +164,14 @@ def reading_failed(error: pymysql.MySQLError, database: str, table: str, *, user
 
 def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     full_name = f"{identifier(database)}.{identifier(table)}"
+    try:
+        # Holds the metadata lock until the transaction ends.
+        cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
+    except pymysql.MySQLError as error:
+        if error.args[0] in _NO_TABLE:
+            return _refused(database, table, GONE)
+        if error.args[0] != _INVALID_VIEW:
+            raise
     cursor.execute(
         "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
         (database, table),
@@ -157,13 +179,6 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     kind, engine = cursor.fetchone() or (None, None)
     if kind is not None and kind != "BASE TABLE":
         return _refused(database, table, f"it is no table but a {kind}")
-    try:
-        # Holds the metadata lock until the transaction ends.
-        cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
-    except pymysql.MySQLError as error:
-        if error.args[0] not in _NO_TABLE:
-            raise
-        return _refused(database, table, "the leader has no such table")
     # Is denied to a user with a grant on some columns only, who would not see the others.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
@@ -173,6 +188,8 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
     refusals += _key_refusals(key, columns)
+    if not created.isascii() and created != created.encode(errors="replace").decode():
+        refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
     shown = columns_json([column.name for column in columns], names)
     index = key.name if key else ""
     return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None)
@@ -181,14 +198,17 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
     """The row of a SHOW CREATE. A server that converts it has question marks for what utf8mb3 lacks in expressions."""
     cursor.execute("SET SESSION character_set_results = NULL")
+    # Literals with another character set are bytes of that, which need not be UTF-8.
+    cursor.connection.use_unicode = False
     cursor.execute(statement)
+    cursor.connection.use_unicode = True
     row = [_text(each) for each in cursor.fetchone()]
     cursor.execute("SET SESSION character_set_results = utf8mb4")
     return row
 
 
 def _text(value: str | bytes) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def _refused(database: str, table: str, why: str) -> TableDefinition:
@@ -219,15 +239,6 @@ def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Ite
             precision or 0, (fraction if kind in _TEMPORAL else scale) or 0, members, "VIRTUAL GENERATED" in extra,
             collation,
         )  # fmt: skip
-
-
-def member_texts(column_type: str) -> tuple[str, ...]:
-    """The members in a column's type as the server shows it."""
-    texts = _QUOTED.findall(column_type)
-    return tuple(
-        re.sub(r"\\(.)|''", lambda at: _ESCAPES.get(at[1], at[1]) if at[1] else "'", text, flags=re.DOTALL)
-        for text in texts
-    )
 
 
 def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from cdc.config.filters import Filters
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.leader import count_different, inspect
+from cdc.producer.copy.structure import structure_of
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
 from cdc.producer.table_rows.chunk_reader import ChunkReader, TableChanged
@@ -296,3 +299,38 @@ def test_a_lost_connection_can_be_made_again(shared: Leader) -> None:
     with pytest.raises(Disconnected):
         shared.read(definition, rows=10)
     assert len(shared.read(definition, rows=10)) == 1
+
+
+def test_a_definition_that_is_not_utf8_is_refused(shared: Leader) -> None:
+    shared.execute("CREATE DATABASE not_utf8")
+    default = "VARCHAR(9) CHARACTER SET gbk DEFAULT"
+    shared.execute(
+        f"CREATE TABLE raw (id INT PRIMARY KEY, g {default} (CONCAT(_gbk x'b0a1')))",
+        f"CREATE TABLE told (id INT PRIMARY KEY, g {default} (CONVERT(x'b0a1' USING gbk)))",
+        database="not_utf8",
+    )
+    assert "not UTF-8" in str(shared.definition("not_utf8", "raw").refusal)
+    assert shared.definition("not_utf8", "told").refusal is None
+
+
+def test_tables_that_come_and_go_while_a_leader_is_listed_are_no_refusal(shared: Leader) -> None:
+    name, stop = "passing_tables", threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            shared.execute(
+                "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)",
+                "RENAME TABLE t TO v, u TO t, v TO u", "DROP TABLE t", "DROP TABLE u",
+                database=name,
+            )  # fmt: skip
+
+    shared.execute(f"CREATE DATABASE {name}")
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        leader, filters = inspect(shared.settings, name="leader"), Filters(include_dbs=(name,))
+        found = [structure_of(shared.settings, leader, filters) for _ in range(40)]
+    finally:
+        stop.set()
+        changing.join()
+    assert len({len(each.tables) for each in found}) > 1
