@@ -54,7 +54,7 @@ class Copies:
         tally = self._tables.setdefault(chunk.uri, Tally(chunk.sequence))
         self.total.add(covering)
         tally.add(covering)
-        if repair.extra or repair.different or (repair.there and repair.missing):
+        if chunk.range.piece is None and (repair.extra or repair.different or (repair.there and repair.missing)):
             event(
                 _LOG, "chunk changed rows", uri=chunk.uri, sequence=chunk.sequence,
                 missing=repair.missing, different=repair.different, extra=repair.extra,

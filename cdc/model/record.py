@@ -18,7 +18,7 @@ from cdc.model.values import Value
 __all__ = ["COPY", "OPERATIONS", "SKIPPED", "KeyRange", "Record", "Row", "Uri", "is_event"]
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
-COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key
+COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
 OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, SKIPPED})
 
 
@@ -44,12 +44,14 @@ class KeyRange(NamedTuple):
     """The keys behind ``after``, up to and with ``upto``; None: from the table's beginning, to its end.
 
     ``collations`` has for each column of the key the one that orders it on the leader, None for a column without one;
-    it is None where the record does not say.
+    it is None where the record does not say. With a ``piece`` the table is copied as a whole: it has the rows of all
+    pieces, from 0 on. The ends are then keys of no columns.
     """
 
     after: list[Value] | None
     upto: list[Value] | None
     collations: tuple[str | None, ...] | None = None
+    piece: int | None = None
 
 
 # Same as Row(), but without a call of a Python function.
@@ -136,7 +138,7 @@ class Record:
             tuple(body.get("affects", ())),
             body.get("sql_mode"),
             _exact(operation, dict(more)) if more else None,
-            _range(content, body["key"]) if operation == COPY else None,
+            _range(content, body.get("key")) if operation == COPY else None,
             "copying" in body and _flag(body["copying"]),
         )
 
@@ -172,13 +174,18 @@ def _exact(operation: str, more: dict[str, str]) -> bytes:
     return b64decode(more["Bytes"], validate=True)
 
 
-def _range(content: dict[str, Any], key: list[str]) -> KeyRange:
+def _range(content: dict[str, Any], key: list[str] | None) -> KeyRange:
     after, upto = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
-    collations = content.get("collations")
+    collations, piece = content.get("collations"), content.get("piece")
+    if piece is None and not key:
+        raise ValueError("a range of no key")
+    width = len(key or ()) if piece is None else 0
     for found in (after, upto, collations):
-        if found is not None and len(found) != len(key):
-            raise ValueError(f"{len(found)} values for a key of {len(key)} columns")
-    return KeyRange(after, upto, None if collations is None else tuple(collations))
+        if found is not None and len(found) != width:
+            raise ValueError(f"{len(found)} values for a key of {width} columns")
+    if piece is not None and (after is None) != (int(piece) == 0):
+        raise ValueError(f"piece {piece} is not where it says")
+    return KeyRange(after, upto, None if collations is None else tuple(collations), piece)
 
 
 def _flag(value: Any) -> bool:

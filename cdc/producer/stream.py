@@ -64,6 +64,10 @@ class Stream:
         with self._complete_transactions_committed():
             self._take_requests()
             for change in self.decoder.decode(chunks):
+                if self.copier.snapshot is not None:
+                    self._copy_before(change, stop)
+                    if stop.is_set():
+                        return
                 # Before a leader's copy begins there is nothing that its changes could be made to.
                 if not self.copier.pending.structure:
                     self._write(change)
@@ -121,6 +125,18 @@ class Stream:
     def _copy(self, change: Change) -> None:
         """Write the chunks of tables whose place in the stream this is."""
         self.copier.note(change)
+        self._copy_due()
+
+    def _copy_before(self, change: Change, stop: threading.Event) -> None:
+        """Write what must come before ``change``: no change of a table may come between two pieces of it."""
+        while self.copier.holds(change) and not stop.is_set():
+            self.copier.wait()
+            self._copy_due()
+            if commit_policy.due(change, self.sink, self.progress, self.limits):
+                self._commit(self.router.sent)
+            self.sink.check()
+
+    def _copy_due(self) -> None:
         # The rest of a transaction that is partially committed must come first, and what readers can see already.
         if self.progress.between_transactions and not self.progress.has_partial:
             while (state := self.sink.visible_chunk()) is not None:
@@ -129,6 +145,8 @@ class Stream:
             while not self.sink.has_visible and (due := self.copier.due(self.progress)) is not None:
                 self._write_copied(due)
                 self.copier.written(due)
+                if self.sink.is_full:
+                    self._commit(self.router.sent)
         self.router.incomplete = self.copier.pending.incomplete
         self.metrics.copied(rows=self.copier.rows, tables_left=len(self.copier.pending.tables))
 

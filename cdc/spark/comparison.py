@@ -26,6 +26,7 @@ from cdc.spark.schema.scope import Scope
 from cdc.spark.schema.table_copies import TableCopy, table_copies
 from cdc.spark.state.coverage import Held, rows_upto
 from cdc.spark.state.layers import few_touched, newest_rows, tables_unchanged
+from cdc.spark.streams.chunks import replacements
 from cdc.spark.streams.consumer_notes import marks
 
 __all__ = ["Comparison", "Extent", "Histories", "History", "compared_rows", "extent", "histories"]
@@ -145,7 +146,9 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
         streams.contents,
         of_side[FOLLOWER],
     )
-    acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: within.acts[FOLLOWER]}
+    acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: [*within.acts[FOLLOWER]]}
+    if within.copies:
+        acts[FOLLOWER] += replacements(streams.new_records, streams.new_transactions)
     sides = {
         side: History(
             records=records.where(F.col("side") == side),

@@ -18,8 +18,10 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """How many rows there are, and the range of keys that has no others."""
-    key, (after, upto, _) = record.key or (), record.range or (None, None, None)
+    """How many rows there are, and the range of keys that has no others, or which piece of the table it is."""
+    key, (after, upto, _, piece) = record.key or (), record.range or (None, None, None, None)
+    if piece is not None:
+        return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if upto is None else ''}"
     begin = "the beginning" if after is None else f"after {_cells(key, after)}"
     end = "the end" if upto is None else _cells(key, upto)
     return f"{len(record.rows)} rows, {begin} to {end}"

@@ -64,6 +64,11 @@ class Table:
         ends = {name: None if key is None else {"cols": image(key)} for name, key in (("after", after), ("upto", upto))}
         return part | {"operation": {"Copy": ends | part["operation"]["Add"]}}
 
+    def piece(self, number: int, *rows: Sequence[object], last: bool = False) -> Part:
+        """A piece of the table's rows, which is copied as a whole."""
+        part = self.chunk(None if number == 0 else (), None if last else (), *rows)
+        return part | {"operation": {"Copy": {"piece": number} | part["operation"]["Copy"]}}
+
 
 def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]) -> Part:
     """A statement; ``affects`` are (action, path[, new path])."""

@@ -191,6 +191,47 @@ def test_a_chunk_that_is_missing_in_the_midst_of_a_copy(judged: Judge, spark: Sp
         TOY.chunk(None, (None,)) | {"operation": {"Copy": {"after": None, "upto": {}, "rows": []}}},
         TOY.chunk(None, None) | {"operation": {"Copy": {"after": None, "upto": None}}},
         TOY.chunk(None, None, (1,)),
+        BARE.piece(1, (1, "a")) | {"operation": {"Copy": {"piece": 1, "after": None, "upto": None, "rows": []}}},
+        TOY.chunk((1,), None) | {"operation": {"Copy": {"piece": 1} | TOY.chunk((1,), None)["operation"]["Copy"]}},
     ):
         bad.transaction(part)
     assert {row["valid"] for row in parse(messages(spark, {LEADER: bad})).collect()} == {False}
+
+
+BARE = Table("db/bare", ["id", "name"])
+
+
+@pytest.mark.parametrize("folded", [False, True])
+def test_a_table_without_a_key_is_what_its_pieces_say(judged: Judge, folded: bool) -> None:
+    """What the follower had before is gone with the first piece, whether its log has it or not."""
+    leader, follower = Stream(), follower_stream()
+    leader.transaction(BARE.add((1, "a"), (2, "b")))
+    last = replicate(follower, [BARE.add((1, "a"), (2, "b"))], before=-1)
+    for number in (1, 2):  # a copy that a kill ends, and another one
+        leader.transaction(BARE.piece(0, (1, "a"), (1, "a"), (3, "c")), gtid=f"copy:{number}")
+        gone = BARE.delete((1, "a"), (2, "b"), (9, "long past"), *([(3, "c")] if number == 2 else []))
+        follower.transaction(gone, BARE.add((1, "a"), (1, "a"), (3, "c")), checkpoint(last, last + 1))
+        last += 1
+    audit = judged(leader, follower, folded=folded)
+    assert ([each.table for each in audit.under_copy], audit.drifted) == (["bare"], [])
+    leader.transaction(TOY.add((1, "ball")))
+    last = replicate(follower, [TOY.add((1, "ball"))], before=last)
+    leader.transaction(BARE.piece(1, (3, "c"), last=True), gtid="copy:3")
+    follower.transaction(BARE.add((3, "c")), checkpoint(last, last + 1))
+    leader.transaction(BARE.update(((3, "c"), (4, "d"))), BARE.delete((1, "a")))
+    parts = [BARE.update(((3, "c"), (4, "d"))), BARE.delete((1, "a"))]
+    follower.transaction(*parts, checkpoint(last + 1, last + 3))
+    audit = judged(leader, follower, folded=folded)
+    assert (audit.verdict, audit.reasons, audit.under_copy, audit.foreign_writes) == ("no drift", [], [], 0)
+    (line,) = [each for each in audit.tables if each.table == "bare"]
+    assert (line.leader_rows, line.follower_rows) == (3, 3)
+    follower.transaction(BARE.delete((4, "d")), BARE.add((5, "e")))
+    audit = judged(leader, follower, folded=folded)
+    assert sorted((row.kind, row.identity["id"]) for row in audit.drifted) == [
+        ("extra", '{"SignedInteger":5}'), ("missing", '{"SignedInteger":4}'),
+    ]  # fmt: skip
+    # A piece with no rows, of which the follower logs nothing but that it was applied.
+    leader.transaction(BARE.piece(0, last=True), gtid="copy:4")
+    follower.transaction(BARE.delete((5, "e"), (1, "a"), (3, "c")), checkpoint(last + 3, last + 4))
+    audit = judged(leader, follower, folded=folded)
+    assert audit.drifted == []

@@ -59,10 +59,10 @@ class Chunks:
                 raise covering.refused
             # The batch may have failed because of what LOAD DATA warns of.
             self._tables.pause_loading([chunk.uri])
-            if not self._apply_whole(covering):
-                self._back()
-                self._run(_made(covering.emptying))
-                self._row_by_row.apply(in_order([covering.written]), again=False)
+            if chunk.range is not None and chunk.range.piece is not None:
+                self._apply_piece(covering)
+            elif not self._apply_whole(covering):
+                self._apply_rows(covering)
                 covering.repair.extra += self._row_by_row.removed
                 self._check(chunk)
         except Unapplicable as error:
@@ -72,6 +72,21 @@ class Chunks:
             self._back()
             self._session.run([note.sql])
             _forget(covering.repair)
+
+    def _apply_rows(self, covering: Covering) -> None:
+        self._back()
+        self._run(_made(covering.emptying))
+        self._row_by_row.apply(in_order([covering.written]), again=False)
+
+    def _apply_piece(self, covering: Covering) -> None:
+        """Add the rows of a table that is copied as a whole: nothing can be in their way but rows of its pieces."""
+        try:
+            self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
+        except (Refused, Mismatch) as error:
+            event(_LOG, "chunk failed, retrying row by row", sequence=covering.chunk.sequence, reason=error)
+            self._apply_rows(covering)
+            if self._row_by_row.removed:
+                raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
 
     def _apply_whole(self, covering: Covering) -> bool:
         """Remove what is in the rows' way, and add them; whether that was possible."""

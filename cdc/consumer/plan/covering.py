@@ -5,6 +5,8 @@ row that is equal stays as it is, so that a copy of a table that is right writes
 that rows without a key get (``image_keys``): these are equal where each value is, to the byte.
 
 The range is evaluated by the server, in the order of the follower's columns. So these must be ordered as the leader's.
+
+Of a table that is copied as a whole the first piece empties it, and each adds its rows.
 """
 
 from collections.abc import Sequence
@@ -100,11 +102,15 @@ def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
         rows = [row for number, row in enumerate(chunk.rows) if number not in found.equal]
         written = replace(written, rows=tuple(rows))
     steps: list[Step] = []
+    if chunk.range is not None and chunk.range.piece is not None:
+        # No change of the table came since, so that there is nothing else to remove.
+        repair.missing, repair.different, repair.extra = len(chunk.rows), 0, found.rows
     inside = found.equal - found.outside
     if found.rows > len(inside):
         sql = f"DELETE FROM {table_name(chunk.uri)} WHERE {in_range(chunk)}{_except(found, inside)}"
         gone = [Change(chunk, Row(None, None))]
-        steps.append(Step("Delete", gone, flags, prepared=((sql.encode(), found.rows - len(inside)),)))
+        expected = None if chunk.range and chunk.range.piece is not None else found.rows - len(inside)
+        steps.append(Step("Delete", gone, flags, prepared=((sql.encode(), expected),)))
     emptying = tuple(for_table(step, schema) for step in steps)
     if away := found.others & found.outside:
         changes = [Change(written, Row(row.after, None)) for number, row in enumerate(chunk.rows) if number in away]
@@ -119,6 +125,8 @@ def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
 def in_range(chunk: Record) -> str:
     """The condition that a row of the follower's table is in the chunk's range."""
     assert chunk.range is not None
+    if chunk.range.piece is not None:
+        return "TRUE" if chunk.range.piece == 0 else "FALSE"
     after, upto = (None if end is None else [*map(literal, end)] for end in (chunk.range.after, chunk.range.upto))
     return range_condition([*map(identifier, chunk.key or ())], after, upto)
 

@@ -12,6 +12,7 @@ or the chunk with its key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.literals.rounded import Rounded
@@ -38,8 +39,10 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
 
     Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """
-    records = list(records)
-    copied = {record.uri for record in records if record.copying}
+    records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
+    # Without a key a row can't be made so, whatever is there: it is changed as it is said, and one that is not there is
+    # no conflict (``row_by_row``). Then all rows come as a whole.
+    copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)
     related = {uri for uri in {record.uri for record in records} if schema(uri).related}
@@ -55,10 +58,15 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
     return steps + plan_again([record for record in others if record.uri in copied], schema=schema)
 
 
+def _unchecked(record: Record) -> Record:
+    """The record without foreign key checks: the rows that it refers to need not be there yet."""
+    return replace(record, flags=record.flags | NO_FOREIGN_KEY_CHECKS)
+
+
 def check_copying(record: Record, schema: TableSchema) -> None:
     """Raises Unapplicable for rows of a table that is being copied which can't be made the leader's."""
     name = f"{record.uri.database}.{record.uri.table}"
-    if record.key is None or not schema.matches(record.columns, record.key):
+    if not (schema.has(record.columns) if record.key is None else schema.matches(record.columns, record.key)):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
             record=record,

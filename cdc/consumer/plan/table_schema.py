@@ -60,12 +60,16 @@ class TableSchema:
         """Whether a unique key has an expression, so that no record shows which row clashes with it."""
         return any(part.column is None for parts in self.unique_keys.values() for part in parts)
 
+    def has(self, columns: Sequence[str]) -> bool:
+        """Whether the table has exactly these columns."""
+        return self.columns | self.generated == frozenset(columns)
+
     def matches(self, columns: Sequence[str], key: Sequence[str] | None) -> bool:
         """Whether the table has exactly these columns, and this key among its unique keys, without nullable columns.
 
         A nullable key does not identify rows: several may have NULL in it, and an Upsert could set it to NULL.
         """
-        return self.columns | self.generated == frozenset(columns) and any(
+        return self.has(columns) and any(
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 

@@ -34,7 +34,11 @@ _PACKET_LENGTH_BYTES = 3
 _TIMEOUTS = {"read_timeout": 30, "write_timeout": 30}  # seconds, until the dump begins
 _SELECT_SECONDS = 0.2
 # Announcing CRC32 is right for files with and without checksums: each file's format description says which it has.
-_CHECKSUM = {"init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32'"}
+_SESSION = {
+    "init_command": "SET @source_binlog_checksum='CRC32', @master_binlog_checksum='CRC32', "
+    # It is not read while the stream waits for the copy of a table.
+    "SESSION net_write_timeout=86400"
+}
 
 
 class _GtidSet:
@@ -88,7 +92,7 @@ class BinlogSource:
         server cannot be reached.
         """
         reader = BinLogStreamReader(
-            connection_settings=settings | _TIMEOUTS | _CHECKSUM,
+            connection_settings=settings | _TIMEOUTS | _SESSION,
             server_id=replica.server_id,
             blocking=True,
             resume_stream=True,

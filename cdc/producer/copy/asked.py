@@ -51,12 +51,14 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[T
 
 
 def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> None:
-    """Raise UserError unless all of ``tables`` can be copied in chunks, or are gone by now."""
+    """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
             where=leader.name,
-            hint="set gtid_mode = ON there, or copy them by hand (docs/deployment.md)",
+            hint="that can be done while it runs: SET PERSIST enforce_gtid_consistency = ON, then gtid_mode to "
+            "OFF_PERMISSIVE, ON_PERMISSIVE (wait until Ongoing_anonymous_transaction_count is 0) and ON in turn; or "
+            "copy the tables by hand (docs/deployment.md)",
         )
     try:
         with closing(connected(**settings, autocommit=True)) as connection:
@@ -71,6 +73,6 @@ def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[
         raise UserError(
             f"some tables can't be copied, {len(refusals)} of {len(tables)}: {'; '.join(refusals[:_LISTED])}{more}",
             where=leader.name,
-            hint="give them such a key, or leave them out, with the filters or another glob; for a new stream, "
+            hint="alter them, or leave them out, with the filters or another glob; for a new stream, "
             "producer.start can say what a copy that you made holds",
         )

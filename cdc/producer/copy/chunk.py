@@ -13,6 +13,8 @@ class Chunk(NamedTuple):
 
     Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
     ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
+    With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
+    no columns.
     """
 
     table: Table
@@ -22,6 +24,7 @@ class Chunk(NamedTuple):
     upto: tuple[str, ...] | None
     rows: list[str]
     ts_us: int
+    piece: int | None = None
 
 
 class Creation(NamedTuple):

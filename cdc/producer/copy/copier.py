@@ -1,34 +1,30 @@
 """The changes of the stream in, chunks at their places in it out: what is copied next, and when a chunk is due."""
 
 import logging
+import select
+import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.question import Question
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.requests import Requests
-from cdc.producer.copy.window import Overrun, Window
-from cdc.producer.decode.changes import Change, Rows, Statement, Whole
+from cdc.producer.copy.snapshot import Snapshot
+from cdc.producer.copy.window import Overrun
+from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
+from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition
 
 __all__ = ["Copier"]
 
 _AHEAD = 2  # chunks that are asked for before the first of them is written
-# Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
-_NOTHING_UNLOGGED = 0x02 | 0x10
-
-
-@dataclass(slots=True)
-class _Asked:
-    """What was asked for, what changed since, and the answer once there is one."""
-
-    wanted: Wanted
-    window: Window = field(default_factory=Window)
-    cascading: set[Table] = field(default_factory=set)  # tables with changes that foreign keys may have followed
-    answer: Answer | None = None
+# How long the stream waits for a snapshot of a table that is changed too often: it may be locked on the leader.
+_PATIENCE_SECONDS = 0.2
+_POLL_SECONDS = 0.05
+_TELL_SECONDS = 30.0
 
 
 class Copier:
@@ -49,14 +45,16 @@ class Copier:
         log: Callable[..., None],
     ) -> None:
         # The filters may have been changed, or be others where a request was made.
-        self.pending = pending.wanted(wants_table)
+        self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
         self._requests = requests
         self._open_reading = open_reading
         self._log = log
         self._reading: Reading | None = None
-        self._asked: deque[_Asked] = deque()
+        self._asked: deque[Question] = deque()
         self._unwanted = 0  # answers to come to questions that were taken back
+        self._gtid: str | None = None  # of the transaction that comes event by event
+        self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
         self.rows = 0
 
     @property
@@ -75,25 +73,48 @@ class Copier:
         match change:
             case Whole():
                 for rows in change.rows:
-                    self._note_rows(rows)
+                    self._note_rows(rows, change.begin.gtid)
+            case Begin():
+                self._gtid = change.gtid
             case Rows():
-                self._note_rows(change)
+                self._note_rows(change, self._gtid)
             case Statement():
                 self._note_statement(change)
+            case Refused():
+                for asked in self._asked:
+                    asked.changers.note(None)  # the operator skips it, and what it did is not known
 
-    def _note_rows(self, rows: Rows) -> None:
+    def holds(self, change: Change) -> bool:
+        """Whether ``change`` must wait: for the pieces of a table, or for a moment for a snapshot of one."""
+        snapshot = self.snapshot
+        if snapshot is None or not snapshot.may_end_with(change):
+            return False
+        if snapshot.pieces is not None:
+            if not snapshot.waits:
+                snapshot.waits = True
+                self._log("the stream waits for the copy of a table as a whole", table=_name(self.pending.current))
+            if self._reading is not None:
+                self._reading.hurried.set()
+            return True
+        # What comes while it is taken is more often in doubt than what comes after it.
+        asked = self._asked[0] if self._asked else None
+        return asked is not None and asked.answer is None and time.monotonic() < asked.at + _PATIENCE_SECONDS
+
+    def wait(self) -> None:
+        """Wait a moment, or until there is something to do."""
+        if self._reading is not None:
+            select.select([self._reading.wake], [], [], _POLL_SECONDS)
+
+    def _note_rows(self, rows: Rows, gtid: str | None) -> None:
         for asked in self._asked:
-            if rows.table.names == asked.wanted.table:
-                asked.window.note(rows.operation, rows.rows)
-            if rows.operation != "Add" and not rows.flags & _NOTHING_UNLOGGED:
-                asked.cascading.add(rows.table.names)
+            asked.note(rows, gtid)
 
     def _note_statement(self, statement: Statement) -> None:
         if not self.pending.is_changed_by(statement.effects):
             return
-        pending = self.pending.after_statement(statement.effects)
         # What is being read may be as of before the statement, its definition as of after it.
         self._take_back()
+        pending = self.pending.after_statement(statement.effects)
         if pending.current != self.pending.current:
             self._log("another table is copied", table=_name(self.pending.current), now=_name(pending.current))
         self.pending = pending
@@ -101,6 +122,7 @@ class Copier:
     def _take_back(self) -> None:
         self._unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
+        self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
         """What is to be written now, if ``progress``, between two transactions, has reached its place; asks for more.
@@ -131,7 +153,7 @@ class Copier:
                 self._reading = self._open_reading()
             wanted = Wanted(*place, progress.gtid_text)
             self._reading.ask(wanted)
-            self._asked.append(_Asked(wanted))
+            self._asked.append(Question(wanted))
 
     def _next(self) -> tuple[Table | None, tuple[str, ...] | None] | None:
         """The table and the key behind which a chunk is wanted; None while enough is asked for."""
@@ -139,13 +161,15 @@ class Copier:
         if not pending.active or len(self._asked) >= _AHEAD:
             return None
         if not self._asked:
+            if self.snapshot is not None:
+                return pending.current, None if self.snapshot.pieces is None else ()
             return (None, None) if pending.structure else (pending.current, pending.after)
         newest = self._asked[-1].answer
         if newest is None or newest.chunk is None or newest.chunk.upto is None:
             return None
         return pending.current, newest.chunk.upto
 
-    def _due(self, asked: _Asked, answer: Answer) -> Chunk | Beginning | None:
+    def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied.
 
         It is read again where too much was changed meanwhile, or a foreign key may have changed rows unseen.
@@ -157,10 +181,17 @@ class Copier:
         if definition.refusal is not None:
             self._leave_out(definition)
             return None
+        if answer.seen is not None:
+            self._judge(asked, answer)
+            return None
         columns = [column.name for column in definition.columns]
         try:
-            if read is None or not asked.cascading.isdisjoint(answer.follows):
+            if read is None or asked.may_cascade(answer):
                 raise Overrun
+            if self.snapshot is not None and self.snapshot.pieces is not None:
+                if asked.changers.gtids:
+                    raise Overrun  # which can't be, since these changes are held back
+                return _piece(self.snapshot.pieces, definition, read, answer.ts_us)
             rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
         except Overrun:
             self._take_back()
@@ -168,6 +199,27 @@ class Copier:
         table = definition.database, definition.name
         collations = tuple(column.collation for column in definition.key_columns)
         return Chunk(table, definition.columns_json, collations, asked.wanted.after, read.upto, rows, answer.ts_us)
+
+    def _judge(self, asked: Question, answer: Answer) -> None:
+        """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
+        assert asked.wanted.table is not None
+        self._asked.popleft()
+        if self.snapshot is None:
+            self.snapshot = Snapshot(answer.follows | {asked.wanted.table}, asked.at, told=asked.at)
+        snapshot = self.snapshot
+        snapshot.tries += 1
+        if asked.is_exact(answer):
+            snapshot.pieces, snapshot.tables = 0, answer.follows | {asked.wanted.table}
+            if self._reading is not None:
+                self._reading.hurried.clear()
+            self._log("copying a table as a whole", table=_name(asked.wanted.table), snapshots=snapshot.tries)
+        elif time.monotonic() > snapshot.told + _TELL_SECONDS:
+            snapshot.told = time.monotonic()
+            self._log(
+                "a table that is copied as a whole changes too often", level=logging.WARNING,
+                table=_name(asked.wanted.table), snapshots=snapshot.tries,
+                hint="it goes on trying; hold the table's writers for a second",
+            )  # fmt: skip
 
     def _leave_out(self, definition: TableDefinition) -> None:
         table = definition.database, definition.name
@@ -187,6 +239,10 @@ class Copier:
         """What was due is in the stream."""
         self._asked.popleft()
         pending, self.pending = self.pending, self.after(due)
+        if self.snapshot is not None and self.snapshot.pieces is not None:
+            self.snapshot.pieces += 1
+            if self.pending.after is None:
+                self.snapshot = None
         if isinstance(due, Beginning):
             statements = len(due.structure.creations)
             self._log("created what is to be copied", tables=len(due.structure.tables), statements=statements)
@@ -209,7 +265,7 @@ class Copier:
     def adopt(self, pending: Pending) -> None:
         """Go on after a chunk that was written before a crash."""
         self._take_back()
-        self.pending = pending
+        self.pending = pending.without_pieces()
 
     def close(self) -> None:
         """End all threads."""
@@ -221,7 +277,12 @@ class Copier:
             self._reading.close()
             self._reading = None
         self._asked.clear()
-        self._unwanted = 0
+        self.snapshot, self._unwanted = None, 0
+
+
+def _piece(number: int, definition: TableDefinition, read: ReadChunk, ts_us: int) -> Chunk:
+    table, after = (definition.database, definition.name), None if number == 0 else ()
+    return Chunk(table, definition.columns_json, (), after, read.upto, read.rows, ts_us, number)
 
 
 def _name(table: Table | None) -> str:

@@ -20,7 +20,8 @@ class Pending:
 
     ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They are
     copied in this order. ``after`` is the key, as the JSON text of its values, up to which the first of them has been
-    copied, None where nothing has, or its copy must begin again. ``written`` counts the chunks and statements of all
+    copied, None where nothing has, or its copy must begin again. It is empty where pieces of a table were written that
+    is copied as a whole. ``written`` counts the chunks and statements of all
     copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
     request that was taken up.
     """
@@ -79,6 +80,10 @@ class Pending:
         if upto is not None:
             return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
         return replace(self._without_first(), written=self.written + 1)
+
+    def without_pieces(self) -> "Pending":
+        """With nothing of a table that is copied as a whole: the rest can't be read as of the same moment any more."""
+        return replace(self, after=None, rows=0) if self.after == () else self
 
     def _without_first(self) -> "Pending":
         fresh, again = (self.fresh[1:], self.again) if self.fresh else ((), self.again[1:])

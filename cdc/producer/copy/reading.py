@@ -3,6 +3,9 @@
 A transaction is in the binlog before others see its rows, and in ``gtid_executed`` after that. So a chunk is read once
 the leader has executed all that the stream had when it asked: what the SELECT may not see comes after that in the
 stream. Whatever it saw is in the binlog before the position that is asked for after it (DBLog, arXiv 2010.12597).
+
+A table that can't be read by ranges of its key is read from one snapshot: the first answer says what that sees, and the
+questions after it, with a key of no columns, get its rows in pieces.
 """
 
 import os
@@ -12,12 +15,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pymysql
 
 from cdc.errors import Disconnected
+from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.cascades import above, unlogged_cascades
@@ -25,6 +29,7 @@ from cdc.producer.copy.chunk import Structure
 from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
 
 __all__ = ["Answer", "Reading", "Wanted"]
@@ -40,7 +45,8 @@ _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
 class Wanted:
     """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
 
-    Without ``table`` the structure of the leader's databases is wanted.
+    Without ``table`` the structure of the leader's databases is wanted. With an ``after`` of no columns it is the next
+    piece of the snapshot that was answered before.
     """
 
     table: Table | None
@@ -53,7 +59,9 @@ class Answer:
     """What was read; ``end`` is a position of the binlog behind all that it shows, ``ts_us`` the time then.
 
     Without ``chunk`` the table can't be copied, or was altered meanwhile.
-    ``follows`` are the tables whose changes may have changed this one without a trace in the binlog.
+    ``follows`` are the tables whose changes may have changed this one without a trace in the binlog. ``seen`` is there
+    where a snapshot of a table was taken that has to be read as a whole: the transactions that it sees for certain. All
+    others that it may see are before ``end``.
     """
 
     end: Position
@@ -62,10 +70,13 @@ class Answer:
     structure: Structure | None = None
     definition: TableDefinition | None = None
     chunk: ReadChunk | None = None
+    seen: GtidSet | None = None
 
 
 class Reading:
     """Answers in the order of the questions. ``rows_per_second``: no more are read, 0 for any number.
+
+    ``hurried`` is set while the stream waits for what is read.
 
     ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's.
     """
@@ -81,9 +92,12 @@ class Reading:
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
         self._reader = ChunkReader(settings, name)
+        self._snapshots = SnapshotReader(settings, name)
+        self._snapshot: Answer | None = None
         self._marks: Any = None
         self.wake, self._awake = os.pipe()
         self._stopped = threading.Event()
+        self.hurried = threading.Event()
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
         self._thread.start()
 
@@ -105,6 +119,7 @@ class Reading:
     def close(self) -> None:
         """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
+        self.hurried.set()
         self._wanted.put(None)
         self._thread.join(_END_SECONDS)
         for _ in range(_TRIES):
@@ -112,7 +127,7 @@ class Reading:
                 os.close(self.wake)
                 os.close(self._awake)
                 return
-            for connection in (self._marks, self._reader.connection):
+            for connection in (self._marks, self._reader.connection, self._snapshots.connection):
                 _break(connection)
             self._thread.join(_END_SECONDS)
         # It waits for a definition, over a connection of its own, and ends with the process. The pipe stays open, since
@@ -122,12 +137,16 @@ class Reading:
         try:
             with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._reader) as rows:
                 self._marks = marks
-                while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
-                    self._give(self._read(marks, rows, wanted))
+                with closing(self._snapshots):
+                    self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))
         except Exception as error:  # noqa: BLE001 - raised where the answer is taken
             self._give(error)
+
+    def _answer_all(self, marks: Any, rows: ChunkReader) -> None:
+        while (wanted := self._wanted.get()) is not None and not self._stopped.is_set():
+            self._give(self._read_piece() if wanted.after == () else self._read(marks, rows, wanted))
 
     def _give(self, answer: Answer | Exception) -> None:
         self._answers.put(answer)
@@ -135,13 +154,17 @@ class Reading:
             os.write(self._awake, b".")
 
     def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
+        self._snapshots.close()
         with marks.cursor() as cursor:
             self._await_executed(cursor, wanted.executed)
             if wanted.table is None:
                 structure = self._read_structure()
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
-            definition, chunk = self._read_chunk(marks, reader, wanted.table, wanted.after)
             follows = above(wanted.table, unlogged_cascades(cursor))
+            definition = read_definition(marks, *wanted.table)
+            if definition.whole and definition.refusal is None and wanted.after is None:
+                return self._open_snapshot(definition, follows)
+            chunk = self._read_chunk(reader, definition, wanted.after)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._rows = _next_rows(chunk)
@@ -150,16 +173,34 @@ class Reading:
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk)
 
     def _read_chunk(
-        self, marks: Any, reader: ChunkReader, table: Table, after: tuple[str, ...] | None
-    ) -> tuple[TableDefinition, ReadChunk | None]:
-        definition = read_definition(marks, *table)
-        if definition.refusal is not None:
-            return definition, None
+        self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
+    ) -> ReadChunk | None:
+        if definition.refusal is not None or definition.whole:
+            return None
         try:
             rows = _FIRST_ROWS if after is None else self._rows
-            return definition, reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
+            return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
         except TableChanged:
-            return definition, None
+            return None
+
+    def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table]) -> Answer:
+        try:
+            seen, end = self._snapshots.open(definition)
+        except TableChanged:
+            return Answer(self._end(), time.time_ns() // 1000, follows, definition=definition)
+        self._snapshot = Answer(end, time.time_ns() // 1000, follows, definition=definition, seen=GtidSet.parse(seen))
+        return self._snapshot
+
+    def _read_piece(self) -> Answer:
+        assert self._snapshot is not None  # it was answered before
+        chunk = self._snapshots.piece(_CHUNK_BYTES)
+        if self._rows_per_second:
+            self.hurried.wait(len(chunk.rows) / self._rows_per_second)
+        return replace(self._snapshot, chunk=chunk, seen=None)
+
+    def _end(self) -> Position:
+        with self._marks.cursor() as cursor:
+            return end_of_binlog(cursor)
 
     def _await_executed(self, marks: Any, gtids: str) -> None:
         while not self._stopped.is_set():

@@ -17,6 +17,8 @@ def chunk_body(chunk: Chunk) -> tuple[str, ...]:
     """The part of a chunk's record after its sequence, in pieces."""
     after, upto = (_key(bound) for bound in (chunk.after, chunk.upto))
     bounds = f'"after":{after},"upto":{upto},"collations":{json.dumps(chunk.collations)}'
+    if chunk.piece is not None:
+        bounds = f'"piece":{chunk.piece},"after":{after},"upto":{upto}'
     head = f',"flags":{_NO_FOREIGN_KEY_CHECKS},"operation":{{"Copy":{{{bounds},"rows":['
     return chunk.columns_json, head, ",".join(chunk.rows), "]}}"
 

@@ -20,7 +20,16 @@ from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, ident
 from cdc.producer.table_rows.key_literals import key_literals
 from cdc.service.mysql_connection import connected
 
-__all__ = ["ChunkReader", "ReadChunk", "TableChanged"]
+__all__ = [
+    "ArrivingRows",
+    "ChunkReader",
+    "ReadChunk",
+    "TableChanged",
+    "forget_answer",
+    "read_failed",
+    "reading_connection",
+    "require_unchanged",
+]
 
 _BLOCK_BYTES = 1 << 16
 _TIMEOUTS = {"read_timeout": 300, "write_timeout": 30}  # seconds, without anything from the leader
@@ -83,7 +92,7 @@ class ChunkReader:
     def close(self) -> None:
         """End the connection, at once."""
         if self._connection is not None:
-            _forget_answer(self._connection)
+            forget_answer(self._connection)
             self._connection._force_close()
             self._connection = None
 
@@ -105,7 +114,7 @@ class ChunkReader:
         try:
             found, size, ended = self._rows(code, code.statement(bound, rows), max_bytes)
         except pymysql.MySQLError as error:
-            failed = self._failed(error, definition)
+            failed = read_failed(error, definition, self._settings, self._name)
             self.close()
             raise failed from None
         except OSError as error:
@@ -131,19 +140,12 @@ class ChunkReader:
         """The rows, their size, and whether they are all that the statement finds."""
         table = code.definition
         connection = self._open()
-        full_name = f"{identifier(table.database)}.{identifier(table.name)}"
-        with connection.cursor() as cursor:
-            # Takes the metadata lock, which the transaction has until it ends.
-            cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
-            cursor.execute(f"SHOW CREATE TABLE {full_name}")
-            created = table_text(cursor.fetchone()[1].decode("utf-8", "surrogateescape"))
-        if created != table.created:
-            raise _changed(table)
+        require_unchanged(connection, table)
         connection.query(statement, unbuffered=True)
-        answer = _Answer(connection, code)
+        answer = ArrivingRows(connection, code)
         found, size = answer.read(max_bytes)
         if answer.ended:
-            _forget_answer(connection)
+            forget_answer(connection)
             connection.rollback()
         else:
             # Cheaper than to receive the rest.
@@ -152,22 +154,40 @@ class ChunkReader:
 
     def _open(self) -> Any:
         if self._connection is None:
-            self._connection = connected(**self._settings | _TIMEOUTS | _RAW)
-            with self._connection.cursor() as cursor:
-                cursor.execute(_SESSION)
-                cursor.execute(ALL_SHOWN)
+            self._connection = reading_connection(self._settings)
         return self._connection
 
-    def _failed(self, error: pymysql.MySQLError, table: TableDefinition) -> CdcError:
-        if error.args and error.args[0] in _CHANGED:
-            return _changed(table)
-        if not error.args or not isinstance(error.args[0], int):
-            return Disconnected(f"the leader sent what is no answer: {error}", where=self._name)
-        user = str(self._settings.get("user", ""))
-        return reading_failed(error, table.database, table.name, user=user)
+
+def reading_connection(settings: dict[str, Any]) -> Any:
+    """A new connection for rows, with no transaction open; ``settings`` are pymysql's arguments."""
+    connection = connected(**settings | _TIMEOUTS | _RAW)
+    with connection.cursor() as cursor:
+        cursor.execute(_SESSION)
+        cursor.execute(ALL_SHOWN)
+    return connection
 
 
-class _Answer:
+def require_unchanged(connection: Any, table: TableDefinition) -> None:
+    """Take the table's metadata lock, which the transaction has until it ends. Raises TableChanged."""
+    full_name = f"{identifier(table.database)}.{identifier(table.name)}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT 1 FROM {full_name} LIMIT 0")
+        cursor.execute(f"SHOW CREATE TABLE {full_name}")
+        created = table_text(cursor.fetchone()[1].decode("utf-8", "surrogateescape"))
+    if created != table.created:
+        raise _changed(table)
+
+
+def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dict[str, Any], name: str) -> CdcError:
+    """An error of a statement that reads ``table`` from the server ``name``, as one of ours."""
+    if error.args and error.args[0] in _CHANGED:
+        return _changed(table)
+    if not error.args or not isinstance(error.args[0], int):
+        return Disconnected(f"the leader sent what is no answer: {error}", where=name)
+    return reading_failed(error, table.database, table.name, user=str(settings.get("user", "")))
+
+
+class ArrivingRows:
     """The rows that arrive for a statement."""
 
     def __init__(self, connection: Any, code: ChunkRows) -> None:
@@ -178,7 +198,8 @@ class _Answer:
         self.ended = False
 
     def read(self, max_bytes: int) -> tuple[list[str], int]:
-        """The rows until there are no more, or ``max_bytes`` of them, and their size."""
+        """The next rows until there are no more, or ``max_bytes`` of them, and their size."""
+        self._found = []
         size = 0
         while not self.ended and (size < max_bytes or not self._found):
             before = len(self._found)
@@ -236,7 +257,11 @@ class _Answer:
 
     def _unreadable(self, error: Exception) -> PromiseError:
         table = self._code.definition
-        place = f"the row after the key {', '.join(_key_of(table, self._found[-1]))}" if self._found else "a row"
+        place = (
+            f"the row after the key {', '.join(_key_of(table, self._found[-1]))}"
+            if self._found and table.key
+            else "a row"
+        )
         return PromiseError(
             f"{place} of {table.database}.{table.name} can't be copied: {error}",
             where=f"table {table.database}.{table.name}",
@@ -244,7 +269,7 @@ class _Answer:
         )
 
 
-def _forget_answer(connection: Any) -> None:
+def forget_answer(connection: Any) -> None:
     """Otherwise pymysql would read the rest of it."""
     if connection._result is not None:
         connection._result.unbuffered_active = False

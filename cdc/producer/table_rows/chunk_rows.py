@@ -60,6 +60,11 @@ class ChunkRows:
         selected = ", ".join(expression for column in columns for expression in column.selected)
         return cls(definition, selected, known.pop("rows"), known.pop("row"))
 
+    def whole_statement(self) -> str:
+        """The SELECT of all rows, in any order."""
+        table = self.definition
+        return f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t"
+
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
         """The SELECT of the ``rows`` rows behind ``after``, a literal for each column of the key."""
         table = self.definition

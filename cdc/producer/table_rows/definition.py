@@ -76,10 +76,11 @@ class CopiedColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """A table of the leader; ``refusal`` says why it can't be copied by ranges of its key, None if it can.
+    """A table of the leader; ``refusal`` says why it can't be copied, None if it can.
 
     ``columns_json`` is that of its records. ``created`` is the leader's own definition, by which a later change is
-    noticed; ``key_index`` the name of the key's index.
+    noticed; ``key_index`` the name of the key's index. ``whole``: it can't be copied by ranges of its key, or has none,
+    but can be as a whole, as of one moment.
     """
 
     database: str
@@ -90,6 +91,7 @@ class TableDefinition:
     columns_json: str
     created: str
     refusal: str | None = None
+    whole: bool = False
 
     @property
     def key_columns(self) -> tuple[CopiedColumn, ...]:
@@ -187,12 +189,15 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
-    refusals += _key_refusals(key, columns)
+    if key is not None:
+        refusals += _key_refusals(key)
+    types = {column.name: column.type for column in columns}
+    whole = any(types.get(name) not in _IN_KEY for name in names or ("",))
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
     shown = columns_json([column.name for column in columns], names)
     index = key.name if key else ""
-    return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None)
+    return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None, whole)
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
@@ -285,15 +290,8 @@ def _chosen_key(keys: Sequence[_Key], virtual: Container[str | None]) -> _Key | 
     return None
 
 
-def _key_refusals(key: _Key | None, columns: Sequence[CopiedColumn]) -> Iterator[str]:
-    if key is None:
-        yield "it has no primary key, and no unique one of whole columns without NULLs"
-        return
-    types = {column.name: column.type for column in columns}
+def _key_refusals(key: _Key) -> Iterator[str]:
     if not key.whole:
         yield "its key has only the first characters of a column"
-    for name in key.columns:
-        if name is None:
-            yield "its key has an expression"
-        elif types[name] not in _IN_KEY:
-            yield f"its key has the column {name} of type {types[name].upper()}"
+    if None in key.columns:
+        yield "its key has an expression"

@@ -48,7 +48,7 @@ _SCHEMA = """
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Update: STRUCT<rows: ARRAY<STRUCT<before_cols: ARRAY<STRING>, after_cols: ARRAY<STRING>>>>,
         Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
-        Copy: STRUCT<after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
+        Copy: STRUCT<piece: BIGINT, after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
             rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
     copying BOOLEAN,
@@ -77,12 +77,15 @@ _ROWS = """
 """
 # Columns of an image that is required but missing are NULL in rows, so each operation checks the images it requires.
 _WHOLE_IMAGE = "(size({0}) = size(columns) AND NOT exists({0}, v -> v IS NULL))"
-# An end of a chunk is a key, or it is the table's end.
+# An end of a chunk is a key, or the table's end. In a piece of a table that is copied as a whole it has no columns.
 _WHOLE_KEY = (
-    "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = size(key)"
+    "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
 )
-_VALID_CHUNK = f"size(rows) >= 0 AND size(key) > 0 AND {_WHOLE_KEY.format('after')} AND {_WHOLE_KEY.format('upto')}"
+_VALID_CHUNK = f"""
+    size(rows) >= 0 AND {_WHOLE_KEY.format("after")} AND {_WHOLE_KEY.format("upto")}
+    AND IF(operation.Copy.piece IS NULL, size(key) > 0, (operation.Copy.piece = 0) = (operation.Copy.after IS NULL))
+"""
 _VALID_ROWS = f"""
     get(names, 4) IS NOT NULL AND size(columns) > 0 AND IF(operation.Copy IS NULL, size(rows) > 0, {_VALID_CHUNK})
     AND (key IS NULL OR (size(key) > 0 AND size(array_except(key, columns)) = 0))

@@ -4,6 +4,9 @@ A chunk has all rows of a table with keys after one key up to another, as they a
 audit does not compare keys, which only MySQL can, by their collations. It need not: from a copy's first chunk on the
 stream has each change of the table, and the chunks have each row that was not changed since.
 
+A table without a key is copied as a whole, in pieces. With the first of them the consumer removes all rows that it has,
+those included that the follower's log does not have. So there the follower's log begins anew, as the leader's does.
+
 The rows of a server's own stream tell all of it already, so chunks in the follower's topic, by which it is copied to
 followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
 """
@@ -14,11 +17,13 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from cdc.model.uri import Uri
-from cdc.spark.input.records import LEADER
+from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside
+from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, lineage, named_tables
 from cdc.spark.streams.integrity import Break
 
-__all__ = ["copy_ends", "lost_chunks"]
+__all__ = ["copy_ends", "lost_chunks", "replacements"]
 
 _SHOWN = 100  # characters of a key
 _MOST = 10_000
@@ -37,6 +42,28 @@ def copy_ends(records: DataFrame) -> list[Act]:
         marks = [(0, BEGINS_COPY)] * begins + [(1, ENDS_COPY)] * is_last
         found += [Act(sequence, at, action, uri, None, None, *place) for at, action in marks]
     return found
+
+
+def replacements(records: DataFrame, transactions: DataFrame) -> list[Act]:
+    """Where the follower's tables without a key have the first row of a copy, or none, and what it had before is gone.
+
+    ``transactions`` are the follower's among ``records``.
+    """
+    begun = _chunks(records).where("key IS NULL AND chunk.after IS NULL").select("database", "table", "sequence")
+    rows = [row.asDict() for row in begun.collect()]
+    if not rows:
+        return []
+    copies = local_frame(records.sparkSession, rows, "database STRING, table STRING, sequence BIGINT")
+    copies = beside(copies.withColumnRenamed("sequence", "stated"))
+    applied = transactions.where(f"side = '{FOLLOWER}' AND upto IS NOT NULL").join(
+        copies, F.expr("since < stated AND stated <= upto")
+    )
+    applied = applied.select("transaction", "database", "table", "final", "stated")
+    added = records.where(f"valid AND side = '{FOLLOWER}' AND exists(rows, r -> r.after IS NOT NULL)")
+    added = added.groupBy("transaction", "database", "table").agg(F.min("sequence").alias("added"))
+    found = applied.join(added, ["transaction", "database", "table"], "left").collect()
+    names = [(row["database"], row["table"], row["final"] if row["added"] is None else row["added"]) for row in found]
+    return [Act(sequence, 0, BEGINS_COPY, str(Uri("follower", database, table))) for database, table, sequence in names]
 
 
 def lost_chunks(records: DataFrame, acts: Sequence[Act], *, after: int = -1) -> list[Break]:

@@ -1,7 +1,9 @@
 """Tables that are copied into the stream: a follower gets the leader's rows, whatever it had and whatever changes."""
 
 import random
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,8 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import own_name, run_well
+from tests.harness.programs import BIN, as_json, end_offset, own_name, run_well
+from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
 
@@ -141,3 +144,97 @@ def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, ka
     log = pair.replicate()
     print(log)
     assert content(follower, name) == content(leader, name)
+
+
+_WHOLE = (
+    "CREATE TABLE bare (n INT, d JSON, f FLOAT, pad VARCHAR(500))",
+    "CREATE TABLE rated (f FLOAT PRIMARY KEY, u INT UNIQUE)",
+    "CREATE TABLE empty_bare (n INT)",
+    "CREATE TABLE other (id INT PRIMARY KEY, n INT)",
+)
+
+
+@contextmanager
+def _changed_without_end(leader: MySql, database: str, *statements: str) -> Iterator[list[float]]:
+    """A client executes these again and again; gives how long each took."""
+    stop = threading.Event()
+    took: list[float] = []
+
+    def write() -> None:
+        with leader.root(database=database, autocommit=True) as connection, connection.cursor() as cursor:
+            number = 0
+            while not stop.wait(0.002):
+                number += 1
+                for statement in statements:
+                    began = time.monotonic()
+                    cursor.execute(statement.format(number))
+                    took.append(time.monotonic() - began)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield took
+    finally:
+        stop.set()
+        writer.join()
+
+
+def _make_tables_without_a_key(pair: Pair, name: str) -> None:
+    document = """JSON_OBJECT('a', 1.50, 'b', CAST('2001-02-03' AS DATE), 'c', NULL)"""
+    numbers = ", ".join(f"({number})" for number in range(9000))
+    pair.on_leader(
+        f"CREATE DATABASE {name}",
+        f"USE {name}",
+        *_WHOLE,
+        f"INSERT INTO bare (n) VALUES {numbers}",
+        f"UPDATE bare SET n = n DIV 3, d = IF(n % 7, {document}, NULL), f = n / 3, pad = REPEAT('ä', 250)",
+        "UPDATE bare SET f = NULL, pad = NULL WHERE n % 5 = 0",
+        f"INSERT INTO rated VALUES {', '.join(f'({number} / 7, NULL)' for number in range(500))}",
+    )
+
+
+def test_tables_without_a_key_are_copied_as_a_whole(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
+) -> None:
+    name = own_name(tmp_path)
+    keys = {"filters": {"include_dbs": [name]}, "consumer": {"on_conflict": "stop"}}
+    slow = {"producer": {"start": "copy", "copy_rows_per_second": 2500}}
+    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys | slow, target=keys)
+    _make_tables_without_a_key(pair, name)
+    producer = subprocess.Popen([BIN / "cdc-producer", pair.source], stderr=subprocess.PIPE, text=True)
+    assert producer.stderr is not None
+    assert any("copying a table table=" in line for line in producer.stderr)
+    written = end_offset(kafka, name)
+    until(lambda: end_offset(kafka, name) > written, what="a piece")
+    producer.kill()
+    producer.communicate()
+    run_well("cdc-consumer", pair.target, "--until-current")
+    assert all(record["operation"]["Copy"]["upto"] for record in as_json(pair.source) if _piece(record) is not None)
+    with _changed_without_end(
+        leader,
+        name,
+        "INSERT INTO bare VALUES ({0}, JSON_ARRAY({0}), 1.1, 'new')",
+        "UPDATE bare SET f = {0} + 0.1 WHERE n = {0} % 1700 LIMIT 2",
+        "DELETE FROM bare WHERE n = {0} * 7 % 1700 LIMIT 1",
+        "UPDATE rated SET u = {0} ORDER BY u LIMIT 1",
+        "REPLACE INTO other VALUES ({0} % 99, {0})",
+    ) as took:
+        log = run_well("cdc-producer", pair.source, "--until-current")
+    print(log, max(took))
+    pair.replicate()
+    assert content(follower, name) == content(leader, name)
+    pieces = [_piece(record) for record in as_json(pair.source) if record["uri"].endswith("/bare")]
+    assert pieces.count(0) == 2
+    whole = pieces[len(pieces) - 1 - pieces[::-1].index(0) :]
+    assert [each for each in whole if each is not None] == whole[: sum(each is not None for each in whole)]
+    # Again, while the follower has other rows than the leader.
+    pair.on_follower(f"USE {name}", "DELETE FROM bare LIMIT 77", "INSERT INTO bare (n) VALUES (-1)")
+    run_well("cdc-producer", pair.source, "--copy", f"{name}.*bare")
+    with _changed_without_end(leader, name, "UPDATE bare SET f = {0} WHERE n = {0} LIMIT 1"):
+        run_well("cdc-producer", pair.source, "--until-current")
+    pair.replicate()
+    assert content(follower, name) == content(leader, name)
+
+
+def _piece(record: dict[str, Any]) -> int | None:
+    return record["operation"].get("Copy", {}).get("piece")

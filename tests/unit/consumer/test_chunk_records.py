@@ -157,3 +157,24 @@ def test_what_a_copy_repaired_is_told(caplog: pytest.LogCaptureFixture) -> None:
     told = [record.getMessage() for record in caplog.records]
     assert told == ["chunk changed rows", "table copied", "table copied"]
     assert (copies.total.missing, copies.total.different, copies.total.extra, copies.total.rows) == (2, 1, 4, 6)
+
+
+def test_a_piece_of_a_table_without_a_key() -> None:
+    def piece(number: int, after: Any, upto: Any, **more: Any) -> Record:
+        text = body(7, piece=number, after=after, upto=upto)
+        del text["key"]
+        return Record.parse(json.dumps(text | more).encode(), where="test")
+
+    empty: dict[str, Any] = {"cols": []}
+    first, last = piece(0, None, empty), piece(3, empty, None, key=["a"])
+    assert (first.key, first.range) == (None, KeyRange(None, [], None, 0))
+    assert (last.key, last.range) == (("a",), KeyRange([], None, None, 3))
+    assert line(first).endswith("2 rows, piece 0 of the table")
+    assert line(last).endswith("2 rows, piece 3 of the table, the last")
+    for number, after, upto in ((1, None, None), (0, empty, None), (0, None, {"cols": [ONE]})):
+        with pytest.raises(PromiseError, match="not a record"):
+            piece(number, after, upto)
+    without = body(7)
+    del without["key"]
+    with pytest.raises(PromiseError, match="a range of no key"):
+        Record.parse(json.dumps(without).encode(), where="test")

@@ -227,3 +227,24 @@ def test_a_range_has_the_same_rows_in_the_same_order_only(
         check_chunk(chunk, schema)
     check_chunk(replace(chunk, range=KeyRange(None, None)), schema)
     assert "another key" in refused(check_chunk, chunk, replace(schema, unique_keys={"b": (KeyPart("b"),)}))
+
+
+def test_the_first_piece_of_a_table_empties_it_and_each_adds_its_rows() -> None:
+    made = [
+        covering(replace(chunk_of({1: 1}, None, None), key=None, range=KeyRange(None, [], None, number)), SCHEMA, found)
+        for number, found in enumerate((Found(7), Found()))
+    ]
+    gone, come = made[0].steps
+    assert (gone.prepared, come.operation) == (((b"DELETE FROM `db`.`t` WHERE TRUE", None),), "Add")
+    assert [step.operation for step in made[0].emptying] == ["Delete"]
+    assert ([step.operation for step in made[1].steps], list(made[1].emptying)) == (["Add"], [])
+    assert [(each.repair.missing, each.repair.extra) for each in made] == [(1, 7), (1, 0)]
+
+
+def test_rows_without_a_key_are_changed_as_they_are_told_until_their_copy_comes() -> None:
+    made = replace(record(0, "Update", width=2), key=None, copying=True)
+    check_copying(made, SCHEMA)
+    assert "has other columns" in refused(check_copying, replace(made, columns=("a", "c")), SCHEMA)
+    (step,) = plan_copying([made], schema=lambda _: replace(SCHEMA, related=True))
+    # The rows that it refers to need not be there yet.
+    assert (step.operation, step.flags & 2) == ("Update", 2)

@@ -1,18 +1,20 @@
 """When a chunk that was read is written, and when it has to be read again."""
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cdc.model.commit_entry import Entry
+from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.copy.chunk import Beginning, Chunk, Structure
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import Moved, Rows, Statement, TableShape
+from cdc.producer.decode.changes import Begin, Moved, Rows, Statement, TableShape
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
@@ -21,6 +23,8 @@ from cdc.sql.effects import Effect
 T, U = ("d", "t"), ("d", "u")
 SHAPE = TableShape("d", "t", "", {}, 1)
 DEFINITION = TableDefinition("d", "t", (CopiedColumn("id", "int", False),), ("id",), "PRIMARY", '"columns":["id"]', "")
+WHOLE = TableDefinition("d", "t", (CopiedColumn("id", "int", True),), (), "", '"columns":["id"]', "", whole=True)
+UUID = "5b2ad69c-0000-0000-0000-000000000001"
 
 
 class Reading:
@@ -31,6 +35,7 @@ class Reading:
     def __init__(self) -> None:
         self.asked: list[Wanted] = []
         self.answers: list[Answer] = []
+        self.hurried = threading.Event()
 
     def ask(self, wanted: Wanted) -> None:
         self.asked.append(wanted)
@@ -76,6 +81,20 @@ class Copying:
     def changed(self, operation: str, key: int, *, flags: int = 0x10, table: TableShape = SHAPE) -> None:
         event: Any = None
         self.copier.note(Rows(event, table, operation, [row(key).encode()], flags))
+
+    def begun(self, number: int) -> Begin:
+        """A transaction begins; the change that says so."""
+        begin = Begin("", f"{UUID}:{number}", 0)
+        self.copier.note(begin)
+        return begin
+
+    def snapshot(self, seen: str, *, end: int) -> None:
+        known = GtidSet.parse(seen)
+        self.reading.answers.append(Answer(Position("b.1", end), 5, definition=WHOLE, seen=known))
+
+    def piece(self, *keys: int, last: bool = False) -> None:
+        chunk = ReadChunk([row(key) for key in keys], None if last else (), 10)
+        self.reading.answers.append(Answer(Position("b.1", 50), 5, definition=WHOLE, chunk=chunk))
 
     def executed(self, *effects: Effect) -> None:
         event: Any = None
@@ -179,3 +198,59 @@ def test_a_table_that_the_filters_leave_out_is_not_copied() -> None:
     copying.requests.append(Request([("db", "left_out"), ("db", "more")], 5))
     copying.copier.take_requests()
     assert copying.copier.pending == Pending(again=(("db", "other"), ("db", "more")), requests=5)
+
+
+def test_a_table_without_a_key_is_written_in_pieces_and_its_changes_wait() -> None:
+    copying = Copying(Pending(again=(T,)))
+    assert copying.due() is None
+    copying.begun(1)
+    copying.changed("Add", 1)  # which the snapshot sees for certain
+    copying.snapshot(f"{UUID}:1", end=50)
+    assert copying.due(49) is None
+    assert copying.due(50) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [None, ()]
+    begin = copying.begun(2)
+    assert copying.copier.holds(begin)
+    found = []
+    for piece in ((1, 2), (3,), (4,)):
+        copying.piece(*piece, last=piece == (4,))
+        due = copying.due()
+        assert isinstance(due, Chunk)
+        copying.copier.written(due)
+        found.append((due.piece, due.after, due.upto, due.rows, copying.copier.pending.after))
+    assert found == [
+        (0, None, (), [row(1), row(2)], ()), (1, (), (), [row(3)], ()), (2, (), None, [row(4)], None),
+    ]  # fmt: skip
+    assert not copying.copier.holds(begin)
+    assert not copying.copier.pending.active
+
+
+@pytest.mark.parametrize("seen", ["", f"{UUID}:1"])
+def test_another_snapshot_is_taken_where_one_is_in_doubt(seen: str) -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.due()
+    copying.begun(2)
+    copying.changed("Add", 2)
+    copying.snapshot(seen, end=50)
+    assert copying.due(50) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [None, None]
+    # A change that comes while it is taken waits a moment; what comes before its end does not.
+    begin = copying.begun(3)
+    assert copying.copier.holds(begin)
+    copying.snapshot(f"{UUID}:1-2", end=60)
+    assert copying.due() is None
+    assert not copying.copier.holds(begin)
+    copying.changed("Add", 3)
+    assert copying.due(60) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [None, None, None]
+    copying.snapshot(f"{UUID}:1-3", end=60)
+    assert copying.due() is None
+    assert copying.reading.asked[-1].after == ()
+
+
+def test_the_copy_of_a_table_as_a_whole_begins_again_after_a_restart() -> None:
+    pending = Pending(again=(T,), after=(), written=3, rows=7)
+    assert Copying(pending).copier.pending == Pending(again=(T,), written=3)
+    copying = Copying(Pending())
+    copying.copier.adopt(pending)
+    assert copying.copier.pending == Pending(again=(T,), written=3)

@@ -28,7 +28,9 @@ def test_tables_come_one_after_the_other() -> None:
     assert (pending.current, pending.incomplete, pending.written, pending.requests) == (None, frozenset(), 4, 7)
 
 
-@pytest.mark.parametrize("pending", [Pending(), _MIDDLE, Pending(written=3), Pending(again=(("d.`é", 'x"'),))])
+@pytest.mark.parametrize(
+    "pending", [Pending(), _MIDDLE, Pending(written=3), Pending(fresh=(A,), after=()), Pending(again=(("d.`é", 'x"'),))]
+)
 def test_the_state_is_kept_as_json(pending: Pending) -> None:
     assert Pending.from_json(json.loads(json.dumps(pending.to_json()))) == pending
 
