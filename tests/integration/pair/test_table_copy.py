@@ -28,6 +28,7 @@ _TABLES = (
         "PRIMARY KEY (name, part), UNIQUE (u))"
     ),
     "CREATE TABLE shown (id INT PRIMARY KEY, g VARCHAR(9) AS (CONCAT(id, _utf8mb4'😀')))",
+    "CREATE TABLE bare (n INT, name VARCHAR(40))",
     "CREATE TABLE parent (id INT PRIMARY KEY AUTO_INCREMENT)",
     "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
     "CREATE VIEW a_view AS SELECT * FROM b_view",
@@ -52,6 +53,9 @@ def _written_to(leader: MySql, database: str) -> Iterator[None]:
                     f"UPDATE named SET u = {seed.randrange(4000)} WHERE u = {seed.randrange(4000)} LIMIT 0",
                     f"DELETE FROM parent WHERE id = {seed.randrange(1, 1000)}",
                     f"INSERT IGNORE INTO child SELECT {number}, MAX(id) FROM parent",
+                    f"INSERT INTO bare VALUES ({number % 50}, NULL)",
+                    f"UPDATE bare SET name = '{number}' WHERE n = {seed.randrange(50)} LIMIT 2",
+                    f"DELETE FROM bare WHERE n = {seed.randrange(50)} LIMIT 1",
                 ):
                     cursor.execute(statement)
 
@@ -82,6 +86,7 @@ def _fill(pair: Pair, database: str) -> None:
         f"INSERT INTO t (id, n) VALUES {rows}",
         f"INSERT INTO named VALUES {names}",
         "INSERT INTO shown (id) VALUES (1)",
+        "INSERT INTO bare SELECT u DIV 20, IF(u % 3, 'a', NULL) FROM named",
         f"INSERT INTO parent VALUES {parents}",
         f"INSERT INTO child VALUES {children}",
     )
@@ -137,6 +142,7 @@ def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, ka
         "DELETE FROM named WHERE u % 3 = 0",
         "UPDATE named SET u = u + 100000 WHERE u % 2 = 0",
         "DELETE FROM parent WHERE id < 100",
+        "DELETE FROM bare LIMIT 7",
     )
     with _written_to(leader, name):
         run_well("cdc-producer", pair.source, "--copy", f"{name}.*")
