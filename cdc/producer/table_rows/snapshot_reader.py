@@ -105,7 +105,7 @@ class SnapshotReader:
     def _failed(self, error: pymysql.MySQLError | OSError, table: TableDefinition) -> CdcError:
         self.close()
         if error.args and error.args[0] in _LOCKED:
-            return TableChanged("a table that is copied is being changed", where=f"{table.database}.{table.name}")
+            return TableChanged("a table that is copied was changed", where=f"{table.database}.{table.name}")
         if isinstance(error, pymysql.MySQLError):
             return read_failed(error, table, self._settings, self._name)
         return Disconnected(f"the connection to the leader failed: {error}", where=self._name)
