@@ -49,6 +49,9 @@ class Copies:
         chunk, repair = covering.chunk, covering.repair
         if covering.refused is not None or chunk.range is None:
             return
+        if chunk.range.keys is not None:
+            self._repaired(covering, len(chunk.range.keys))
+            return
         if chunk.range.after is None:
             self._tables[chunk.uri] = Tally(chunk.sequence)
         tally = self._tables.setdefault(chunk.uri, Tally(chunk.sequence))
@@ -62,3 +65,10 @@ class Copies:
         if chunk.range.upto is None:
             del self._tables[chunk.uri]
             event(_LOG, "table copied", uri=chunk.uri, **tally.told(), since=tally.first, sequence=chunk.sequence)
+
+    def _repaired(self, covering: Covering, keys: int) -> None:
+        """Rows of some keys were put right (``cdc-repair``), which is no part of a copy of their table."""
+        chunk, tally = covering.chunk, Tally()
+        for each in (self.total, tally):
+            each.add(covering)
+        event(_LOG, "rows repaired", uri=chunk.uri, sequence=chunk.sequence, keys=keys, **tally.told())

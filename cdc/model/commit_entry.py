@@ -2,7 +2,7 @@
 
 Each entry names the ``version`` of its format; the oldest entries have none. The version increases with a change that
 older readers would misread. Large entries are packed (``model.packed_entry``) and of version 2, those of a stream with
-chunks of tables of version 3, so that only these need readers that know it.
+chunks of tables of version 3, with repairs of version 4, so that only these need readers that know it.
 """
 
 import json
@@ -16,8 +16,8 @@ from cdc.model.position import Position
 
 __all__ = ["VERSION", "Commits", "Entry", "Partial", "PreparedXa"]
 
-VERSION = 3
-_PACKED, _COPIED = 2, 3  # the first versions whose readers know such entries
+VERSION = 4
+_PACKED, _COPIED, _REPAIRED = 2, 3, 4  # the first versions whose readers know such entries
 _NOT_PACKED = 1
 _LARGE = 32_768  # bytes of an entry that is packed
 _LEFT_OUT = frozenset({"prepared", "last", "shown", "fragmented", "copy"})  # where they are empty
@@ -83,7 +83,8 @@ class Entry:
         body = asdict(self) | {"position": self.position._asdict(), "shown": shown}
         body = {key: value for key, value in body.items() if value or key not in _LEFT_OUT}
         body = {key: value for key, value in body.items() if value is not None or key not in ("filters", "origin")}
-        body["version"] = _COPIED if self.copy else _NOT_PACKED
+        copied = _REPAIRED if (self.copy or {}).get("repairs") else _COPIED
+        body["version"] = copied if self.copy else _NOT_PACKED
         text = _text(body)
         return text if len(text) < _LARGE else _text(packed(body | {"version": max(body["version"], _PACKED)}))
 

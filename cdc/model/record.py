@@ -15,11 +15,13 @@ from cdc.model.position import Position
 from cdc.model.uri import Uri
 from cdc.model.values import Value
 
-__all__ = ["COPY", "OPERATIONS", "SKIPPED", "KeyRange", "Record", "Row", "Uri", "is_event"]
+__all__ = ["COPY", "OPERATIONS", "REPAIR", "SKIPPED", "KeyRange", "Record", "Row", "Uri", "is_event"]
 
 SKIPPED = "Skipped"  # an event that the producer left out because the operator named it with --skip
 COPY = "Copy"  # a chunk of a table: all rows that the leader has in a range of the key, or a piece of all its rows
-OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, SKIPPED})
+# In Kafka the name of a chunk of some keys, so that readers that know only ranges do not take it for one of all.
+REPAIR = "Repair"
+OPERATIONS = frozenset({"Query", "Add", "Update", "Delete", COPY, REPAIR, SKIPPED})
 
 
 _WITHOUT_ROWS = ("Query", SKIPPED)
@@ -45,13 +47,15 @@ class KeyRange(NamedTuple):
 
     ``collations`` has for each column of the key the one that orders it on the leader, None for a column without one;
     it is None where the record does not say. With a ``piece`` the table is copied as a whole: it has the rows of all
-    pieces, from 0 on. The ends are then keys of no columns.
+    pieces, from 0 on. The ends are then keys of no columns. With ``keys`` it is these keys and no others, and has no
+    ends.
     """
 
     after: list[Value] | None
     upto: list[Value] | None
     collations: tuple[str | None, ...] | None = None
     piece: int | None = None
+    keys: tuple[list[Value], ...] | None = None
 
 
 # Same as Row(), but without a call of a Python function.
@@ -128,7 +132,7 @@ class Record:
             int(transaction["index"]),
             bool(transaction["last"]),
             int(transaction["ts_us"]),
-            operation,
+            COPY if operation == REPAIR else operation,
             _query(operation, content),
             columns,
             tuple(body["key"]) if "key" in body else None,
@@ -138,7 +142,7 @@ class Record:
             tuple(body.get("affects", ())),
             body.get("sql_mode"),
             _exact(operation, dict(more)) if more else None,
-            _range(content, body.get("key")) if operation == COPY else None,
+            _range(operation, content, body.get("key")) if operation in (COPY, REPAIR) else None,
             "copying" in body and _flag(body["copying"]),
         )
 
@@ -174,18 +178,24 @@ def _exact(operation: str, more: dict[str, str]) -> bytes:
     return b64decode(more["Bytes"], validate=True)
 
 
-def _range(content: dict[str, Any], key: list[str] | None) -> KeyRange:
-    after, upto = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
+def _range(operation: str, content: dict[str, Any], key: list[str] | None) -> KeyRange:
     collations, piece = content.get("collations"), content.get("piece")
     if piece is None and not key:
         raise ValueError("a range of no key")
     width = len(key or ()) if piece is None else 0
-    for found in (after, upto, collations):
+    after = upto = keys = None
+    if operation == REPAIR:
+        keys = tuple(each["cols"] for each in content["keys"])
+        if not keys or piece is not None:
+            raise ValueError("no keys")
+    else:
+        after, upto = [None if content[end] is None else content[end]["cols"] for end in ("after", "upto")]
+    for found in (after, upto, collations, *(keys or ())):
         if found is not None and len(found) != width:
             raise ValueError(f"{len(found)} values for a key of {width} columns")
     if piece is not None and (after is None) != (int(piece) == 0):
         raise ValueError(f"piece {piece} is not where it says")
-    return KeyRange(after, upto, None if collations is None else tuple(collations), piece)
+    return KeyRange(after, upto, None if collations is None else tuple(collations), piece, keys)
 
 
 def _flag(value: Any) -> bool:
@@ -206,7 +216,7 @@ def is_event(text: bytes) -> bool:
 def _rows(operation: str, rows: list[dict[str, Any]], *, width: int) -> tuple[Row, ...]:
     before: Iterable[list[Value] | None] = repeat(None)
     after: Iterable[list[Value] | None] = repeat(None)
-    if operation in ("Add", COPY):
+    if operation in ("Add", COPY, REPAIR):
         after = _images(rows, "cols", width)
     elif operation == "Delete":
         before = _images(rows, "cols", width)

@@ -74,7 +74,7 @@ class Stream:
                 if type(change) is OtherEvent:
                     continue  # it moves no position, and commits with the change after it
                 self.progress.note(change)
-                if self.copier.pending.active or self.sink.has_visible:
+                if self.copier.active or self.sink.has_visible:
                     self._copy(change)
                 if skips:
                     self._check_skips(change)
@@ -95,11 +95,13 @@ class Stream:
                     return
 
     def _take_requests(self) -> None:
-        self.copier.take_requests()
+        # What readers can see already says which requests a run before has taken up.
+        if not self.sink.has_visible:
+            self.copier.take_requests()
         self.router.incomplete = self.copier.pending.incomplete
 
     def _has_reached(self, target: Position | None) -> bool:
-        return target is not None and self.progress.has_reached(target) and not self.copier.pending.active
+        return target is not None and self.progress.has_reached(target) and not self.copier.active
 
     def _write(self, change: Change) -> None:
         match change:

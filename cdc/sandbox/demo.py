@@ -1,4 +1,5 @@
-"""The demo: replicates the tutorial statement by statement, audits the copy, and finds a row written by hand."""
+"""The demo: replicates the tutorial statement by statement, audits the copy, and finds and repairs a row written by
+hand."""
 
 import json
 import tempfile
@@ -18,8 +19,13 @@ from cdc.sandbox.streams import Checkpoint, Topic
 __all__ = ["demo"]
 
 _TUTORIAL = Path(__file__).with_name("tutorial.sql")
-_FOREIGN = "INSERT INTO flvDb.pet VALUES ('Ghost', 'nobody', 'cat', 'f', '2024-10-31', NULL)"
+_KEYED = (
+    "CREATE TABLE flvDb.visit (pet VARCHAR(20), day DATE, vet VARCHAR(20), PRIMARY KEY (pet, day))",
+    "INSERT INTO flvDb.visit VALUES ('Spot', '2010-11-30', 'Kim'), ('Jack', '2010-12-24', 'Lee')",
+)
+_FOREIGN = "INSERT INTO flvDb.visit VALUES ('Ghost', '2024-10-31', 'nobody')"
 _LAST_SEQUENCE = 8
+_LAST_KEYED = _LAST_SEQUENCE + len(_KEYED)
 _NO_DRIFT, _DRIFT = 0, 1
 
 
@@ -45,6 +51,7 @@ def demo(folder: Path | None) -> int:
     _title(f"Done in {time.monotonic() - started:.0f} s, everything stopped")
     print(f"report before the foreign write: {folder / 'report' / 'report.html'}")
     print(f"report after it:                 {folder / 'report-drift' / 'report.html'}")
+    print(f"report after the repair:         {folder / 'report-repaired' / 'report.html'}")
     print(f"profiles and logs:               {folder}")
     return 0
 
@@ -73,10 +80,17 @@ def _replicate_and_prove(servers: Servers) -> None:
         _title("cdc-audit: both topics folded and compared by Spark")
         echoes.until(_is_checkpoint_of(_LAST_SEQUENCE))
         _audit(programs, servers.folder / "report", status=_NO_DRIFT, words=["no drift", f"sequence {_LAST_SEQUENCE}"])
-        _title("A row written on the follower by hand")
+        _title("A table with a key, and a row of it written on the follower by hand")
+        _keyed_table(servers.leader, records, checkpoint)
         position = _write_by_hand(servers.follower, echoes)
         _title("cdc-audit again")
         _audit(programs, servers.folder / "report-drift", status=_DRIFT, words=["Ghost", *position])
+        _title("cdc-repair: the producer tells the row again, from the leader")
+        repaired = _repair(programs, servers.folder / "report-drift", records, checkpoint)
+        echoes.until(_is_checkpoint_of(repaired))
+        _title("cdc-audit once more")
+        words = ["no drift", f"sequence {repaired}"]
+        _audit(programs, servers.folder / "report-repaired", status=_NO_DRIFT, words=words)
         programs.stop()
 
 
@@ -143,12 +157,31 @@ def _is_checkpoint_of(sequence: int) -> Callable[[dict[str, Any]], bool]:
     return is_checkpoint
 
 
+def _keyed_table(leader: MySql, records: Topic, checkpoint: Checkpoint) -> None:
+    with leader.connect() as connection, connection.cursor() as cursor:
+        for statement in _KEYED:
+            print(f"leader>   {statement};")
+            cursor.execute(statement)
+            checkpoint.reached(records.next()["sequence"])
+
+
+def _repair(programs: Programs, report: Path, records: Topic, checkpoint: Checkpoint) -> int:
+    """Have what the ``report`` says repaired; the sequence of the record that does it."""
+    print(programs.repair(report))
+    record = records.next()
+    if "Repair" not in record["operation"] or record["sequence"] != _LAST_KEYED + 1:
+        raise PromiseError(f"the producer wrote another record than the repair: {_shown(record)}")
+    checkpoint.reached(record["sequence"])
+    print(f"record    {_shown(record)}")
+    return int(record["sequence"])
+
+
 def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
     """Write to the follower by hand; the binlog file and offset of the write, from the follower's own topic."""
     print(f"follower> {_FOREIGN};")
     with follower.connect() as connection, connection.cursor() as cursor:
         cursor.execute(_FOREIGN)
-    record = echoes.until(lambda record: record["uri"].endswith("/flvDb/pet") and "Ghost" in json.dumps(record))
+    record = echoes.until(lambda record: record["uri"].endswith("/flvDb/visit") and "Ghost" in json.dumps(record))
     position = record["bn_file"]
     print(f"it is in the follower's binlog at {position['fileName']}:{position['offset']}")
     return [position["fileName"], str(position["offset"])]

@@ -13,10 +13,11 @@ from cdc.sandbox.server.process import Process
 __all__ = ["Programs", "spark_jars"]
 
 _AUDIT_SECONDS = 300
+_REPAIR_SECONDS = 60
 
 
 class Programs:
-    """A producer on each server and the consumer between them, and the audit, with their logs in ``folder``."""
+    """A producer on each server and the consumer between them, audit and repair, with their logs in ``folder``."""
 
     def __init__(self, folder: Path, profiles: ProfileFiles) -> None:
         self._folder = folder
@@ -61,6 +62,14 @@ class Programs:
         jars = ",".join(map(str, spark_jars()))
         process.start([_script("cdc-audit"), *files], environment=os.environ | {"CDC_SPARK_JARS": jars})
         return process.wait(seconds=_AUDIT_SECONDS), process.said()
+
+    def repair(self, report: Path) -> str:
+        """Ask for what the ``report`` says; what was printed. Raises PromiseError where not all of it is asked for."""
+        process = Process("repair", folder=self._folder)
+        process.start([_script("cdc-repair"), self._profiles.producer, "--report", report])
+        if status := process.wait(seconds=_REPAIR_SECONDS):
+            raise PromiseError(f"cdc-repair ended with exit status {status}", where=str(process.log))
+        return process.said()
 
 
 def spark_jars() -> list[Path]:

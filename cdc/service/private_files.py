@@ -1,9 +1,10 @@
 """Writes files and folders that only their owner can read, whatever the umask: they hold rows or passwords."""
 
 import errno
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["FILE", "MASK", "make_folder", "take_from_others", "tighten", "write_text"]
+__all__ = ["FILE", "MASK", "make_folder", "take_from_others", "tighten", "write_lines", "write_text"]
 
 _FOLDER, FILE = 0o700, 0o600
 MASK = 0o077  # the umask that gives others no rights
@@ -22,10 +23,21 @@ def make_folder(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` to the file, over what it held. Raises OSError."""
+    _make_file(path)
+    path.write_text(text, encoding="utf-8")
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write ``lines`` to the file, over what it held. Raises OSError."""
+    _make_file(path)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def _make_file(path: Path) -> None:
     path.touch(mode=FILE)
     take_from_others(path)
     _at_least(path, FILE)
-    path.write_text(text, encoding="utf-8")
 
 
 def _at_least(path: Path, mode: int) -> None:

@@ -9,7 +9,15 @@ from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
 from cdc.model.partition import partition_name
-from cdc.spark.compare.row_drift import Discontinuity, DriftedRow, discontinuities, drifted_rows, with_offsets
+from cdc.service.private_files import write_lines
+from cdc.spark.compare.row_drift import (
+    Discontinuity,
+    DriftedRow,
+    discontinuities,
+    drifted_rows,
+    key_lines,
+    with_offsets,
+)
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.one_part import cached
@@ -18,13 +26,13 @@ from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
-from cdc.spark.report.files import PARQUET
+from cdc.spark.report.files import KEYS, PARQUET
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
 from cdc.spark.schema.lineage import Name, named_tables
 from cdc.spark.schema.scope import Scope
 from cdc.spark.schema.table_copies import UnderCopy, under_copy
-from cdc.spark.state.parquet_check import write
+from cdc.spark.state.parquet_check import location, write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.foreign_writes import ForeignWrite, foreign_times, foreign_writes
@@ -38,6 +46,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LISTED = 100  # of each list in the report
+_MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
 _ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
 
 
@@ -160,6 +169,9 @@ def row_findings(
         return found
     drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
     write(drifted, (folder / PARQUET).absolute(), option="option --report")
+    if counted.drifted > _LISTED:
+        written = drifted.sparkSession.read.parquet(location((folder / PARQUET).absolute()))
+        write_lines(folder / KEYS, key_lines(written, counted.lines, most=_MOST_KEYS))
     first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
     causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
     rows = [DriftedRow(**row.asDict(recursive=True)) for row in first]

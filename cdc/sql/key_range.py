@@ -1,12 +1,12 @@
-"""A range of a key's values in, the SQL condition for the rows in it out. Pure.
+"""A range of a key's values in, or some keys, the SQL condition for the rows in it out. Pure.
 
 MySQL compares rows of values, ``(a, b) > (1, 2)``, without using an index, but reads a chain of comparisons as ranges
 of one (manual, "Range Optimization of Row Constructor Expressions").
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-__all__ = ["range_condition"]
+__all__ = ["keys_condition", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
@@ -29,3 +29,9 @@ def _chain(columns: Sequence[str], bound: Sequence[str], strictly: str, at_last:
     for column, literal in reversed(pairs):
         condition = f"{column} {strictly} {literal} OR {column} = {literal} AND ({condition})"
     return f"({condition})"
+
+
+def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str:
+    """The condition that a row has one of ``keys``, of which there must be one, in ``columns``; all are SQL."""
+    rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
+    return f"({' OR '.join(rows)})"

@@ -1,7 +1,7 @@
 """Formats a record as one line of text: sequence, binlog position, operation, URI and values."""
 
 from cdc.model.printable import visible
-from cdc.model.record import COPY, SKIPPED, Record, Row
+from cdc.model.record import COPY, SKIPPED, KeyRange, Record, Row
 from cdc.model.values import Value, display
 
 __all__ = ["line"]
@@ -18,10 +18,12 @@ def line(record: Record) -> str:
 
 
 def _chunk(record: Record) -> str:
-    """How many rows there are, and the range of keys that has no others, or which piece of the table it is."""
-    key, (after, upto, _, piece) = record.key or (), record.range or (None, None, None, None)
+    """How many rows there are, and the range of keys, or the keys, that have no others, or which piece of the table."""
+    key, (after, upto, _, piece, keys) = record.key or (), record.range or KeyRange(None, None)
     if piece is not None:
         return f"{len(record.rows)} rows, piece {piece} of the table{', the last' if upto is None else ''}"
+    if keys is not None:
+        return f"{len(record.rows)} rows of {len(keys)} keys: {'; '.join(_cells(key, each) for each in keys)}"
     begin = "the beginning" if after is None else f"after {_cells(key, after)}"
     end = "the end" if upto is None else _cells(key, upto)
     return f"{len(record.rows)} rows, {begin} to {end}"

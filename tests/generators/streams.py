@@ -69,6 +69,12 @@ class Table:
         part = self.chunk(None if number == 0 else (), None if last else (), *rows)
         return part | {"operation": {"Copy": {"piece": number} | part["operation"]["Copy"]}}
 
+    def repair(self, keys: Sequence[Sequence[object]], *rows: Sequence[object]) -> Part:
+        """All rows that there are with some keys."""
+        part = self.add(*rows)
+        named = {"keys": [{"cols": image(key)} for key in keys]}
+        return part | {"operation": {"Repair": named | part["operation"]["Add"]}}
+
 
 def query(text: str, path: str, *affects: tuple[str, str] | tuple[str, str, str]) -> Part:
     """A statement; ``affects`` are (action, path[, new path])."""

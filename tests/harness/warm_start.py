@@ -27,6 +27,7 @@ from typing import NoReturn
 
 from cdc.consumer.__main__ import main as consumer
 from cdc.producer.__main__ import main as producer
+from cdc.repair.__main__ import main as repair
 from cdc.tail.__main__ import main as tail
 from tests.altered import killed_consumer, killed_producer, small_chunks
 
@@ -35,6 +36,7 @@ __all__ = ["PROGRAMS", "run_warm"]
 PROGRAMS: dict[str, Callable[[], int]] = {
     "cdc-producer": producer,
     "cdc-consumer": consumer,
+    "cdc-repair": repair,
     "cdc-tail": tail,
     "killed_producer": killed_producer.main,
     "killed_consumer": killed_consumer.main,

@@ -6,8 +6,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
+from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import run_well
+from tests.harness.programs import run, run_well
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -53,3 +54,39 @@ def test_a_copied_leader_and_a_table_that_was_put_right(
     audit = made.audit(spark, tmp_path / "again")
     assert (audit.verdict, audit.reasons, audit.drifted_rows, audit.under_copy) == ("no drift", [], 0, [])
     assert audit.foreign_writes == 3
+
+
+def test_drifted_rows_are_repaired(pair: Pair, tmp_path: Path, spark: SparkSession) -> None:
+    """More than report.json lists, with keys of several columns, and one row that is in the way of another."""
+    database, report = "drifted_rows_are_repaired", tmp_path / "report"
+    pair.on_leader(
+        "CREATE TABLE k (name VARCHAR(20) COLLATE utf8mb4_0900_ai_ci, day DATE, n INT, j JSON, "
+        "PRIMARY KEY (name, day), UNIQUE (n))",
+        "INSERT INTO k WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 600) "
+        "SELECT CONCAT('É''', i), '2020-02-29' + INTERVAL i DAY, i, JSON_OBJECT('n', i) FROM n",
+        "CREATE TABLE some (id INT PRIMARY KEY)", "INSERT INTO some VALUES (1), (2)",
+        database=database,
+    )  # fmt: skip
+    pair.replicate()
+    pair.on_follower(
+        "UPDATE k SET n = n + 1000 WHERE n <= 60", "UPDATE k SET n = 1 WHERE n = 1002", "DELETE FROM k WHERE n > 560",
+        "INSERT INTO k SELECT CONCAT(name, '😀'), day, 10000 + n, j FROM k WHERE n BETWEEN 100 AND 120",
+        "UPDATE k SET name = 'e''200' WHERE n = 200", "INSERT INTO some VALUES (3)",
+        database=database,
+    )  # fmt: skip
+    audit = pair.audit(spark, report)
+    assert [(each.table, each.missing, each.extra, each.different) for each in audit.tables] == [
+        ("k", 100, 22, 1), ("some", 0, 1, 0),
+    ]  # fmt: skip
+    shown = run("cdc-repair", pair.source, "--report", report, "--dry-run")
+    assert shown.returncode == 0, shown.stderr
+    print(shown.stdout)
+    pair.on_leader("UPDATE k SET n = -n WHERE n % 7 = 0", "DELETE FROM k WHERE n = 3", database=database)
+    told = run("cdc-repair", pair.source, "--report", report)
+    assert (told.returncode, told.stdout.count("by their keys")) == (0, 2), told
+    log = pair.replicate()
+    assert log.count("rows repaired") == 2
+    print(log)
+    again = pair.audit(spark, tmp_path / "again")
+    assert (again.verdict, again.reasons, again.drifted_rows) == ("no drift", [], 0)
+    assert content(pair.follower, database) == content(pair.leader, database)

@@ -164,6 +164,40 @@ def test_chunks_that_the_follower_did_not_apply_and_one_that_is_not_as_the_log(j
     assert (audit.discontinuities, audit.lag and audit.lag.transactions) == ({"leader": 1, "follower": 0}, 3)
 
 
+@pytest.mark.parametrize("folded", [False, True])
+def test_rows_that_were_repaired(judged: Judge, folded: bool) -> None:
+    """Also where the leader's log does not tell that it has no such row: it was deleted with the binlog off."""
+    leader, follower = Stream(), follower_stream()
+    unlogged = [(number, "unlogged") for number in (5, 6)]
+    leader.transaction(query("CREATE TABLE toy", "db", ("CreateTable", "db/toy")))
+    last = replicate(follower, [query("CREATE TABLE toy", "db", ("CreateTable", "db/toy"))], before=-1)
+    leader.transaction(TOY.add((1, "ball"), (2, "bone"), (3, "rope"), (4, "net"), *unlogged))
+    leader.transaction(TOY.delete((4, "net")))
+    follower.transaction(TOY.add((1, "ball"), (2, "bone"), (3, "rope"), (4, "net"), unlogged[0]), checkpoint(last, 1))
+    follower.transaction(TOY.delete((4, "net")), checkpoint(1, 2))
+    follower.transaction(TOY.update(((1, "ball"), (1, "bell"))), TOY.add((8, "still there"), (9, "ghost")))
+    follower.transaction(TOY.delete((2, "bone")))
+    before = judged(leader, follower, folded=folded)
+    assert sorted((row.kind, row.identity["id"][-2]) for row in before.drifted) == [
+        ("different", "1"), ("extra", "8"), ("extra", "9"), ("missing", "2"), ("missing", "6"),
+    ]  # fmt: skip
+    keys = [(number,) for number in (10, 9, 8, 6, 5, 4, 2, 1)]
+    leader.transaction(TOY.repair(keys, (1, "ball"), (2, "bone"), (3, "rope")), gtid="copy:1")
+    follower.transaction(
+        TOY.delete((1, "bell"), (9, "ghost"), unlogged[0]), TOY.add((1, "ball"), (2, "bone")), checkpoint(2, 3)
+    )
+    audit = judged(leader, follower, folded=folded)
+    assert (audit.reasons, audit.breaks, audit.under_copy) == ([], [], [])
+    assert [(row.kind, row.identity["id"][-2]) for row in audit.drifted] == [("extra", "8")]
+    assert audit.discontinuities == {"leader": 2, "follower": 0}
+    (line,) = audit.tables
+    assert (line.leader_rows, line.follower_rows, line.not_compared) == (3, 4, 0)
+    # Also of a table of which nothing else is known, and for a follower of this follower.
+    follower.transaction(TOY.repair([(8,)]), gtid="copy:2")
+    follower.transaction(TOY.delete((8, "still there")))
+    assert judged(leader, follower, folded=folded).verdict == "no drift"
+
+
 def test_a_chunk_that_is_missing_in_the_midst_of_a_copy(judged: Judge, spark: SparkSession) -> None:
     again, gone = (Table(f"db/{name}", ["id"], ["id"]) for name in ("again", "gone"))
     leader, follower = Stream(), follower_stream()
@@ -193,6 +227,13 @@ def test_a_chunk_that_is_missing_in_the_midst_of_a_copy(judged: Judge, spark: Sp
         TOY.chunk(None, None, (1,)),
         BARE.piece(1, (1, "a")) | {"operation": {"Copy": {"piece": 1, "after": None, "upto": None, "rows": []}}},
         TOY.chunk((1,), None) | {"operation": {"Copy": {"piece": 1} | TOY.chunk((1,), None)["operation"]["Copy"]}},
+        TOY.repair([]),
+        TOY.repair([(1, 2)]),
+        TOY.repair([(None,)]),
+        TOY.repair([(1,)], (1,)),
+        TOY.repair([(1,)]) | {"operation": {"Repair": {"rows": []}}},
+        TOY.repair([(1,)]) | {"key": []},
+        Table("db/toy", ["id"]).repair([(1,)]),
     ):
         bad.transaction(part)
     assert {row["valid"] for row in parse(messages(spark, {LEADER: bad})).collect()} == {False}

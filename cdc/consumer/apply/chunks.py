@@ -63,7 +63,9 @@ class Chunks:
                 self._apply_piece(covering)
             elif not self._apply_whole(covering):
                 self._apply_rows(covering)
-                covering.repair.extra += self._row_by_row.removed
+                if removed := self._row_by_row.removed:
+                    _tell_removed(chunk, removed)
+                covering.repair.extra += removed
                 self._check(chunk)
         except Unapplicable as error:
             if not self._skips.allow(chunk):
@@ -103,10 +105,7 @@ class Chunks:
             event(_LOG, "chunk failed, retrying row by row", sequence=covering.chunk.sequence, reason=error)
             return False
         if removed:
-            event(
-                _LOG, "rows removed for rows of a table that is being copied",
-                uri=record.uri, sequence=record.sequence, rows=removed,
-            )  # fmt: skip
+            _tell_removed(covering.chunk, removed)
             covering.repair.extra += removed
         return True
 
@@ -168,6 +167,16 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
         record=chunk,
         hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
     )
+
+
+def _tell_removed(chunk: Record, rows: int) -> None:
+    """Where only some keys are repaired, nothing may bring back what was removed beside them."""
+    repaired = chunk.range is not None and chunk.range.keys is not None
+    what = "rows removed for rows that are repaired: audit again" if repaired else (
+        "rows removed for rows of a table that is being copied"
+    )  # fmt: skip
+    level = logging.WARNING if repaired else logging.INFO
+    event(_LOG, what, level=level, uri=chunk.uri, sequence=chunk.sequence, rows=rows)
 
 
 def _forget(repair: Repair) -> None:

@@ -5,6 +5,7 @@ row that is equal stays as it is, so that a copy of a table that is right writes
 that rows without a key get (``image_keys``): these are equal where each value is, to the byte.
 
 The range is evaluated by the server, in the order of the follower's columns. So these must be ordered as the leader's.
+A chunk may have some keys instead of a range (``cdc-repair``), which the server finds by the same rules.
 
 Of a table that is copied as a whole the first piece empties it, and each adds its rows.
 """
@@ -19,7 +20,7 @@ from cdc.consumer.plan.rendered_rows import RenderedRows
 from cdc.consumer.plan.rewound import check_copying
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
-from cdc.sql.key_range import range_condition
+from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["Covering", "Found", "Repair", "check_chunk", "covering", "in_range"]
 
@@ -123,12 +124,15 @@ def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
 
 
 def in_range(chunk: Record) -> str:
-    """The condition that a row of the follower's table is in the chunk's range."""
+    """The condition that a row of the follower's table is in the chunk's range, or has one of its keys."""
     assert chunk.range is not None
     if chunk.range.piece is not None:
         return "TRUE" if chunk.range.piece == 0 else "FALSE"
+    columns = [*map(identifier, chunk.key or ())]
+    if chunk.range.keys is not None:
+        return keys_condition(columns, ([*map(literal, key)] for key in chunk.range.keys))
     after, upto = (None if end is None else [*map(literal, end)] for end in (chunk.range.after, chunk.range.upto))
-    return range_condition([*map(identifier, chunk.key or ())], after, upto)
+    return range_condition(columns, after, upto)
 
 
 def _except(found: Found, kept: frozenset[int]) -> str:
@@ -151,7 +155,7 @@ def check_chunk(chunk: Record, schema: TableSchema) -> None:
     assert chunk.range is not None
     key = chunk.key or ()
     # A range without ends has all keys, in whatever order they are.
-    for end in (chunk.range.after, chunk.range.upto):
+    for end in (chunk.range.after, chunk.range.upto, *(chunk.range.keys or ())):
         for number, (column, value) in enumerate(zip(key, end or (), strict=bool(end))):
             tag = next(iter(value), "") if isinstance(value, dict) else str(value)
             _check_order(chunk, schema, number, column=column, tag=tag)

@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 from cdc.producer.copy.pending import Table
 from cdc.sql.effects import Effect
 
-__all__ = ["Beginning", "Chunk", "Creation", "Structure"]
+__all__ = ["Beginning", "Chunk", "Creation", "Keys", "Structure"]
+
+
+class Keys(NamedTuple):
+    """Keys of rows of ``table``: of each the JSON texts of its values in the order of the key's ``columns``."""
+
+    table: Table
+    columns: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
 
 
 class Chunk(NamedTuple):
@@ -14,7 +22,7 @@ class Chunk(NamedTuple):
     Without such a bound it begins, or ends, with the table. ``columns_json`` is that of the table's records,
     ``collations`` are those of the key's columns, None for one without. ``ts_us`` is when it was read.
     With a ``piece``, a number from 0, the table is copied as a whole: it has the rows of all pieces. A bound is then of
-    no columns.
+    no columns. With ``keys`` it has the rows with these keys, and no bounds.
     """
 
     table: Table
@@ -25,6 +33,7 @@ class Chunk(NamedTuple):
     rows: list[str]
     ts_us: int
     piece: int | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
 
 
 class Creation(NamedTuple):

@@ -6,10 +6,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.chunk import Beginning, Chunk, Keys
+from cdc.producer.copy.pending import Pending, Table, concerns
 from cdc.producer.copy.question import Question
 from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.snapshot import Snapshot
 from cdc.producer.copy.window import Overrun
@@ -55,7 +56,13 @@ class Copier:
         self._unwanted = 0  # answers to come to questions that were taken back
         self._gtid: str | None = None  # of the transaction that comes event by event
         self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
+        self._repairs = Repairs()
         self.rows = 0
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to write."""
+        return self.pending.active or self._repairs.keys is not None
 
     @property
     def wake(self) -> int | None:
@@ -64,7 +71,18 @@ class Copier:
 
     def take_requests(self) -> None:
         """Take up what was asked for since."""
-        for request in self._requests.new():
+        self._repairs.add(self._requests.new())
+        self._take_up()
+
+    def _take_up(self) -> None:
+        self._take_tables()
+        while (keys := self._repairs.keys) is not None and not self._wants_table(*keys.table):
+            self._log("the filters leave out a table whose rows were to be told again", table=_name(keys.table))
+            self.pending = self._repairs.leave_out(self.pending)
+            self._take_tables()
+
+    def _take_tables(self) -> None:
+        for request in self._repairs.for_tables():
             self.pending = self.pending.asked(request.tables, requests=request.offset).wanted(self._wants_table)
             self._log("tables are to be copied", tables=len(request.tables), left=len(self.pending.tables))
 
@@ -110,6 +128,9 @@ class Copier:
             asked.note(rows, gtid)
 
     def _note_statement(self, statement: Statement) -> None:
+        keys = self._repairs.keys
+        if keys is not None and any(concerns(effect, keys.table) for effect in statement.effects):
+            self._take_back()
         if not self.pending.is_changed_by(statement.effects):
             return
         # What is being read may be as of before the statement, its definition as of after it.
@@ -151,23 +172,30 @@ class Copier:
         while (place := self._next()) is not None:
             if self._reading is None:
                 self._reading = self._open_reading()
-            wanted = Wanted(*place, progress.gtid_text)
+            wanted = Wanted(*place[:2], progress.gtid_text, place[2])
             self._reading.ask(wanted)
             self._asked.append(Question(wanted))
 
-    def _next(self) -> tuple[Table | None, tuple[str, ...] | None] | None:
-        """The table and the key behind which a chunk is wanted; None while enough is asked for."""
+    def _next(self) -> tuple[Table | None, tuple[str, ...] | None, Keys | None] | None:
+        """The table, and the key behind which a chunk is wanted, or its keys; None while enough is asked for."""
         pending = self.pending
-        if not pending.active or len(self._asked) >= _AHEAD:
+        if not self.active or len(self._asked) >= _AHEAD:
             return None
+        if pending.structure:
+            return None if self._asked else (None, None, None)
+        snapshot = self.snapshot
+        # Nothing comes between the pieces of a table.
+        if (keys := self._repairs.keys) is not None and (snapshot is None or snapshot.pieces is None):
+            # By itself, so that what is asked for after it goes on where the chunks before it end.
+            return None if self._asked else (keys.table, None, keys)
         if not self._asked:
-            if self.snapshot is not None:
-                return pending.current, None if self.snapshot.pieces is None else ()
-            return (None, None) if pending.structure else (pending.current, pending.after)
+            if snapshot is not None:
+                return pending.current, None if snapshot.pieces is None else (), None
+            return pending.current, pending.after, None
         newest = self._asked[-1].answer
         if newest is None or newest.chunk is None or newest.chunk.upto is None:
             return None
-        return pending.current, newest.chunk.upto
+        return pending.current, newest.chunk.upto, None
 
     def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied.
@@ -179,7 +207,7 @@ class Copier:
         definition, read = answer.definition, answer.chunk
         assert definition is not None  # the answer for a table
         if definition.refusal is not None:
-            self._leave_out(definition)
+            self._leave_out(definition, repair=asked.wanted.keys is not None)
             return None
         if answer.seen is not None:
             self._judge(asked, answer)
@@ -198,7 +226,8 @@ class Copier:
             return None
         table = definition.database, definition.name
         collations = tuple(column.collation for column in definition.key_columns)
-        return Chunk(table, definition.columns_json, collations, asked.wanted.after, read.upto, rows, answer.ts_us)
+        bounds = asked.wanted.after, read.upto
+        return Chunk(table, definition.columns_json, collations, *bounds, rows, answer.ts_us, keys=answer.keys)
 
     def _judge(self, asked: Question, answer: Answer) -> None:
         """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
@@ -221,8 +250,15 @@ class Copier:
                 hint="it goes on trying; hold the table's writers for a second",
             )  # fmt: skip
 
-    def _leave_out(self, definition: TableDefinition) -> None:
+    def _leave_out(self, definition: TableDefinition, *, repair: bool) -> None:
         table = definition.database, definition.name
+        if repair:
+            why, hint = definition.refusal, "audit again, and ask again with the new report"
+            self._log("rows can't be repaired", level=logging.ERROR, table=_name(table), why=why, hint=hint)
+            self._take_back()
+            self.pending = self._repairs.leave_out(self.pending)
+            self._take_up()
+            return
         hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {_name(table)}"
         why = f"{definition.refusal}; its copy is not complete"
         self._log("a table can't be copied", level=logging.ERROR, table=_name(table), why=why, hint=hint)
@@ -233,6 +269,8 @@ class Copier:
         """What is pending once ``due`` is written."""
         if isinstance(due, Beginning):
             return self.pending.begun_with(due.structure.tables, len(due.structure.creations))
+        if due.keys is not None:
+            return self._repairs.after(self.pending, len(due.keys))
         return self.pending.chunk_written(due.upto, len(due.rows))
 
     def written(self, due: Chunk | Beginning) -> None:
@@ -248,10 +286,16 @@ class Copier:
             self._log("created what is to be copied", tables=len(due.structure.tables), statements=statements)
             for view in due.structure.invalid:
                 self._log("a view is invalid, and left out", level=logging.WARNING, view=_name(view))
+        elif due.keys is not None:
+            self.rows += len(due.rows)
+            self._log("rows are told again", table=_name(due.table), keys=len(due.keys), rows=len(due.rows))
+            self._repairs.told(len(due.keys))
+            self._take_up()
         else:
             self._log_chunk(due, pending)
-        if not self.pending.active:
+        if pending.active and not self.pending.active:
             self._log("all tables are copied")
+        if not self.active:
             self._end_reading()
 
     def _log_chunk(self, chunk: Chunk, before: Pending) -> None:
@@ -266,6 +310,7 @@ class Copier:
         """Go on after a chunk that was written before a crash."""
         self._take_back()
         self.pending = pending.without_pieces()
+        self._repairs.adopt(pending.requests)
 
     def close(self) -> None:
         """End all threads."""

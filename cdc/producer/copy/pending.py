@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cdc.sql.effects import Effect
 
-__all__ = ["Pending", "Table"]
+__all__ = ["Pending", "Table", "concerns"]
 
 Table = tuple[str, str]
 
@@ -23,7 +23,7 @@ class Pending:
     copied, None where nothing has, or its copy must begin again. It is empty where pieces of a table were written that
     is copied as a whole. ``written`` counts the chunks and statements of all
     copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
-    request that was taken up.
+    request that was taken up, ``repairs`` counts the chunks of keys.
     """
 
     structure: bool = False
@@ -33,6 +33,7 @@ class Pending:
     written: int = 0
     rows: int = 0
     requests: int = 0
+    repairs: int = 0
 
     @classmethod
     def from_json(cls, body: dict[str, Any] | None) -> Self:
@@ -70,6 +71,14 @@ class Pending:
         new = [table for table in tables if table not in self.tables]
         return replace(self, again=(*self.again, *new), requests=requests)
 
+    def taken_up(self, requests: int) -> "Pending":
+        """With the request before the offset ``requests`` done, or left out."""
+        return replace(self, requests=requests)
+
+    def repaired(self, requests: int) -> "Pending":
+        """After a chunk of keys, with the requests before that offset done."""
+        return replace(self, written=self.written + 1, repairs=self.repairs + 1, requests=requests)
+
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
         """After ``statements``, which create ``tables``, at the stream's beginning."""
         again = tuple(table for table in self.again if table not in tables)
@@ -93,7 +102,7 @@ class Pending:
         """Whether what is read now may be another after a statement with these ``effects``, or not wanted any more."""
         if self.structure:
             return bool(effects)
-        return any(_concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
+        return any(concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
 
     def _effective(self, effects: Sequence[Effect]) -> list[Effect]:
         """Without CREATE TABLE IF NOT EXISTS of a table of which a part is copied: it exists, and stays as it is."""
@@ -103,10 +112,10 @@ class Pending:
     def after_statement(self, effects: Sequence[Effect]) -> "Pending":
         """After a statement with these ``effects``: tables may be gone, have other names, or begin again."""
         current, effects = self.current, self._effective(effects)
-        if current is None or not any(_concerns(effect, table) for effect in effects for table in self.tables):
+        if current is None or not any(concerns(effect, table) for effect in effects for table in self.tables):
             return self
         changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
-        if any(_concerns(effect, current) for effect in effects):
+        if any(concerns(effect, current) for effect in effects):
             changed = replace(changed, after=None, rows=0)
         return changed
 
@@ -134,7 +143,7 @@ class Pending:
 _LISTS = ("fresh", "again")
 
 
-def _concerns(effect: Effect, table: Table) -> bool:
+def concerns(effect: Effect, table: Table) -> bool:
     """Whether the statement may have changed or moved the table, or put another one in its place."""
     if effect.action == "DropDatabase":
         return effect.database == table[0]
@@ -150,7 +159,7 @@ def _now(table: Table, effects: Iterable[Effect]) -> list[Table]:
     one with which it has exchanged a partition, since that gives rows to it which may not be on a follower yet."""
     now: Table | None = table
     for effect in effects:
-        if now is None or not _concerns(effect, now):
+        if now is None or not concerns(effect, now):
             continue
         if effect.action.startswith("Drop") and not effect.action.endswith("Index"):
             now = None

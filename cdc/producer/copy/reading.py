@@ -25,7 +25,8 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.cascades import above, unlogged_cascades
-from cdc.producer.copy.chunk import Structure
+from cdc.producer.copy.chunk import Keys, Structure
+from cdc.producer.copy.key_rows import read_keys
 from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
@@ -46,12 +47,14 @@ class Wanted:
     """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
 
     Without ``table`` the structure of the leader's databases is wanted. With an ``after`` of no columns it is the next
-    piece of the snapshot that was answered before.
+    piece of the snapshot that was answered before. With ``keys`` the rows of the first of these are wanted, of as many
+    as a chunk has.
     """
 
     table: Table | None
     after: tuple[str, ...] | None
     executed: str
+    keys: Keys | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Answer:
     Without ``chunk`` the table can't be copied, or was altered meanwhile.
     ``follows`` are the tables whose changes may have changed this one without a trace in the binlog. ``seen`` is there
     where a snapshot of a table was taken that has to be read as a whole: the transactions that it sees for certain. All
-    others that it may see are before ``end``.
+    others that it may see are before ``end``. ``keys`` are those that were asked for whose rows the chunk has.
     """
 
     end: Position
@@ -71,6 +74,7 @@ class Answer:
     definition: TableDefinition | None = None
     chunk: ReadChunk | None = None
     seen: GtidSet | None = None
+    keys: tuple[tuple[str, ...], ...] | None = None
 
 
 class Reading:
@@ -160,6 +164,8 @@ class Reading:
             if wanted.table is None:
                 structure = self._read_structure()
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
+            if wanted.keys is not None:
+                return self._read_keys(marks, reader, wanted.keys)
             follows = above(wanted.table, unlogged_cascades(cursor))
             definition = read_definition(marks, *wanted.table)
             if definition.whole and definition.refusal is None and wanted.after is None:
@@ -168,9 +174,21 @@ class Reading:
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
             self._rows = _next_rows(chunk)
-            if self._rows_per_second:
-                self._stopped.wait(len(chunk.rows) / self._rows_per_second)
+            self._slow_down(chunk)
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk)
+
+    def _slow_down(self, chunk: ReadChunk) -> None:
+        if self._rows_per_second:
+            self._stopped.wait(len(chunk.rows) / self._rows_per_second)
+
+    def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
+        definition, chunk, keys = read_keys(marks, reader, wanted, max_bytes=_CHUNK_BYTES)
+        with marks.cursor() as cursor:
+            follows = above(wanted.table, unlogged_cascades(cursor))
+            end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
+        if chunk is not None:
+            self._slow_down(chunk)
+        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
 
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None

@@ -1,4 +1,5 @@
-"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy`` writes them, the one that runs reads them.
+"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy`` and ``cdc-repair`` write them, the producer
+that runs reads them.
 
 The offset behind the newest one that was taken up is in the commit log's entries, so each is taken up once.
 """
@@ -6,7 +7,7 @@ The offset behind the newest one that was taken up is in the commit log's entrie
 import json
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -16,10 +17,11 @@ from cdc.errors import Disconnected
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
 from cdc.kafka.partitions import end_offsets
+from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Table
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["Request", "Requests", "write_request"]
+__all__ = ["Request", "Requests", "write_repairs", "write_request"]
 
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
@@ -28,10 +30,11 @@ _LOOK_FOR_TOPIC_SECONDS = 10.0
 
 
 class Request(NamedTuple):
-    """Tables to copy, and the offset behind the request."""
+    """Tables to copy, or ``keys`` whose rows are to be told again, and the offset behind the request."""
 
     tables: list[Table]
     offset: int
+    keys: Keys | None = None
 
 
 def write_request(
@@ -41,6 +44,24 @@ def write_request(
 
     ``properties`` are librdkafka's. Raises UserError or Disconnected where Kafka does not take it.
     """
+    _write(properties, topic, [json.dumps({"tables": tables})], resource=resource, replicas=replicas)
+
+
+def write_repairs(
+    properties: Mapping[str, Any], topic: str, *, resource: str, keys: Iterable[Keys], replicas: int
+) -> None:
+    """Ask the producer to tell the rows of ``keys`` again, one request each; otherwise as ``write_request``."""
+    texts = [
+        json.dumps({
+            "repair": {"table": each.table, "columns": each.columns},
+            "keys": [[json.loads(value) for value in key] for key in each.values],
+        })
+        for each in keys
+    ]  # fmt: skip
+    _write(properties, topic, texts, resource=resource, replicas=replicas)
+
+
+def _write(properties: Mapping[str, Any], topic: str, texts: Sequence[str], *, resource: str, replicas: int) -> None:
     try:
         with admin_client(properties) as admin:
             new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"})
@@ -48,13 +69,14 @@ def write_request(
                 _unless_there(answer)
         producer = Producer({**properties, "enable.idempotence": True}, logger=LIBRDKAFKA)
         refused: list[KafkaError] = []
-        producer.produce(
-            topic,
-            json.dumps({"tables": tables}),
-            resource.encode(),
-            partition=0,
-            on_delivery=lambda error, _: refused.append(error) if error else None,
-        )
+        for text in texts:
+            producer.produce(
+                topic,
+                text.encode(),
+                resource.encode(),
+                partition=0,
+                on_delivery=lambda error, _: refused.append(error) if error else None,
+            )
         if producer.flush(_ANSWER_SECONDS):
             raise Disconnected("the brokers do not take the request", where=f"topic {topic}")
         if refused:
@@ -131,14 +153,28 @@ class Requests:
                     return
                 self._offset = (message.offset() or 0) + 1
                 if message.key() == self._resource.encode():
-                    self._found.put(Request(_tables(message.value() or b""), self._offset))
+                    self._found.put(_request(message.value() or b"", self._offset))
         finally:
             consumer.close()
 
 
-def _tables(text: bytes) -> list[Table]:
-    """The tables of a request; none where it is none of ours."""
+def _request(text: bytes, offset: int) -> Request:
+    """A request; for nothing where it is none of ours."""
     try:
-        return [(str(database), str(name)) for database, name in json.loads(text)["tables"]]
+        body = json.loads(text)
+        if "repair" in body:
+            return Request([], offset, _keys(body))
+        return Request([(str(database), str(name)) for database, name in body["tables"]], offset)
     except (ValueError, KeyError, TypeError):
-        return []
+        return Request([], offset)
+
+
+def _keys(body: dict[str, Any]) -> Keys:
+    database, name = map(str, body["repair"]["table"])
+    columns = tuple(map(str, body["repair"]["columns"]))
+    values = tuple(
+        tuple(json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in key) for key in body["keys"]
+    )
+    if not values or any(len(key) != len(columns) for key in values):
+        raise ValueError("no keys, or of other columns")
+    return Keys((database, name), columns, values)

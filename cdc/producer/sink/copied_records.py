@@ -15,11 +15,14 @@ _NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
 
 def chunk_body(chunk: Chunk) -> tuple[str, ...]:
     """The part of a chunk's record after its sequence, in pieces."""
-    after, upto = (_key(bound) for bound in (chunk.after, chunk.upto))
-    bounds = f'"after":{after},"upto":{upto},"collations":{json.dumps(chunk.collations)}'
+    name, ends = "Copy", f'"after":{_key(chunk.after)},"upto":{_key(chunk.upto)}'
+    if chunk.keys is not None:
+        name, ends = "Repair", f'"keys":[{",".join(map(_key, chunk.keys))}]'
     if chunk.piece is not None:
-        bounds = f'"piece":{chunk.piece},"after":{after},"upto":{upto}'
-    head = f',"flags":{_NO_FOREIGN_KEY_CHECKS},"operation":{{"Copy":{{{bounds},"rows":['
+        ends = f'"piece":{chunk.piece},{ends}'
+    else:
+        ends += f',"collations":{json.dumps(chunk.collations)}'
+    head = f',"flags":{_NO_FOREIGN_KEY_CHECKS},"operation":{{"{name}":{{{ends},"rows":['
     return chunk.columns_json, head, ",".join(chunk.rows), "]}}"
 
 

@@ -6,7 +6,7 @@ the rows are read from its connection here, in large blocks.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import error as StructError
 from typing import Any, Self
@@ -111,8 +111,27 @@ class ChunkReader:
         bound = None if after is None else key_literals(definition.key_columns, after)
         # As many as last time would have taken that size, so that the answer seldom has to be broken off.
         rows = min(rows, max(1, max_bytes // self._row_sizes.get(definition, 1)))
+        found, size, ended = self._read(definition, code.statement(bound, rows), max_bytes)
+        if found:
+            self._row_sizes[definition] = size // len(found)
+        upto = None if ended and len(found) < rows else _key_of(definition, found[-1])
+        return ReadChunk(found, upto, size)
+
+    def read_keys(
+        self, definition: TableDefinition, keys: Sequence[tuple[str, ...]], *, max_bytes: int
+    ) -> ReadChunk | None:
+        """The rows with ``keys``, given as ``after`` is in ``read``; None where they have more than ``max_bytes``.
+
+        Raises ValueError for what is no value of the table's key; otherwise as ``read``.
+        """
+        literals = [key_literals(definition.key_columns, key) for key in keys]
+        found, size, ended = self._read(definition, self._code_of(definition).of_keys(literals), max_bytes)
+        return ReadChunk(found, None, size) if ended else None
+
+    def _read(self, definition: TableDefinition, statement: str, max_bytes: int) -> tuple[list[str], int, bool]:
+        """As ``_rows``; with an error the connection is closed."""
         try:
-            found, size, ended = self._rows(code, code.statement(bound, rows), max_bytes)
+            return self._rows(self._code_of(definition), statement, max_bytes)
         except pymysql.MySQLError as error:
             failed = read_failed(error, definition, self._settings, self._name)
             self.close()
@@ -123,10 +142,6 @@ class ChunkReader:
         except CdcError:
             self.close()
             raise
-        if found:
-            self._row_sizes[definition] = size // len(found)
-        upto = None if ended and len(found) < rows else _key_of(definition, found[-1])
-        return ReadChunk(found, upto, size)
 
     def _code_of(self, definition: TableDefinition) -> ChunkRows:
         if definition not in self._code:

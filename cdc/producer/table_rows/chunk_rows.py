@@ -4,12 +4,12 @@ Byte for byte this is the text that module ``decode.row_codegen`` makes of the s
 packet: for each column its length and its bytes (MySQL source documentation, "Text Resultset Row").
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.producer.table_rows.column_texts import ColumnText, column_text, constants
 from cdc.producer.table_rows.definition import TableDefinition, identifier
-from cdc.sql.key_range import range_condition
+from cdc.sql.key_range import keys_condition, range_condition
 
 __all__ = ["ChunkRows"]
 
@@ -67,12 +67,21 @@ class ChunkRows:
 
     def statement(self, after: Sequence[str] | None, rows: int) -> str:
         """The SELECT of the ``rows`` rows behind ``after``, a literal for each column of the key."""
+        return f"{self._where(range_condition(self._key, after, None))} ORDER BY {', '.join(self._key)} LIMIT {rows}"
+
+    def of_keys(self, keys: Iterable[Sequence[str]]) -> str:
+        """The SELECT of the rows with one of ``keys``, of which each has a literal for each column of the key."""
+        return self._where(keys_condition(self._key, keys))
+
+    @property
+    def _key(self) -> list[str]:
+        return [f"t.{identifier(name)}" for name in self.definition.key]
+
+    def _where(self, condition: str) -> str:
         table = self.definition
-        key = [f"t.{identifier(name)}" for name in table.key]
         return (
             f"SELECT {self.selected} FROM {identifier(table.database)}.{identifier(table.name)} AS t "
-            f"FORCE INDEX ({identifier(table.key_index)}) WHERE {range_condition(key, after, None)} "
-            f"ORDER BY {', '.join(key)} LIMIT {rows}"
+            f"FORCE INDEX ({identifier(table.key_index)}) WHERE {condition}"
         )
 
 

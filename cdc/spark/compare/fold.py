@@ -20,7 +20,8 @@ ALTER this invariant holds: the fold is what the tables hold, row by row.
 
 Rows logged for a table that was later dropped, emptied or renamed are left out, or belong to the renamed table, by the
 table's lineage (``schema.lineage``). So are those from before a copy of the table began: its chunks **state** all rows
-that were not changed since. A row that a chunk states adds an image, which may be there already.
+that were not changed since. A row that a chunk states adds an image, which may be there already. A repair
+(``cdc-repair``) states the rows of some keys, and that others are not there, and nothing begins again with it.
 """
 
 from collections.abc import Sequence
@@ -67,7 +68,8 @@ _CONTINUES = f"""
 _SAME = _CONTINUES.replace("before", "after")
 _BROKE = f"""
     coalesce(keyed AND previous_era = era AND
-        CASE WHEN stated THEN NOT ({_SAME}) WHEN removes THEN NOT ({_CONTINUES}) ELSE previous_adds END, false)
+        CASE WHEN stated AND removes THEN previous_adds WHEN stated THEN NOT ({_SAME})
+            WHEN removes THEN NOT ({_CONTINUES}) ELSE previous_adds END, false)
 """
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
 _BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}>"

@@ -7,11 +7,12 @@ deleted it and the other never changed it: it was there before the topic began, 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
 
-A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. For rows
-of tables that were copied into the leader's stream see ``compare.copied_tables``.
+A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. Nor did
+one of which a repair was the last to say that the leader does not have it: after it the follower does not, either. For
+rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,13 +22,15 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.causes import with_causes
 from cdc.spark.compare.copied_tables import KIND_OF_COPIED, NO_COPIES, Copied, with_copies
 from cdc.spark.compare.fold import IDENTITY
-from cdc.spark.input.one_part import in_one_part
+from cdc.spark.compare.tally import Table
+from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import beside, in_one_part
 from cdc.spark.schema.definitions import Unmatched
 from cdc.spark.streams.contents import offsets
 
 __all__ = [
     "JOINED", "Discontinuity", "DriftedRow", "compare", "compared", "discontinuities", "drifted_rows", "fold_of",
-    "not_equal", "with_offsets",
+    "key_lines", "not_equal", "with_offsets",
 ]  # fmt: skip
 
 _SIDES = ("leader", "follower")
@@ -40,6 +43,7 @@ _KIND = f"""
         WHEN leader_image IS NOT NULL AND follower_image IS NOT NULL AND keyed THEN 'different'
         WHEN leader_image IS NOT NULL AND keyed THEN 'missing'
         WHEN follower_image IS NOT NULL AND keyed THEN 'extra'
+        WHEN keyed AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence THEN NULL
         WHEN copied AND keyed THEN {KIND_OF_COPIED}
         WHEN keyed AND follower_last IS NULL AND leader_marked.kind = 'conflict'
             AND leader_marked.sequence = leader_last.sequence THEN NULL
@@ -161,6 +165,24 @@ def drifted_rows(
     for name in ("identity", "leader_image", "follower_image"):
         rows = rows.withColumn(name, F.map_from_entries(name))
     return rows.select(*DriftedRow.__dataclass_fields__)
+
+
+def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
+    """The keys of ``drifted_rows`` as JSON, one a line: of all rows of a table or of none, ``most`` of them in all.
+
+    ``tables`` are the counts of them; those with the fewest come first.
+    """
+    listed, total = [], 0
+    for table in sorted(tables, key=lambda each: each.drifted):
+        total += table.drifted
+        if table.drifted and total <= most:
+            listed.append({"database": table.database, "table": table.table})
+    if not listed:
+        return
+    names = beside(local_frame(drifted.sparkSession, listed, "database STRING, table STRING"))
+    columns = F.to_json(F.struct("database", "table", "keyed", "identity")).alias("line")
+    for row in drifted.join(names, ["database", "table"]).select(columns).toLocalIterator():
+        yield row["line"]
 
 
 def discontinuities(comparison: DataFrame, sides: Iterable[str], *, limit: int) -> list[Discontinuity]:

@@ -34,6 +34,11 @@ class Table:
     not_compared: int = 0
 
     @property
+    def drifted(self) -> int:
+        """The number of drifted rows."""
+        return self.missing + self.extra + self.different
+
+    @property
     def name(self) -> tuple[str, str]:
         """Database and table."""
         return self.database, self.table
@@ -56,7 +61,7 @@ class Tally:
     @property
     def drifted(self) -> int:
         """The number of drifted rows."""
-        return sum(line.missing + line.extra + line.different for line in self.lines)
+        return sum(line.drifted for line in self.lines)
 
     def plus(self, other: Self) -> Self:
         """The tally of the rows of both, which have none in common."""

@@ -15,7 +15,9 @@ The columns of ``parse``:
     query                       a statement's text, or which event was skipped and why; NULL for rows
     affects                     effects of a statement or a skipped event (``Skip…``): array of (action, uri, to, like)
     chunk                       of a record that copies a part of a table: the keys ``after`` and ``upto`` between which
-                                it has all rows, each an array of JSON texts, NULL at the table's ends; else NULL
+                                it has all rows, each an array of JSON texts, NULL at the table's ends; else NULL.
+                                ``repair``: it has those of some keys instead, and as rows with a before image the keys
+                                that no row has
     copying                     whether a statement or rows are of a table of which the copy is not complete
 """
 
@@ -50,6 +52,7 @@ _SCHEMA = """
         Delete: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Copy: STRUCT<piece: BIGINT, after: STRUCT<cols: ARRAY<STRING>>, upto: STRUCT<cols: ARRAY<STRING>>,
             rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
+        Repair: STRUCT<keys: ARRAY<STRUCT<cols: ARRAY<STRING>>>, rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
         Skipped: STRUCT<event: STRING, place: STRING, reason: STRING>>,
     copying BOOLEAN,
     affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
@@ -69,6 +72,17 @@ _ROWS = """
             r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
         WHEN body.operation.Copy IS NOT NULL THEN transform(body.operation.Copy.rows,
             r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols))
+        WHEN body.operation.Repair IS NOT NULL THEN concat(
+            transform(
+                array_except(body.operation.Repair.keys.cols,
+                    transform(body.operation.Repair.rows,
+                        r -> transform(body.key, k -> get(r.cols, int(array_position(body.columns, k)) - 1)))),
+                cols -> named_struct(
+                    'before', transform(body.columns, c ->
+                        coalesce(get(cols, int(array_position(body.key, c)) - 1), 'Null')),
+                    'after', CAST(NULL AS ARRAY<STRING>))),
+            transform(body.operation.Repair.rows,
+                r -> named_struct('before', CAST(NULL AS ARRAY<STRING>), 'after', r.cols)))
         WHEN body.operation.Delete IS NOT NULL THEN transform(body.operation.Delete.rows,
             r -> named_struct('before', r.cols, 'after', CAST(NULL AS ARRAY<STRING>)))
         WHEN body.operation.Update IS NOT NULL THEN transform(body.operation.Update.rows,
@@ -82,20 +96,30 @@ _WHOLE_KEY = (
     "(operation.Copy.{0} IS NULL OR (size(operation.Copy.{0}.cols) = IF(operation.Copy.piece IS NULL, size(key), 0)"
     " AND NOT exists(operation.Copy.{0}.cols, v -> v IS NULL)))"
 )
+_VALID_REPAIR = """
+    size(rows) > 0 AND size(key) > 0 AND size(operation.Repair.keys) > 0
+    AND forall(operation.Repair.keys, k -> coalesce(
+        size(k.cols) = size(key) AND NOT exists(k.cols, v -> v IS NULL OR v = 'Null'), false))
+    AND forall(operation.Repair.rows, r -> coalesce(
+        size(r.cols) = size(columns) AND NOT exists(r.cols, v -> v IS NULL), false))
+"""
 _VALID_CHUNK = f"""
     size(rows) >= 0 AND {_WHOLE_KEY.format("after")} AND {_WHOLE_KEY.format("upto")}
     AND IF(operation.Copy.piece IS NULL, size(key) > 0, (operation.Copy.piece = 0) = (operation.Copy.after IS NULL))
 """
 _VALID_ROWS = f"""
-    get(names, 4) IS NOT NULL AND size(columns) > 0 AND IF(operation.Copy IS NULL, size(rows) > 0, {_VALID_CHUNK})
+    get(names, 4) IS NOT NULL AND size(columns) > 0
+    AND CASE WHEN operation.Repair IS NOT NULL THEN {_VALID_REPAIR} WHEN operation.Copy IS NOT NULL THEN {_VALID_CHUNK}
+        ELSE size(rows) > 0 END
     AND (key IS NULL OR (size(key) > 0 AND size(array_except(key, columns)) = 0))
-    AND forall(rows, r -> coalesce(
+    AND (operation.Repair IS NOT NULL OR forall(rows, r -> coalesce(
         (operation.Add IS NOT NULL OR operation.Copy IS NOT NULL OR {_WHOLE_IMAGE.format("r.before")})
-        AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false))
+        AND (operation.Delete IS NOT NULL OR {_WHOLE_IMAGE.format("r.after")}), false)))
 """
 _CHUNK = """
-    IF(operation.Copy IS NULL, NULL,
-        named_struct('after', operation.Copy.after.cols, 'upto', operation.Copy.upto.cols))
+    IF(operation.Copy IS NULL AND operation.Repair IS NULL, NULL,
+        named_struct('after', operation.Copy.after.cols, 'upto', operation.Copy.upto.cols,
+            'repair', operation.Repair IS NOT NULL))
 """
 _SKIPPED = "concat(operation.Skipped.event, ' at ', operation.Skipped.place, ': ', operation.Skipped.reason)"
 _VALID = f"""
@@ -105,6 +129,7 @@ _VALID = f"""
     AND transaction.ts_us IS NOT NULL
     AND int(operation.Query IS NOT NULL) + int(operation.Add IS NOT NULL)
         + int(operation.Update IS NOT NULL) + int(operation.Delete IS NOT NULL) + int(operation.Copy IS NOT NULL)
+        + int(operation.Repair IS NOT NULL)
         + int({_SKIPPED} IS NOT NULL) = 1
     AND (operation.Query IS NOT NULL OR (operation.Skipped IS NOT NULL AND size(affects) > 0) OR ({_VALID_ROWS}))
     AND (affects IS NULL OR forall(affects, a ->
@@ -232,4 +257,7 @@ def with_new_fields(saved: StructType) -> StructType:
         keys = ArrayType(StringType())
         saved.add("chunk", StructType([StructField("after", keys), StructField("upto", keys)]))
         saved.add("copying", BooleanType())
+    for field in saved.fields:
+        if field.name == "chunk" and isinstance(field.dataType, StructType) and "repair" not in field.dataType.names:
+            field.dataType.add("repair", BooleanType())
     return saved

@@ -8,9 +8,9 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.service.private_files import make_folder, take_from_others
 
-__all__ = ["ASIDE", "HTML", "JSON", "PARQUET", "clear", "staged"]
+__all__ = ["ASIDE", "HTML", "JSON", "KEYS", "PARQUET", "clear", "staged"]
 
-JSON, HTML, PARQUET = "report.json", "report.html", "drift.parquet"
+JSON, HTML, PARQUET, KEYS = "report.json", "report.html", "drift.parquet", "drift.keys.jsonl"
 ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one that users give
 
 
@@ -19,7 +19,7 @@ def clear(folder: Path) -> None:
     try:
         make_folder(folder)
         _take_from_others(folder)
-        for name in (JSON, HTML):
+        for name in (JSON, HTML, KEYS):
             (folder / name).unlink(missing_ok=True)
         if (folder / PARQUET).is_dir():
             shutil.rmtree(folder / PARQUET)
@@ -29,7 +29,7 @@ def clear(folder: Path) -> None:
 
 def _take_from_others(folder: Path) -> None:
     """Make ``folder`` unreadable for other users, unless it holds other files than a report."""
-    if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, ASIDE}:
+    if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, KEYS, ASIDE}:
         # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
         with suppress(PermissionError):
             take_from_others(folder)

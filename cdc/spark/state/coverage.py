@@ -39,7 +39,8 @@ SIDES = (LEADER, FOLLOWER)
 
 # The tables of the consumer that ``streams.consumer_notes`` reads; its others change with each of its commits.
 _NOTES = f"database = '{CHECKPOINT_DATABASE}' AND table IN ('ledger', 'conflicts', 'copies')"
-_NEEDED_LATER = f"valid AND (query IS NOT NULL OR chunk IS NOT NULL OR ({_NOTES}))"
+_CHUNK = "(chunk IS NOT NULL AND NOT coalesce(chunk.repair, false))"
+_NEEDED_LATER = f"valid AND (query IS NOT NULL OR {_CHUNK} OR ({_NOTES}))"
 
 
 @dataclass(frozen=True, slots=True)

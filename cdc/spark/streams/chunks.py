@@ -7,6 +7,8 @@ stream has each change of the table, and the chunks have each row that was not c
 A table without a key is copied as a whole, in pieces. With the first of them the consumer removes all rows that it has,
 those included that the follower's log does not have. So there the follower's log begins anew, as the leader's does.
 
+What a repair says of some keys begins and ends no copy.
+
 The rows of a server's own stream tell all of it already, so chunks in the follower's topic, by which it is copied to
 followers of its own, are left out (``streams.contents.statements``, ``comparison.histories``).
 """
@@ -109,4 +111,5 @@ def _counting(acts: Sequence[Act], names: Iterable[Name]) -> Mapping[Name, list[
 
 
 def _chunks(records: DataFrame) -> DataFrame:
-    return records.where(f"valid AND side = '{LEADER}' AND chunk IS NOT NULL")
+    of_range = "chunk IS NOT NULL AND NOT coalesce(chunk.repair, false)"
+    return records.where(f"valid AND side = '{LEADER}' AND {of_range}")

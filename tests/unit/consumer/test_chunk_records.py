@@ -69,6 +69,22 @@ def test_a_range_of_another_key_is_no_record(wrong: dict[str, Any]) -> None:
         chunk(0, **wrong)
 
 
+def repair(keys: object, **more: Any) -> Record:
+    made = body(4) | {"operation": {"Repair": {"keys": keys, "rows": [{"cols": [ONE, "Null"]}]} | more}}
+    return Record.parse(json.dumps(made).encode(), where="test")
+
+
+def test_a_chunk_of_some_keys() -> None:
+    made = repair([{"cols": [ONE]}, {"cols": [{"SignedInteger": 5}]}], collations=[None])
+    assert made.range == KeyRange(None, None, (None,), keys=([ONE], [{"SignedInteger": 5}]))
+    assert line(made) == "4  binlog.000001:4  Copy flv://srv/db/t  1 rows of 2 keys: a=1; a=5"
+    # Consumers that know only ranges must not take it for one of the whole table.
+    assert (made.operation, made.emptied().range) == ("Copy", None)
+    for wrong in ([], None, [{"cols": []}], [{"cols": [ONE, ONE]}], [ONE]):
+        with pytest.raises(PromiseError, match="not a record"):
+            repair(wrong)
+
+
 @pytest.mark.parametrize("change", [{"copying": "no"}, {"copying": 1}, {"key": None}])
 def test_what_decides_about_conflicts_is_true_or_false(change: dict[str, Any]) -> None:
     with pytest.raises(PromiseError, match="not a record"):
@@ -178,3 +194,13 @@ def test_a_piece_of_a_table_without_a_key() -> None:
     del without["key"]
     with pytest.raises(PromiseError, match="a range of no key"):
         Record.parse(json.dumps(without).encode(), where="test")
+
+
+def test_what_was_repaired_is_told_and_is_no_copy_of_the_table(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="cdc.consumer")
+    copies, made = Copies(), repair([{"cols": [ONE]}])
+    copies.applied(Covering(made, made, repair=Repair(missing=1, there=3)))
+    ((told, fields),) = [(record.getMessage(), record.fields) for record in caplog.records]
+    assert told == "rows repaired"
+    assert fields == {"uri": made.uri, "sequence": 4, "keys": 1, "rows": 1, "missing": 1, "different": 0, "extra": 0}
+    assert copies.total.missing == 1

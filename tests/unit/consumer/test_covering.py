@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering
+from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
 from cdc.consumer.plan.planner import Step, in_order
 from cdc.consumer.plan.rewound import check_copying, plan_copying
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
@@ -80,6 +80,8 @@ class Follower:
         named = {row.after[0]["SignedInteger"]: n for n, row in enumerate(chunk.rows) if row.after}
         want = {key: chunk.rows[n].after[1]["SignedInteger"] for key, n in named.items()}  # type: ignore[index]
         inside = {key for key in self.rows if low < key <= high}
+        if chunk.range.keys is not None:
+            inside &= {key["SignedInteger"] for (key,) in chunk.range.keys}  # type: ignore[index, call-overload]
         equal = {key for key in named if self.rows.get(key) == want[key]}
         found = Found(
             len(inside),
@@ -149,6 +151,49 @@ def test_any_history_with_chunks_gives_the_table_of_the_leader(
                 k: v for k, v in leader.items() if k in covered
             }
     assert follower.rows == leader
+
+
+def repair_of(leader: Rows, keys: set[int], *, more: set[int] = frozenset()) -> Record:  # type: ignore[assignment]
+    chunk = chunk_of({key: value for key, value in leader.items() if key in keys | more}, None, None)
+    return replace(chunk, range=KeyRange(None, None, keys=tuple(image(key, 0)[:1] for key in sorted(keys))))
+
+
+@given(TABLES, TABLES, st.sets(KEYS), st.permutations(range(6)), st.integers(1, 6))
+def test_repairs_of_all_rows_that_differ_give_the_table_of_the_leader(
+    leader: Rows, rows: Rows, more: set[int], order: list[int], size: int
+) -> None:
+    """In whatever parts: a row that one of them removes since it is in another's way is repaired itself."""
+    follower = Follower(dict(rows))
+    differ = [key for key in order if leader.get(key) != rows.get(key)]
+    for start in range(0, len(differ), size):
+        part = set(differ[start : start + size])
+        follower.chunk(repair_of(leader, part, more=more - {*differ}))
+        assert {key: follower.rows.get(key) for key in part} == {key: leader.get(key) for key in part}
+    assert follower.rows == leader
+
+
+@given(TABLES, TABLES, st.sets(KEYS, min_size=1))
+def test_a_repair_writes_no_rows_beside_its_keys(leader: Rows, rows: Rows, keys: set[int]) -> None:
+    follower = Follower(dict(rows))
+    made = follower.chunk(repair_of(leader, keys))
+    beside = {key: value for key, value in rows.items() if key not in keys}
+    assert {key: value for key, value in follower.rows.items() if key not in keys}.items() <= beside.items()
+    assert follower.chunk(repair_of(leader, keys)).steps == []
+    assert made.repair.missing + made.repair.different == sum(rows.get(key) != leader[key] for key in keys & {*leader})
+    assert made.repair.extra == len(keys & {*rows} - {*leader})
+
+
+def test_the_rows_of_a_repair_are_those_with_its_keys() -> None:
+    keys = ([{"SignedInteger": 1}, {"String": "it's"}], [{"SignedInteger": 2}, {"String": "b"}])
+    both = replace(repair_of({}, {1}), key=("a", "b"), range=KeyRange(None, None, (None, "utf8mb4_bin"), keys=keys))  # type: ignore[arg-type]
+    assert in_range(both) == "(`a` = 1 AND `b` = 'it''s' OR `a` = 2 AND `b` = 'b')"
+    schema = replace(SCHEMA, unique_keys={"PRIMARY": (KeyPart("a"), KeyPart("b"))})
+    check_chunk(both, replace(schema, types={"a": ("int", None), "b": ("varchar", "utf8mb4_bin")}))
+    for types, why in (
+        ({"a": ("varchar", "ascii_bin"), "b": ("varchar", "utf8mb4_bin")}, "of the type varchar here"),
+        ({"a": ("int", None), "b": ("varchar", "utf8mb4_0900_ai_ci")}, "the follower by utf8mb4_0900_ai_ci"),
+    ):
+        assert why in refused(check_chunk, both, replace(schema, types=types))
 
 
 def test_what_was_found_is_counted() -> None:

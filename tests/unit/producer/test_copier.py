@@ -1,6 +1,7 @@
 """When a chunk that was read is written, and when it has to be read again."""
 
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
-from cdc.producer.copy.chunk import Beginning, Chunk, Structure
+from cdc.producer.copy.chunk import Beginning, Chunk, Keys, Structure
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.key_rows import unfit
+from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
 from cdc.producer.decode.changes import Begin, Moved, Rows, Statement, TableShape
@@ -63,7 +65,7 @@ class Copying:
         self.reading = Reading()
         opened: Any = lambda: self.reading  # noqa: E731
         self.requests: list[Request] = []
-        requests: Any = SimpleNamespace(new=lambda: self.requests)
+        requests: Any = SimpleNamespace(new=lambda: iter(self.requests))
         self.copier = Copier(
             pending,
             requests=requests,
@@ -254,3 +256,101 @@ def test_the_copy_of_a_table_as_a_whole_begins_again_after_a_restart() -> None:
     copying = Copying(Pending())
     copying.copier.adopt(pending)
     assert copying.copier.pending == Pending(again=(T,), written=3)
+
+
+def keys_of(*keys: int, table: Table = T) -> Keys:
+    return Keys(table, ("id",), tuple((f'{{"SignedInteger":{key}}}',) for key in keys))
+
+
+def asked_for(copying: Copying, *requests: Request) -> None:
+    copying.requests[:] = requests
+    copying.copier.take_requests()
+    copying.requests.clear()
+
+
+def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_waits() -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.due()
+    asked_for(copying, Request([], 6, keys_of(1, 2, 3)), Request([U], 7))
+    copying.reading.give(1, end=50, upto="1")
+    first = copying.due(50)
+    assert isinstance(first, Chunk)
+    assert (first.keys, first.upto) == (None, ("1",))
+    copying.copier.written(first)
+    # Not all of the keys at once: their rows may be large.
+    for keys, end in (((1, 2), 60), ((3,), 70)):
+        assert copying.due() is None
+        assert copying.reading.asked[-1].keys == keys_of(*range(keys[0], 4))
+        assert copying.copier.pending == first_pending(written=1 + (keys == (3,)), repairs=int(keys == (3,)))
+        part = keys_of(*keys).values
+        copying.reading.give(*keys, end=end, keys=part)
+        copying.changed("Delete", keys[0])
+        due = copying.due(end)
+        assert isinstance(due, Chunk)
+        assert (due.keys, due.rows, due.after, due.upto) == (part, [row(key) for key in keys[1:]], None, None)
+        state = copying.copier.after(due)
+        copying.copier.written(due)
+        assert state.requests == (6 if keys == (3,) else 0)
+    assert copying.copier.pending == first_pending(written=3, repairs=2, requests=7, again=(T, U))
+    assert copying.due() is None
+    assert copying.reading.asked[-1] == Wanted(T, ("1",), "", None)
+
+
+def first_pending(**more: Any) -> Pending:
+    return Pending(**{"again": (T,), "after": ("1",), "rows": 1} | more)
+
+
+def test_rows_are_read_again_after_a_statement_and_left_out_where_they_can_not_be_read() -> None:
+    copying = Copying(Pending())
+    asked_for(copying, Request([], 3, keys_of(1)), Request([], 4, keys_of(2, table=("d", "left_out"))))
+    assert copying.copier.active
+    copying.due()
+    copying.reading.give(1, end=50, keys=keys_of(1).values)
+    copying.executed(Effect("AlterTable", *U))
+    copying.executed(Effect("AlterTable", *T))
+    assert copying.due(50) is None
+    refused = TableDefinition("d", "t", (), (), "", "", "", "it has no key")
+    copying.reading.give(end=60, definition=refused, chunk=None)
+    assert copying.due(60) is None
+    assert len(copying.reading.asked) == 2
+    assert (copying.copier.active, copying.copier.pending) == (False, Pending(requests=4))
+
+
+def test_no_rows_of_some_keys_come_between_the_pieces_of_a_table() -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.due()
+    copying.snapshot("", end=50)
+    assert copying.due(50) is None
+    asked_for(copying, Request([], 6, keys_of(1, table=U)))
+    for last in (False, True):
+        copying.piece(1, last=last)
+        due = copying.due()
+        assert isinstance(due, Chunk)
+        assert due.piece is not None
+        copying.copier.written(due)
+        assert copying.due() is None
+        assert (copying.reading.asked[-1].keys is not None) == last
+
+
+def test_what_a_run_before_has_told_is_not_told_again() -> None:
+    copying = Copying(Pending(requests=2))
+    asked_for(copying, Request([], 3, keys_of(1)))
+    copying.copier.adopt(Pending(requests=3, repairs=1))
+    asked_for(copying, Request([], 3, keys_of(1)))
+    assert not copying.copier.active
+    # The topic was created again.
+    asked_for(copying, Request([], 1, keys_of(5)))
+    assert copying.copier.active
+
+
+def test_a_repair_of_no_such_keys_is_refused() -> None:
+    text, number = CopiedColumn("a", "varchar", False, charset="utf8mb3"), CopiedColumn("b", "int", False)
+    made = replace(DEFINITION, columns=(text, number), key=("a", "b"))
+    for value, other, fits in (
+        ('{"String":"é"}', '{"SignedInteger":1}', True), ('{"String":"é"}', '{"UnsignedInteger":1}', True),
+        ('{"String":"😀"}', '{"SignedInteger":1}', False), ('{"Text":{"charset":"sjis","base64":""}}', "1", False),
+        ('{"String":"a"}', '{"String":"1"}', False), ('{"String":"a"}', '"Null"', False), ('"Null"', "{}", False),
+        ('{"String":1}', '{"SignedInteger":1}', False),
+    ):  # fmt: skip
+        assert (unfit(made, Keys(T, ("a", "b"), ((value, other),))) is None) == fits
+    assert "its key is (id), the report's (b)" in str(unfit(DEFINITION, Keys(T, ("b",), (("1",),))))

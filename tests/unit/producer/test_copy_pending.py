@@ -29,7 +29,11 @@ def test_tables_come_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "pending", [Pending(), _MIDDLE, Pending(written=3), Pending(fresh=(A,), after=()), Pending(again=(("d.`é", 'x"'),))]
+    "pending",
+    [
+        *(Pending(), _MIDDLE, Pending(written=3), Pending(repairs=2)),
+        *(Pending(fresh=(A,), after=()), Pending(again=(("d.`é", 'x"'),))),
+    ],
 )
 def test_the_state_is_kept_as_json(pending: Pending) -> None:
     assert Pending.from_json(json.loads(json.dumps(pending.to_json()))) == pending

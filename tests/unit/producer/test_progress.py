@@ -47,6 +47,11 @@ def test_a_large_entry_is_packed() -> None:
     assert json.loads(replace(START, gtid_set=f"{UUID}:{numbers[:30_000]}1").to_json())["version"] == 1
 
 
+def test_readers_that_do_not_know_what_a_stream_has_refuse_its_entries() -> None:
+    for copy, version in (({"repairs": 0}, 3), ({"repairs": 1}, 4), (None, 1)):
+        assert json.loads(replace(START, copy=copy).to_json())["version"] == version
+
+
 @pytest.mark.parametrize(
     "text",
     [

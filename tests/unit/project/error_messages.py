@@ -16,6 +16,7 @@ PROGRAMS = {
     "spark": "cdc-audit",
     "tail": "cdc-tail",
     "sandbox": "cdc-sandbox",
+    "repair": "cdc-repair",
 }
 SHARED = "Every program"
 BASE = "CdcError"

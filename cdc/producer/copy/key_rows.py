@@ -1,0 +1,80 @@
+"""Reads the rows with some keys, which an audit's report names, from the leader.
+
+A value of such a key may be the follower's, so it need not be one that the leader's column can have, nor may the report
+be of the table of today: then its rows are not read at all.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from cdc.errors import PromiseError, UserError
+from cdc.producer.copy.chunk import Keys
+from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
+from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, read_definition
+
+__all__ = ["read_keys", "unfit"]
+
+_MOST = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
+_INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
+_TAGS = {
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _INTEGER),
+    **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), frozenset({"String", "Text"})),
+    **dict.fromkeys(("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"), frozenset({"Blob"})),
+    "decimal": frozenset({"Decimal"}),
+    "year": frozenset({"Year"}),
+    "date": frozenset({"Date"}),
+    "time": frozenset({"Time"}),
+    "datetime": frozenset({"DateTime"}),
+    "timestamp": frozenset({"Timestamp"}),
+}
+# The highest character of the character sets whose text records have as it is; of latin1 key_literals knows them.
+_HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "ascii": "\x7f", "latin1": "\U0010ffff"}
+
+Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
+
+
+def read_keys(marks: Any, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
+    """The table, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+
+    No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
+    Raises Disconnected.
+    """
+    definition = read_definition(marks, *keys.table)
+    refusal = definition.refusal or unfit(definition, keys)
+    part = keys.values[:_MOST]
+    if refusal is not None:
+        return replace(definition, refusal=refusal), None, part
+    try:
+        while (chunk := reader.read_keys(definition, part, max_bytes=max_bytes if len(part) > 1 else 1 << 62)) is None:
+            part = part[: len(part) // 2]
+    except TableChanged:
+        return definition, None, part
+    except (ValueError, OverflowError, UserError, PromiseError) as error:
+        # To ask again for the same would end the same, for ever.
+        return replace(definition, refusal=str(error)), None, part
+    return definition, chunk, part
+
+
+def unfit(definition: TableDefinition, keys: Keys) -> str | None:
+    """Why ``keys`` are none of the table's key, None where they are."""
+    if keys.columns != definition.key:
+        return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
+    for key in keys.values:
+        for column, value in zip(definition.key_columns, key, strict=True):
+            if not _fits(column, json.loads(value)):
+                return f"{value[:80]} is no value of its column {column.name} ({column.type})"
+    return None
+
+
+def _fits(column: CopiedColumn, value: Any) -> bool:
+    tags: Sequence[str] = list(value) if isinstance(value, dict) else []
+    if len(tags) != 1 or tags[0] not in _TAGS.get(column.type, ()):
+        return False
+    content = value[tags[0]]
+    if tags[0] == "Text":
+        return isinstance(content, dict) and content.get("charset") == column.charset
+    if tags[0] == "String":
+        return isinstance(content, str) and max(content, default="") <= _HIGHEST.get(column.charset, "")
+    return True

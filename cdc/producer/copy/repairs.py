@@ -1,0 +1,66 @@
+"""Requests in the order in which they were made: tables to copy, and keys whose rows are to be told again.
+
+A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream; those
+after it wait until then. After a crash it is begun again: what a repair says is true whenever it is said.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+
+from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.requests import Request
+
+__all__ = ["Repairs"]
+
+
+class Repairs:
+    """The requests that are not taken up yet."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Request] = deque()
+        self._told = 0  # of the first request's keys
+        self._before = 0
+
+    @property
+    def keys(self) -> Keys | None:
+        """The keys that are next, None where there are none."""
+        keys = self._waiting[0].keys if self._waiting else None
+        return keys and keys._replace(values=keys.values[self._told :])
+
+    def add(self, requests: Iterator[Request]) -> None:
+        """Note new requests, without those that a run before has taken up."""
+        self._waiting += [request for request in requests if request.offset > self._before]
+        self._before = 0  # only once, since the topic may be created again
+
+    def for_tables(self) -> Iterator[Request]:
+        """Take up the requests for tables before the next one for keys."""
+        while self._waiting and self._waiting[0].keys is None:
+            yield self._waiting.popleft()
+
+    def after(self, pending: Pending, count: int) -> Pending:
+        """The state once the rows of the next ``count`` keys are told."""
+        request = self._waiting[0]
+        assert request.keys is not None
+        is_last = self._told + count >= len(request.keys.values)
+        return pending.repaired(request.offset if is_last else pending.requests)
+
+    def told(self, count: int) -> None:
+        """The rows of the next ``count`` keys are told."""
+        self._told += count
+        keys = self._waiting[0].keys
+        if keys is None or self._told >= len(keys.values):
+            self._end_first()
+
+    def leave_out(self, pending: Pending) -> Pending:
+        """The state without what is left of the first request."""
+        return pending.taken_up(self._end_first().offset)
+
+    def adopt(self, requests: int) -> None:
+        """Begin again after the offset ``requests``, up to which a run before has taken up all."""
+        self._before, self._told = requests, 0
+        self._waiting = deque(request for request in self._waiting if request.offset > requests)
+
+    def _end_first(self) -> Request:
+        self._told = 0
+        return self._waiting.popleft()

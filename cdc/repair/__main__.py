@@ -1,0 +1,134 @@
+"""The program cdc-repair: asks the leader's producer to tell the rows again that an audit found drifted."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pymysql
+
+from cdc import __version__
+from cdc.config import profile
+from cdc.config.profile import Profile
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import inspect, translated
+from cdc.producer.copy.asked import require_copyable
+from cdc.producer.copy.requests import write_repairs, write_request
+from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.repair.plan import Plan, planned, requests
+from cdc.repair.report import DriftedTable, Report, read_report
+from cdc.repair.shown import definition_lines, row_lines
+from cdc.service import process
+from cdc.service.logs import setup_logging
+from cdc.service.mysql_connection import connected
+
+__all__ = ["main"]
+
+_EPILOG = """\
+The producer that runs reads these rows and writes them into the stream; where none runs, the next one does. Each
+follower makes its own rows so. Nothing is written to either server here. Audit again when the follower has got there.
+
+exit status:
+  0  all drifted rows are asked for, or none drifted
+  1  some of what drifted is not: the output names it
+  2  something must be changed first: the report, the profile, a grant
+  4  Kafka or the leader can't be reached
+"""
+
+
+def main() -> int:
+    """Run the program; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="cdc-repair",
+        description="Have the rows that cdc-audit found drifted copied again, through the stream.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("profile", type=Path, metavar="PROFILE", help="TOML file of the leader's cdc-producer")
+    parser.add_argument("--report", type=Path, required=True, metavar="DIR", help="folder that cdc-audit wrote")
+    parser.add_argument("--dry-run", action="store_true", help="show the rows side by side, and ask for nothing")
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    arguments = parser.parse_args()
+    return process.exit_status(
+        lambda: _run(arguments.profile, arguments.report, dry_run=arguments.dry_run), program="cdc-repair"
+    )
+
+
+def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
+    settings = profile.load(path)
+    setup_logging(level=settings.log.level, form=settings.log.format)
+    report = read_report(folder, resource=settings.mysql_resource_name, topic=settings.kafka.topic)
+    plans = _plans(settings, report)
+    for plan in plans:
+        print(plan.told)
+        for line in row_lines(plan.table) if dry_run else ():
+            print(line)
+    for drift in report.schema:
+        for line in definition_lines(drift):
+            print(line)
+    if len(report.schema) < report.schema_drift:
+        print(f"… {report.schema_drift:,} in all are not defined as on the leader")
+    asked = [plan for plan in plans if plan.keys or plan.whole]
+    if dry_run or not asked:
+        print("nothing is asked for" if plans or report.schema_drift else "no row drifted")
+    else:
+        _ask(settings, asked)
+        print('asked: the producer logs "rows are told again", the consumer "rows repaired"; then audit again')
+    return 1 if len(asked) < len(plans) or report.schema_drift else 0
+
+
+def _plans(settings: Profile, report: Report) -> list[Plan]:
+    differently_defined = {(each["database"], each["name"]) for each in report.schema if each["kind"] == "Table"}
+    definitions = _definitions(settings, report.tables) if report.tables else []
+    plans = [
+        planned(
+            table,
+            definition,
+            differently_defined=differently_defined,
+            is_wanted=settings.filters.wants_table(*table.name),
+        )
+        for table, definition in zip(report.tables, definitions, strict=True)
+    ]
+    if any(plan.keys or plan.whole for plan in plans):
+        database = settings.database
+        applies = settings.producer.partial_json == "apply"
+        leader = inspect(database.settings(), name=str(database), partial_json=applies)
+        require_copyable(database.settings(), leader, _tables(plan for plan in plans if plan.keys or plan.whole))
+    return plans
+
+
+def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[TableDefinition]:
+    database = settings.database
+    try:
+        with closing(connected(**database.settings(), autocommit=True)) as connection:
+            definitions = [read_definition(connection, *table.name) for table in tables]
+    except pymysql.MySQLError as error:
+        raise translated(error, str(database)) from None
+    gone = [f"{each.database}.{each.name}" for each in definitions if not each.created]
+    if gone:
+        raise UserError(
+            f"the leader does not have the report's tables any more: {', '.join(gone)}",
+            where=str(database),
+            hint="run cdc-audit again, and name its report",
+        )
+    return definitions
+
+
+def _ask(settings: Profile, plans: Sequence[Plan]) -> None:
+    kafka = settings.kafka
+    keys = [part for plan in plans if plan.keys for part in requests(plan.keys)]
+    whole = _tables(plan for plan in plans if plan.whole)
+    properties, topic, resource = kafka.properties(), kafka.topics().copies, settings.mysql_resource_name
+    if keys:
+        write_repairs(properties, topic, resource=resource, keys=keys, replicas=kafka.replicas)
+    if whole:
+        write_request(properties, topic, resource=resource, tables=whole, replicas=kafka.replicas)
+
+
+def _tables(plans: Iterable[Plan]) -> list[tuple[str, str]]:
+    return [plan.table.name for plan in plans]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""Decides how each table's drifted rows are asked for: by their keys, with the whole table, or not at all."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.key_rows import unfit
+from cdc.producer.table_rows.definition import TableDefinition
+from cdc.repair.report import DriftedTable, Table
+
+__all__ = ["Plan", "planned", "requests", "statement_of"]
+
+_MOST_KEYS = 100_000
+_ALWAYS = 1_000  # keys of a table that are asked for however few rows it has
+_A_REQUEST = 500  # keys
+_REQUEST_LENGTH = 200_000  # characters
+_LACKS = re.compile(r"(?:only the leader has|skipped by an operator): (.+) \(sequence \d+ at [^();]+, [^();]+\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked for ``table``: its ``keys``, all of it where it is ``whole``, or nothing, and ``why``."""
+
+    table: DriftedTable
+    keys: Keys | None = None
+    whole: bool = False
+    why: str = ""
+
+    @property
+    def told(self) -> str:
+        """A line for a terminal."""
+        table = self.table
+        of = f"{table.missing:,} missing, {table.extra:,} extra, {table.different:,} different"
+        if self.keys is not None:
+            what = "by their keys"
+        elif self.whole:
+            what = f"with the whole table, since {self.why}"
+        else:
+            what = f"NOT repaired: {self.why}"
+        return f"{'.'.join(table.name)}: {of}; {what}"
+
+
+def planned(
+    table: DriftedTable, definition: TableDefinition, *, differently_defined: set[Table], is_wanted: bool
+) -> Plan:
+    """How the rows of ``table``, which has this ``definition`` on the leader, are asked for."""
+    if not is_wanted:
+        return Plan(table, why="the profile's filters leave the table out")
+    if table.name in differently_defined:
+        return Plan(table, why="it is not defined as on the leader; correct that first, and audit again")
+    if definition.refusal is not None:
+        return Plan(table, why=f"it can't be copied: {definition.refusal}")
+    if table.keys is None:
+        keyless = any(not row["keyed"] for row in table.shown)
+        return Plan(table, whole=True, why="it has no key" if keyless else "the report does not have all keys")
+    if len(table.keys) > min(max(_ALWAYS, table.rows // 10), _MOST_KEYS):
+        return Plan(table, whole=True, why="so many rows drifted")
+    order = [table.columns.index(name) for name in definition.key if name in table.columns]
+    columns = tuple(table.columns[at] for at in order)
+    if set(columns) != set(table.columns):
+        columns, order = table.columns, list(range(len(table.columns)))
+    keys = Keys(table.name, columns, tuple(tuple(key[at] for at in order) for key in table.keys))
+    if (why := unfit(definition, keys)) is not None:
+        return Plan(table, whole=True, why=why)
+    return Plan(table, keys)
+
+
+def requests(keys: Keys) -> Iterator[Keys]:
+    """The keys in parts of which each is a request."""
+    part: list[tuple[str, ...]] = []
+    length = 0
+    for key in keys.values:
+        size = sum(map(len, key))
+        if part and (len(part) >= _A_REQUEST or length + size > _REQUEST_LENGTH):
+            yield keys._replace(values=tuple(part))
+            part, length = [], 0
+        part.append(key)
+        length += size
+    if part:
+        yield keys._replace(values=tuple(part))
+
+
+def statement_of(drift: dict[str, Any]) -> str | None:
+    """The statement that the follower lacks, where the report has all of it and no other is between."""
+    found = _LACKS.fullmatch(drift["evidence"])
+    return found[1] if found and not found[1].endswith("…") and " (sequence " not in found[1] else None

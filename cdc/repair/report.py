@@ -1,0 +1,107 @@
+"""Reads what an audit's report (``cdc-audit --report``) says of drifted rows, and whether it is of this leader."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cdc.errors import UserError
+from cdc.spark.report.files import JSON, KEYS
+
+__all__ = ["DriftedTable", "Report", "Table", "read_report"]
+
+Table = tuple[str, str]
+_VERSION = 1
+_AUDIT_AGAIN = "run cdc-audit again, and name its report"
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedTable:
+    """The drifted rows of a table, which has so many ``rows`` on the leader. ``shown`` are some of them.
+
+    ``columns`` are those of the key, ``keys`` the JSON texts of its values for all rows that drifted; None where the
+    report does not have them.
+    """
+
+    name: Table
+    rows: int
+    missing: int
+    extra: int
+    different: int
+    columns: tuple[str, ...] = ()
+    keys: tuple[tuple[str, ...], ...] | None = None
+    shown: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def drifted(self) -> int:
+        """How many rows."""
+        return self.missing + self.extra + self.different
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The tables with drifted rows, and what is defined differently, as report.json has it."""
+
+    tables: list[DriftedTable]
+    schema: list[dict[str, Any]]
+    schema_drift: int
+
+
+def read_report(folder: Path, *, resource: str, topic: str) -> Report:
+    """The report in ``folder``. Raises UserError where there is none, or no verdict, or it is of another leader."""
+    where = f"option --report {folder}"
+    try:
+        body = json.loads((folder / JSON).read_text(encoding="utf-8"))
+        if body["version"] != _VERSION:
+            raise UserError(f"the report is of version {body['version']}, not {_VERSION}", where=where)
+        leader, verdict = body["leader"], body["verdict"]
+        for key, ours, theirs in (
+            ("mysql_resource_name", resource, leader["resource"]),
+            ("kafka.topic", topic, leader["topic"]),
+        ):
+            if ours != theirs:
+                what = f"the report is of another leader: its {key} is {theirs}, the profile's {ours}"
+                raise UserError(what, where=where, hint="name the profile of the leader's producer")
+        if verdict == "could not judge":
+            reasons = "; ".join(body["reasons"])
+            raise UserError(f"the audit could not judge: {reasons}", where=where, hint=_AUDIT_AGAIN)
+        known = _by_table(body["drifted"], _listed(folder))
+        tables = [_table(each, known.get((each["database"], each["table"]), []), body) for each in body["tables"]]
+        return Report([each for each in tables if each.drifted], body["schema"], body["schema_drift"])
+    except OSError as error:
+        raise UserError(f"there is no report: {error.strerror}", where=f"{where}: {error.filename}") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"what is there is no report of cdc-audit ({type(error).__name__}: {error})"
+        raise UserError(what, where=where, hint=_AUDIT_AGAIN) from None
+
+
+def _listed(folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows by their keys, which the audit writes where report.json does not have all of them."""
+    if (folder / KEYS).exists():
+        with (folder / KEYS).open(encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+
+def _by_table(shown: list[dict[str, Any]], listed: Iterator[dict[str, Any]]) -> dict[Table, list[dict[str, Any]]]:
+    found: dict[Table, list[dict[str, Any]]] = {}
+    for each in listed:
+        found.setdefault((each["database"], each["table"]), []).append(each)
+    some: dict[Table, list[dict[str, Any]]] = {}
+    for each in shown:
+        some.setdefault((each["database"], each["table"]), []).append(each)
+    return some | found
+
+
+def _table(line: dict[str, Any], known: list[dict[str, Any]], body: dict[str, Any]) -> DriftedTable:
+    name = line["database"], line["table"]
+    shown = [each for each in body["drifted"] if (each["database"], each["table"]) == name]
+    counts = line["missing"], line["extra"], line["different"]
+    table = DriftedTable(name, line["leader_rows"], *counts, shown=shown)
+    columns = tuple(known[0]["identity"]) if known else ()
+    # Of a table without a key a row is known by all of its columns, and there can be several.
+    keyed = all(each["keyed"] and set(each["identity"]) == set(columns) for each in known)
+    keys = dict.fromkeys(tuple(each["identity"][column] for column in columns) for each in known) if keyed else {}
+    if len(keys) != table.drifted:
+        return table
+    return DriftedTable(name, line["leader_rows"], *counts, columns, tuple(keys), shown)
