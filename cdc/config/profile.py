@@ -167,6 +167,7 @@ class Producer:
     retry_seconds: int = field(default=60, metadata={"range": (0, 86_400)})
     partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
     copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
+    copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid ``start``."""

@@ -5,6 +5,7 @@ import functools
 import logging
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,9 @@ from cdc import __version__
 from cdc.config import profile
 from cdc.kafka.broker_checks import Brokers
 from cdc.producer import pipeline
-from cdc.producer.binlog.leader import inspect
-from cdc.producer.copy.asked import tables_asked
-from cdc.producer.copy.requests import write_request
+from cdc.producer.commands.copy_requests import ask_for_copies, stop_copies
+from cdc.producer.commands.copy_status import copy_status
+from cdc.producer.commands.dry_run import dry_run
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
@@ -39,12 +40,8 @@ def main() -> int:
     """Run the program; returns its exit status."""
     parser = _parser()
     arguments = parser.parse_args()
-    if arguments.copy:
-        if arguments.until_current or arguments.accept_filters or arguments.skip:
-            parser.error("--copy only asks the producer that runs, and goes with no other option")
-        return process.exit_status(
-            functools.partial(_ask_for_copies, arguments.profile, arguments.copy), program="cdc-producer"
-        )
+    if (command := _command(parser, arguments)) is not None:
+        return process.exit_status(functools.partial(_only, arguments.profile, command), program="cdc-producer")
     options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
         functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
@@ -81,26 +78,51 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="ask the producer that runs to copy these tables into the stream again; a glob, may be repeated",
     )
+    parser.add_argument(
+        "--copy-stop",
+        metavar="DB.TABLE",
+        action="append",
+        default=[],
+        help="take such requests back, and end a copy that is under way; a glob, may be repeated",
+    )
+    parser.add_argument(
+        "--copy-status", action="store_true", help="only say which tables are to be copied, and how far that is"
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="only say what would happen, or with --copy what that would copy; nothing is written",
+    )
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     return parser
 
 
-def _ask_for_copies(path: Path, globs: list[str]) -> int:
+def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:
+    """What is to be done instead of replicating, if anything: a function of the profile, with ``log``."""
+    if arguments.dry_run:
+        if arguments.until_current or arguments.skip or arguments.copy_stop or arguments.copy_status:
+            parser.error("--dry-run goes with --copy or --accept-filters only")
+        return lambda profile, *, log: dry_run(profile, globs=arguments.copy, accept_filters=arguments.accept_filters)
+    given = (arguments.copy, arguments.copy_stop, arguments.copy_status)
+    if any(given) and (sum(map(bool, given)) > 1 or _replicates_otherwise(arguments)):
+        parser.error("--copy, --copy-stop and --copy-status go with no other option, but --copy with --dry-run")
+    if arguments.copy_status:
+        return lambda profile, *, log: copy_status(profile)
+    if arguments.copy_stop:
+        return functools.partial(stop_copies, globs=arguments.copy_stop)
+    if arguments.copy:
+        return functools.partial(ask_for_copies, globs=arguments.copy)
+    return None
+
+
+def _replicates_otherwise(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.until_current or arguments.accept_filters or arguments.skip)
+
+
+def _only(path: Path, command: Callable[..., int]) -> int:
     settings = profile.load(path)
     setup_logging(level=settings.log.level, form=settings.log.format)
-    database, kafka = settings.database, settings.kafka
-    applies = settings.producer.partial_json == "apply"
-    leader = inspect(database.settings(), name=str(database), partial_json=applies)
-    tables = tables_asked(database.settings(), leader, globs, settings.filters)
-    write_request(
-        kafka.properties(),
-        kafka.topics().copies,
-        resource=settings.mysql_resource_name,
-        tables=tables,
-        replicas=kafka.replicas,
-    )
-    event(logging.getLogger("cdc.producer"), "asked for a copy", tables=len(tables))
-    return 0
+    return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
 
 
 def _run(path: Path, options: StartOptions, skip: list[str]) -> int:

@@ -4,7 +4,7 @@ Nothing here is called per record. Other threads read the attributes without a l
 """
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
@@ -12,6 +12,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
+from cdc.producer.copy_speed import Copying
 from cdc.service.health import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind
@@ -38,18 +39,24 @@ class ProducerMetrics:
         self._entry: Entry | None = None
         self._connections = 0
         self._known_transactions = self._known_filtered = 0
-        self._copied_rows = self._known_copied_rows = self._tables_left = 0
+        self._copied = self._known_copied = (0, 0)  # rows, bytes
+        self._tables_left = 0
+        self._copying: Callable[[], Copying | None] = lambda: None
         self._commits = self._delays = 0
         self._commit_seconds = self._delay_seconds = 0.0
         self._committed_at = 0.0
         self._bytes = self._transactions = self._filtered = 0
         self.records = 0
 
-    def connected(self, source: BinlogSource, entry: Entry) -> None:
-        """Note that both servers are connected, and that the stream continues after ``entry``."""
-        self._source, self._entry = source, entry
+    def connected(self, source: BinlogSource, entry: Entry, *, copying: Callable[[], Copying | None]) -> None:
+        """Note that both servers are connected, and that the stream continues after ``entry``.
+
+        ``copying`` tells what is copied at the moment.
+        """
+        self._source, self._entry, self._copying = source, entry, copying
         self._connections += 1
-        self._known_transactions = self._known_filtered = self._known_copied_rows = 0
+        self._known_transactions = self._known_filtered = 0
+        self._known_copied = (0, 0)
         self._committed_at = time.monotonic()
 
     def committed(
@@ -76,10 +83,12 @@ class ProducerMetrics:
         if through_us is not None:
             self._behind.through_us = through_us
 
-    def copied(self, *, rows: int, tables_left: int) -> None:
-        """Note how many rows this connection has copied, and how many tables are still to be copied."""
-        self._copied_rows += max(0, rows - self._known_copied_rows)
-        self._known_copied_rows, self._tables_left = rows, tables_left
+    def copied(self, *, rows: int, size: int, tables_left: int) -> None:
+        """Note how many rows and bytes this connection has copied, and how many tables are still to be copied."""
+        all_rows, all_bytes = self._copied
+        known_rows, known_bytes = self._known_copied
+        self._copied = all_rows + rows - known_rows, all_bytes + size - known_bytes
+        self._known_copied, self._tables_left = (rows, size), tables_left
 
     def drained(self) -> None:
         """Note that the leader has no more for now, and that everything is committed."""
@@ -95,8 +104,7 @@ class ProducerMetrics:
         yield _count("record_bytes", "Bytes of their JSON, before compression.", self._bytes)
         yield _count("leader_transactions", "Transactions of the leader read to their end.", self._transactions)
         yield _count("filtered_events", "Rows events and statements that the filters left out.", self._filtered)
-        yield _count("copied_rows", "Rows of tables that were copied into the stream.", self._copied_rows)
-        yield _value("tables_to_copy", "Tables that are still to be copied.", self._tables_left)
+        yield from self._copies()
         yield _count("reconnects", "Times that both servers were connected again.", max(0, self._connections - 1))
         yield SummaryMetricFamily(
             "cdc_producer_commit_seconds", "Kafka transactions, and how long their commits took.",
@@ -119,6 +127,22 @@ class ProducerMetrics:
         if behind is not None:
             what = "Upper bound of the age of the oldest change not readable in Kafka yet; 0 when there is none."
             yield _value("behind_seconds", what, behind)
+
+    def _copies(self) -> Iterator[Metric]:
+        rows, size = self._copied
+        yield _count("copied_rows", "Rows of tables that were copied into the stream.", rows)
+        yield _count("copied_bytes", "Bytes of their JSON.", size)
+        yield _value("tables_to_copy", "Tables that are still to be copied.", self._tables_left)
+        if (copying := self._copying()) is None:
+            return
+        table = copying.table
+        yield _of_table("copying_rows", "Rows copied of the table that is copied now.", table, copying.rows)
+        if copying.estimated is not None:
+            what = "Rows that the table has, as the leader estimates."
+            yield _of_table("copying_rows_estimated", what, table, copying.estimated)
+        if copying.seconds_left is not None:
+            what = "How long the copy of the table takes yet, by that estimate and the speed of the last minute."
+            yield _of_table("copying_seconds_left", what, table, copying.seconds_left)
 
     def checks(self) -> Iterator[Check]:
         """Whether the stream continues, the leader sends events or heartbeats, and the brokers answer."""
@@ -147,7 +171,9 @@ class ProducerMetrics:
             f"{self._filtered:,} filtered",
         ]
         if self._tables_left:
-            words.append(f"{self._tables_left:,} tables to copy, {self._copied_rows:,} rows copied")
+            words.append(f"{self._tables_left:,} tables to copy")
+        if (copying := self._copying()) is not None:
+            words.append(_told(copying))
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
@@ -161,7 +187,33 @@ class ProducerMetrics:
             "transactions": self._transactions,
             "filtered": self._filtered,
             "reconnects": max(0, self._connections - 1),
+        } | self._copy_totals()
+
+    def _copy_totals(self) -> dict[str, object]:
+        if (copying := self._copying()) is None:
+            return {}
+        left = copying.seconds_left
+        return {
+            "tables_to_copy": self._tables_left,
+            "copying": copying.table,
+            "copied_rows": copying.rows,
+            "rows_estimated": copying.estimated,
+            "megabytes_per_second": round(copying.bytes_per_second / 1_000_000, 1),
+            "seconds_left": None if left is None else round(left),
         }
+
+
+def _told(copying: Copying) -> str:
+    known = "" if copying.estimated is None else f" of about {copying.estimated:,}"
+    speed = f", {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
+    left = "" if copying.seconds_left is None else f", {copying.seconds_left:,.0f} s left"
+    return f"copying {copying.table}: {copying.rows:,}{known} rows{speed}{left}"
+
+
+def _of_table(name: str, what: str, table: str, value: float) -> Metric:
+    family = GaugeMetricFamily(f"cdc_producer_{name}", what, labels=["table"])
+    family.add_metric([table], value)
+    return family
 
 
 def _count(name: str, what: str, value: int) -> Metric:

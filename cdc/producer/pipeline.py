@@ -126,7 +126,7 @@ class _Producer:
         copier = stages.copier(self.profile, leader, entry, log=self.log)
         stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages, copier)
         with closing(copier), dumps.follow(entry) as source:
-            self.metrics.connected(source, entry)
+            self.metrics.connected(source, entry, copying=copier.copying)
             at = {"position": entry.position, "gtids": entry.gtid_set}
             self.log("replicating", leader=leader.name, version=leader.version, **at)
             stream.replicate(source.chunks(self.stop, lambda: copier.wake), target=target, stop=self.stop)

@@ -21,6 +21,7 @@ from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
+from cdc.producer.table_rows.pace import Pace
 
 __all__ = ["copier", "decoder", "dumps", "event_messages", "router", "topic_admin"]
 
@@ -90,17 +91,14 @@ def router(profile: Profile, entry: Entry, skips: Skips) -> Router:
 def copier(profile: Profile, leader: Leader, entry: Entry, *, log: Callable[..., None]) -> Copier:
     """What copies the tables that ``entry`` names."""
     settings = profile.database.settings()
-    reading = partial(
-        Reading,
-        settings,
-        name=leader.name,
-        rows_per_second=profile.producer.copy_rows_per_second,
-        read_structure=partial(structure_of, settings, leader, profile.filters),
+    limits = profile.producer
+    pace = partial(
+        Pace, rows_per_second=limits.copy_rows_per_second, threads_running=limits.copy_pause_threads_running, log=log
     )
+    structure = partial(structure_of, settings, leader, profile.filters)
+    reading = lambda: Reading(settings, name=leader.name, pace=pace(), read_structure=structure)  # noqa: E731
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
-    requests = Requests(
-        kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, offset=pending.requests
-    )
+    requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
     wants_table = profile.filters.wants_table
     return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log)

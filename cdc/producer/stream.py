@@ -84,8 +84,9 @@ class Stream:
                     self._commit(self.router.sent)
                     if isinstance(change, Idle):
                         stop.wait(commit_policy.pause_seconds(records))
-                if due or isinstance(change, Idle):
-                    self._take_requests()
+                taken = (due or isinstance(change, Idle)) and self._take_requests()
+                if taken and self.progress.between_transactions:
+                    self._commit(self.router.sent)  # so that --copy-status shows it
                 if isinstance(change, Idle):
                     self.sink.check()
                     if not change.inside:
@@ -94,11 +95,17 @@ class Stream:
                 if stop.is_set() or self._has_reached(target):
                     return
 
-    def _take_requests(self) -> None:
-        # What readers can see already says which requests a run before has taken up.
-        if not self.sink.has_visible:
-            self.copier.take_requests()
+    def _take_requests(self) -> bool:
+        # What readers can see already says which requests a run before has taken up. It must be written as it was, with
+        # the same mark of what is copied.
+        taken = not self.sink.has_visible and self.copier.take_requests()
+        self._note_copies()
+        return taken
+
+    def _note_copies(self) -> None:
         self.router.incomplete = self.copier.pending.incomplete
+        speed = self.copier.speed
+        self.metrics.copied(rows=speed.rows, size=speed.size, tables_left=len(self.copier.pending.tables))
 
     def _has_reached(self, target: Position | None) -> bool:
         return target is not None and self.progress.has_reached(target) and not self.copier.active
@@ -149,8 +156,7 @@ class Stream:
                 self.copier.written(due)
                 if self.sink.is_full:
                     self._commit(self.router.sent)
-        self.router.incomplete = self.copier.pending.incomplete
-        self.metrics.copied(rows=self.copier.rows, tables_left=len(self.copier.pending.tables))
+        self._note_copies()
 
     def _write_copied(self, due: Chunk | Beginning) -> None:
         self._make_topics_ready({due.table} if isinstance(due, Chunk) else set(due.structure.tables))

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
 
 def _plans(settings: Profile, report: Report) -> list[Plan]:
     differently_defined = {(each["database"], each["name"]) for each in report.schema if each["kind"] == "Table"}
-    definitions = _definitions(settings, report.tables) if report.tables else []
+    found = _definitions(settings, report.tables) if report.tables else []
     plans = [
         planned(
             table,
@@ -88,13 +88,14 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
             differently_defined=differently_defined,
             is_wanted=settings.filters.wants_table(*table.name),
         )
-        for table, definition in zip(report.tables, definitions, strict=True)
+        for table, definition in zip(report.tables, found, strict=True)
     ]
     if any(plan.keys or plan.whole for plan in plans):
         database = settings.database
         applies = settings.producer.partial_json == "apply"
         leader = inspect(database.settings(), name=str(database), partial_json=applies)
-        require_copyable(database.settings(), leader, _tables(plan for plan in plans if plan.keys or plan.whole))
+        asked = [each for plan, each in zip(plans, found, strict=True) if plan.keys or plan.whole]
+        require_copyable(leader, asked)
     return plans
 
 
@@ -118,16 +119,12 @@ def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[Tabl
 def _ask(settings: Profile, plans: Sequence[Plan]) -> None:
     kafka = settings.kafka
     keys = [part for plan in plans if plan.keys for part in requests(plan.keys)]
-    whole = _tables(plan for plan in plans if plan.whole)
+    whole = [plan.table.name for plan in plans if plan.whole]
     properties, topic, resource = kafka.properties(), kafka.topics().copies, settings.mysql_resource_name
     if keys:
         write_repairs(properties, topic, resource=resource, keys=keys, replicas=kafka.replicas)
     if whole:
         write_request(properties, topic, resource=resource, tables=whole, replicas=kafka.replicas)
-
-
-def _tables(plans: Iterable[Plan]) -> list[tuple[str, str]]:
-    return [plan.table.name for plan in plans]
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import GONE, read_definition
+from cdc.producer.table_rows.definition import GONE, TableDefinition, read_definition
 from cdc.service.mysql_connection import connected
 
-__all__ = ["base_tables", "require_copyable", "tables_asked"]
+__all__ = ["base_tables", "definitions", "matching", "require_copyable", "tables_asked"]
 
 _LISTED = 10
 
@@ -24,6 +24,13 @@ def tables_asked(settings: dict[str, Any], leader: Leader, globs: Sequence[str],
 
     Raises UserError where there are none or some can't be copied, Disconnected.
     """
+    tables = matching(settings, leader, globs, filters)
+    require_copyable(leader, definitions(settings, leader, tables))
+    return tables
+
+
+def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
+    """As ``tables_asked``, whether they can be copied or not."""
     wanted = TableGlobs.of(globs, key="--copy", names_database=True)
     tables = [table for table in base_tables(settings, leader.name, filters) if wanted.match(*table)]
     if not tables:
@@ -32,7 +39,6 @@ def tables_asked(settings: dict[str, Any], leader: Leader, globs: Sequence[str],
             where="--copy",
             hint="GRANT SELECT ON it to our user, or correct the glob, which is of the form db.table",
         )
-    require_copyable(settings, leader, tables)
     return tables
 
 
@@ -50,7 +56,16 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[T
     return [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
 
 
-def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> None:
+def definitions(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> list[TableDefinition]:
+    """What ``tables`` are. Raises UserError, Disconnected."""
+    try:
+        with closing(connected(**settings, autocommit=True)) as connection:
+            return [read_definition(connection, *table) for table in tables]
+    except pymysql.MySQLError as error:
+        raise translated(error, leader.name) from None
+
+
+def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
     """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
     if not leader.gtid_on:
         raise UserError(
@@ -60,14 +75,7 @@ def require_copyable(settings: dict[str, Any], leader: Leader, tables: Sequence[
             "OFF_PERMISSIVE, ON_PERMISSIVE (wait until Ongoing_anonymous_transaction_count is 0) and ON in turn; or "
             "copy the tables by hand (docs/deployment.md)",
         )
-    try:
-        with closing(connected(**settings, autocommit=True)) as connection:
-            definitions = [read_definition(connection, *table) for table in tables]
-    except pymysql.MySQLError as error:
-        raise translated(error, leader.name) from None
-    refusals = [
-        f"{each.database}.{each.name}: {each.refusal}" for each in definitions if each.refusal not in (None, GONE)
-    ]
+    refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in tables if each.refusal not in (None, GONE)]
     if refusals:
         more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""
         raise UserError(

@@ -23,7 +23,8 @@ class Pending:
     copied, None where nothing has, or its copy must begin again. It is empty where pieces of a table were written that
     is copied as a whole. ``written`` counts the chunks and statements of all
     copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
-    request that was taken up, ``repairs`` counts the chunks of keys.
+    request that was taken up, ``requests_topic`` the id of the topic that it is in. ``repairs`` counts the chunks of
+    keys.
     """
 
     structure: bool = False
@@ -33,6 +34,7 @@ class Pending:
     written: int = 0
     rows: int = 0
     requests: int = 0
+    requests_topic: str = ""
     repairs: int = 0
 
     @classmethod
@@ -49,7 +51,8 @@ class Pending:
 
     def to_json(self) -> dict[str, Any] | None:
         """The state as JSON; None where nothing was ever copied, nor is to be."""
-        return None if self == Pending() else asdict(self)
+        body = {name: value for name, value in asdict(self).items() if value or name != "requests_topic"}
+        return None if self == Pending() else body
 
     @property
     def active(self) -> bool:
@@ -66,18 +69,29 @@ class Pending:
         """The tables whose rows need not be on a follower yet, or are others there: the copy puts them right."""
         return frozenset(self.tables)
 
-    def asked(self, tables: Iterable[Table], *, requests: int) -> "Pending":
-        """With ``tables`` that are to be copied again, by a request before the offset ``requests``."""
+    def asked(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
+        """With ``tables`` that are to be copied again, by a request before the offset ``requests`` of that topic."""
         new = [table for table in tables if table not in self.tables]
-        return replace(self, again=(*self.again, *new), requests=requests)
+        return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
 
-    def taken_up(self, requests: int) -> "Pending":
-        """With the request before the offset ``requests`` done, or left out."""
-        return replace(self, requests=requests)
+    def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
+        """Without ``tables`` among those that are copied again, by such a request.
 
-    def repaired(self, requests: int) -> "Pending":
-        """After a chunk of keys, with the requests before that offset done."""
-        return replace(self, written=self.written + 1, repairs=self.repairs + 1, requests=requests)
+        What of one was written stays true, and the stream has no end of its copy: it is incomplete until another one.
+        """
+        pending = self
+        for table in tables:
+            if table in pending.again:
+                pending = pending.without(table)
+        return replace(pending, requests=requests, requests_topic=topic)
+
+    def taken_up(self, requests: int, topic: str = "") -> "Pending":
+        """With such a request done, or left out."""
+        return replace(self, requests=requests, requests_topic=topic)
+
+    def repaired(self) -> "Pending":
+        """After a chunk of keys."""
+        return replace(self, written=self.written + 1, repairs=self.repairs + 1)
 
     def begun_with(self, tables: Iterable[Table], statements: int) -> "Pending":
         """After ``statements``, which create ``tables``, at the stream's beginning."""

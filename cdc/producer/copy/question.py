@@ -1,15 +1,21 @@
-"""What was asked of a reading, and what the stream has changed since: it may be in the answer, or not."""
+"""What was asked of a reading, and what the stream has changed since; out of both come the chunks."""
 
+import select
 import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cdc.producer.copy.chunk import Chunk
 from cdc.producer.copy.pending import Table
-from cdc.producer.copy.reading import Answer, Wanted
+from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.snapshot import Changers, is_exact
 from cdc.producer.copy.window import Window
 from cdc.producer.decode.changes import Rows
+from cdc.producer.table_rows.chunk_reader import ReadChunk
+from cdc.producer.table_rows.definition import TableDefinition
 
-__all__ = ["Question"]
+__all__ = ["Question", "Questions", "part_of", "piece_of"]
 
 # Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
@@ -44,3 +50,103 @@ class Question:
     def is_exact(self, answer: Answer) -> bool:
         """Whether the snapshot in ``answer`` shows the table as it is at this place of the stream."""
         return answer.seen is not None and not self.may_cascade(answer) and is_exact(self.changers.gtids, answer.seen)
+
+
+class Questions:
+    """The questions to a reading, in their order; ``open_reading`` starts it with the first one."""
+
+    def __init__(self, open_reading: Callable[[], Reading]) -> None:
+        self._open_reading = open_reading
+        self._reading: Reading | None = None
+        self._asked: deque[Question] = deque()
+        self._unwanted = 0  # answers to come to questions that were taken back
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    @property
+    def first(self) -> Question | None:
+        """The oldest one, None without any."""
+        return self._asked[0] if self._asked else None
+
+    @property
+    def last(self) -> Question | None:
+        """The newest one, None without any."""
+        return self._asked[-1] if self._asked else None
+
+    @property
+    def wake(self) -> int | None:
+        """A file descriptor that can be read once there is an answer, if something is being read."""
+        return self._reading.wake if self._reading else None
+
+    def ask(self, wanted: Wanted) -> None:
+        """Ask one more."""
+        if self._reading is None:
+            self._reading = self._open_reading()
+        self._reading.ask(wanted)
+        self._asked.append(Question(wanted))
+
+    def pop(self) -> Question:
+        """The oldest one, which is done."""
+        return self._asked.popleft()
+
+    def receive(self) -> None:
+        """Take the answers that are there. Raises Disconnected and UserError as reading does."""
+        while self._reading is not None and (answer := self._reading.answer()) is not None:
+            if self._unwanted:
+                self._unwanted -= 1
+                continue
+            next(asked for asked in self._asked if asked.answer is None).answer = answer
+
+    def note(self, rows: Rows, gtid: str | None) -> None:
+        """Take notice of a change by the transaction ``gtid``."""
+        for asked in self._asked:
+            asked.note(rows, gtid)
+
+    def note_unknown(self) -> None:
+        """Take notice of a change that nobody knows."""
+        for asked in self._asked:
+            asked.changers.note(None)
+
+    def take_back(self) -> None:
+        """Ask for nothing any more of what was asked."""
+        self._unwanted += sum(asked.answer is None for asked in self._asked)
+        self._asked.clear()
+
+    def hurry(self, *, hurried: bool) -> None:
+        """Have the reading know whether the stream waits for it."""
+        if self._reading is not None:
+            (self._reading.hurried.set if hurried else self._reading.hurried.clear)()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there is an answer, ``seconds`` at most."""
+        if self._reading is not None:
+            select.select([self._reading.wake], [], [], seconds)
+
+    def close(self) -> None:
+        """End the reading."""
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+        self._asked.clear()
+        self._unwanted = 0
+
+
+def part_of(
+    definition: TableDefinition,
+    bounds: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
+    rows: list[str],
+    ts_us: int,
+    *,
+    keys: tuple[tuple[str, ...], ...] | None = None,
+) -> Chunk:
+    """The rows between two ``bounds`` of the table's key, or those with ``keys``."""
+    table = definition.database, definition.name
+    collations = tuple(column.collation for column in definition.key_columns)
+    return Chunk(table, definition.columns_json, collations, *bounds, rows, ts_us, keys=keys)
+
+
+def piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
+    """A piece of a table that is copied as a whole."""
+    table, after = (definition.database, definition.name), None if number == 0 else ()
+    return Chunk(table, definition.columns_json, (), after, read.upto, read.rows, ts_us, piece=number)

@@ -24,12 +24,14 @@ from cdc.errors import Disconnected
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
-from cdc.producer.copy.cascades import above, unlogged_cascades
 from cdc.producer.copy.chunk import Keys, Structure
 from cdc.producer.copy.key_rows import read_keys
 from cdc.producer.copy.pending import Table
+from cdc.producer.table_rows.cascades import above, unlogged_cascades
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.producer.table_rows.estimates import estimates
+from cdc.producer.table_rows.pace import Pace
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
 
@@ -65,6 +67,7 @@ class Answer:
     ``follows`` are the tables whose changes may have changed this one without a trace in the binlog. ``seen`` is there
     where a snapshot of a table was taken that has to be read as a whole: the transactions that it sees for certain. All
     others that it may see are before ``end``. ``keys`` are those that were asked for whose rows the chunk has.
+    ``estimated`` is how many rows the table has, as the leader estimates, None where it is not known.
     """
 
     end: Position
@@ -75,10 +78,11 @@ class Answer:
     chunk: ReadChunk | None = None
     seen: GtidSet | None = None
     keys: tuple[tuple[str, ...], ...] | None = None
+    estimated: int | None = None
 
 
 class Reading:
-    """Answers in the order of the questions. ``rows_per_second``: no more are read, 0 for any number.
+    """Answers in the order of the questions, at the ``pace``.
 
     ``hurried`` is set while the stream waits for what is read.
 
@@ -86,13 +90,14 @@ class Reading:
     """
 
     def __init__(
-        self, settings: dict[str, Any], *, name: str, rows_per_second: int, read_structure: Callable[[], Structure]
+        self, settings: dict[str, Any], *, name: str, pace: Pace, read_structure: Callable[[], Structure]
     ) -> None:
         self._settings = settings
         self._name = name
-        self._rows_per_second = rows_per_second
+        self._pace = pace
         self._read_structure = read_structure
         self._rows = _FIRST_ROWS
+        self._estimated: tuple[Table | None, int | None] = None, None
         self._wanted: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[Answer | Exception] = queue.SimpleQueue()
         self._reader = ChunkReader(settings, name)
@@ -124,6 +129,7 @@ class Reading:
         """End the thread, whatever it waits for: a table may be locked on the leader for hours."""
         self._stopped.set()
         self.hurried.set()
+        self._pace.stop()
         self._wanted.put(None)
         self._thread.join(_END_SECONDS)
         for _ in range(_TRIES):
@@ -160,6 +166,7 @@ class Reading:
     def _read(self, marks: Any, reader: ChunkReader, wanted: Wanted) -> Answer:
         self._snapshots.close()
         with marks.cursor() as cursor:
+            self._pace.await_turn(cursor)
             self._await_executed(cursor, wanted.executed)
             if wanted.table is None:
                 structure = self._read_structure()
@@ -172,14 +179,18 @@ class Reading:
                 return self._open_snapshot(definition, follows)
             chunk = self._read_chunk(reader, definition, wanted.after)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
+            estimated = self._estimate(cursor, wanted.table)
         if chunk is not None:
             self._rows = _next_rows(chunk)
-            self._slow_down(chunk)
-        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk)
+            self._pace.read(len(chunk.rows))
+        return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, estimated=estimated)
 
-    def _slow_down(self, chunk: ReadChunk) -> None:
-        if self._rows_per_second:
-            self._stopped.wait(len(chunk.rows) / self._rows_per_second)
+    def _estimate(self, cursor: Any, table: Table) -> int | None:
+        """How many rows the table has, asked when it is read first."""
+        if self._estimated[0] != table:
+            found = estimates(cursor, [table]).get(table)
+            self._estimated = table, found and found.rows
+        return self._estimated[1]
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
         definition, chunk, keys = read_keys(marks, reader, wanted, max_bytes=_CHUNK_BYTES)
@@ -187,7 +198,7 @@ class Reading:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
         if chunk is not None:
-            self._slow_down(chunk)
+            self._pace.read(len(chunk.rows))
         return Answer(end, ts_us, follows=follows, definition=definition, chunk=chunk, keys=keys)
 
     def _read_chunk(
@@ -196,7 +207,7 @@ class Reading:
         if definition.refusal is not None or definition.whole:
             return None
         try:
-            rows = _FIRST_ROWS if after is None else self._rows
+            rows = self._pace.most(_FIRST_ROWS if after is None else self._rows)
             return reader.read(definition, after, rows=rows, max_bytes=_CHUNK_BYTES)
         except TableChanged:
             return None
@@ -206,14 +217,21 @@ class Reading:
             seen, end = self._snapshots.open(definition)
         except TableChanged:
             return Answer(self._end(), time.time_ns() // 1000, follows, definition=definition)
-        self._snapshot = Answer(end, time.time_ns() // 1000, follows, definition=definition, seen=GtidSet.parse(seen))
+        ts_us = time.time_ns() // 1000
+        with self._marks.cursor() as cursor:
+            estimated = self._estimate(cursor, (definition.database, definition.name))
+        self._snapshot = Answer(
+            end, ts_us, follows, definition=definition, seen=GtidSet.parse(seen), estimated=estimated
+        )
         return self._snapshot
 
     def _read_piece(self) -> Answer:
         assert self._snapshot is not None  # it was answered before
+        with self._marks.cursor() as cursor:
+            self._pace.await_turn(cursor, until=self.hurried)
         chunk = self._snapshots.piece(_CHUNK_BYTES)
-        if self._rows_per_second:
-            self.hurried.wait(len(chunk.rows) / self._rows_per_second)
+        if not self.hurried.is_set():
+            self._pace.read(len(chunk.rows))
         return replace(self._snapshot, chunk=chunk, seen=None)
 
     def _end(self) -> Position:

@@ -1,11 +1,11 @@
-"""Requests in the order in which they were made: tables to copy, and keys whose rows are to be told again.
+"""Requests in the order in which they were made: tables to copy or to stop, and keys whose rows are to be told again.
 
 A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream; those
 after it wait until then. After a crash it is begun again: what a repair says is true whenever it is said.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending
@@ -20,7 +20,7 @@ class Repairs:
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
         self._told = 0  # of the first request's keys
-        self._before = 0
+        self._before = Pending()  # the state that a run before has left in the stream
 
     @property
     def keys(self) -> Keys | None:
@@ -28,10 +28,10 @@ class Repairs:
         keys = self._waiting[0].keys if self._waiting else None
         return keys and keys._replace(values=keys.values[self._told :])
 
-    def add(self, requests: Iterator[Request]) -> None:
+    def add(self, requests: Iterable[Request]) -> None:
         """Note new requests, without those that a run before has taken up."""
-        self._waiting += [request for request in requests if request.offset > self._before]
-        self._before = 0  # only once, since the topic may be created again
+        self._waiting += [request for request in requests if not _is_taken(request, self._before)]
+        self._before = Pending()  # only once: without ids of topics the topic may be created again
 
     def for_tables(self) -> Iterator[Request]:
         """Take up the requests for tables before the next one for keys."""
@@ -43,7 +43,8 @@ class Repairs:
         request = self._waiting[0]
         assert request.keys is not None
         is_last = self._told + count >= len(request.keys.values)
-        return pending.repaired(request.offset if is_last else pending.requests)
+        repaired = pending.repaired()
+        return repaired.taken_up(request.offset, request.topic_id) if is_last else repaired
 
     def told(self, count: int) -> None:
         """The rows of the next ``count`` keys are told."""
@@ -54,13 +55,18 @@ class Repairs:
 
     def leave_out(self, pending: Pending) -> Pending:
         """The state without what is left of the first request."""
-        return pending.taken_up(self._end_first().offset)
+        request = self._end_first()
+        return pending.taken_up(request.offset, request.topic_id)
 
-    def adopt(self, requests: int) -> None:
-        """Begin again after the offset ``requests``, up to which a run before has taken up all."""
-        self._before, self._told = requests, 0
-        self._waiting = deque(request for request in self._waiting if request.offset > requests)
+    def adopt(self, pending: Pending) -> None:
+        """Begin again with the requests that a run before, which left the state ``pending``, has not taken up."""
+        self._before, self._told = pending, 0
+        self._waiting = deque(request for request in self._waiting if not _is_taken(request, pending))
 
     def _end_first(self) -> Request:
         self._told = 0
         return self._waiting.popleft()
+
+
+def _is_taken(request: Request, pending: Pending) -> bool:
+    return request.topic_id == pending.requests_topic and request.offset <= pending.requests

@@ -1,7 +1,8 @@
-"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy`` and ``cdc-repair`` write them, the producer
-that runs reads them.
+"""Requests to copy tables, in a topic of their own: ``cdc-producer --copy``, ``--copy-stop`` and ``cdc-repair`` write
+them, the producer that runs reads them.
 
-The offset behind the newest one that was taken up is in the commit log's entries, so each is taken up once.
+The offset behind the newest one that was taken up is in the commit log's entries, so each is taken up once. The topic's
+id, which is there too, tells whether the topic was deleted and created again meanwhile.
 """
 
 import json
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from cdc.errors import Disconnected
@@ -18,33 +19,44 @@ from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
 from cdc.kafka.partitions import end_offsets
 from cdc.producer.copy.chunk import Keys
-from cdc.producer.copy.pending import Table
+from cdc.producer.copy.pending import Pending, Table
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["Request", "Requests", "write_repairs", "write_request"]
+__all__ = ["Request", "Requests", "waiting", "write_repairs", "write_request"]
 
 _ANSWER_SECONDS = 10.0
 _LOOK_SECONDS = 2.0
 _END_SECONDS = 1.0
 _LOOK_FOR_TOPIC_SECONDS = 10.0
+_COPY, _STOP = "tables", "stop"  # a producer that does not know how to stop finds no tables in such a request
 
 
 class Request(NamedTuple):
-    """Tables to copy, or ``keys`` whose rows are to be told again, and the offset behind the request."""
+    """Tables to copy, or of which to ``stop`` the copy, or ``keys`` whose rows are to be told again, and the offset
+    behind the request in the topic ``topic_id``.
+    """
 
     tables: list[Table]
     offset: int
+    topic_id: str = ""
+    stop: bool = False
     keys: Keys | None = None
 
 
 def write_request(
-    properties: Mapping[str, Any], topic: str, *, resource: str, tables: Sequence[Table], replicas: int
+    properties: Mapping[str, Any],
+    topic: str,
+    *,
+    resource: str,
+    tables: Sequence[Table],
+    replicas: int,
+    stop: bool = False,
 ) -> None:
-    """Ask the producer of the leader ``resource`` for a copy of ``tables``; the topic is created where missing.
+    """Ask the producer of the leader ``resource`` for a copy of ``tables``, or to ``stop`` it; creates a missing topic.
 
     ``properties`` are librdkafka's. Raises UserError or Disconnected where Kafka does not take it.
     """
-    _write(properties, topic, [json.dumps({"tables": tables})], resource=resource, replicas=replicas)
+    _write(properties, topic, [json.dumps({_STOP if stop else _COPY: tables})], resource=resource, replicas=replicas)
 
 
 def write_repairs(
@@ -93,21 +105,28 @@ def _unless_there(answer: Any) -> None:
             raise
 
 
-class Requests:
-    """Looks for requests from ``offset`` on, in a thread of its own; what Kafka can't answer now is asked again."""
+def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending: Pending) -> list[Request]:
+    """The requests that the producer has not taken up, if its state is ``pending``."""
+    requests = Requests(properties, topic, resource=resource, taken=pending)
+    requests.look()
+    return list(requests.new())
 
-    def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, offset: int) -> None:
+
+class Requests:
+    """Looks for requests behind those that are ``taken``, in a thread; what Kafka can't answer now is asked again."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, *, resource: str, taken: Pending) -> None:
         self._properties = properties
         self._topic = topic
         self._resource = resource
-        self._offset = offset
+        self._offset, self._topic_id = taken.requests, taken.requests_topic
         self._found: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="copy requests", daemon=True)
 
     def start(self) -> None:
         """Begin to look; the first look is before this returns, so that nothing asked for before is left for later."""
-        self._look()
+        self.look()
         self._thread.start()
 
     def new(self) -> Iterator[Request]:
@@ -124,18 +143,22 @@ class Requests:
     def _run(self) -> None:
         seconds = _LOOK_SECONDS
         while not self._stopped.wait(seconds):
-            seconds = _LOOK_SECONDS if self._look() else _LOOK_FOR_TOPIC_SECONDS
+            seconds = _LOOK_SECONDS if self.look() else _LOOK_FOR_TOPIC_SECONDS
 
-    def _look(self) -> bool:
+    def look(self) -> bool:
         """Read what is new; False where there is no such topic, or no answer."""
         try:
             with admin_client(self._properties) as admin:
                 # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
                 if self._offset == 0 and self._topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics:
                     return False
+                topic_id = _id(admin, self._topic)
+            if self._topic_id not in ("", topic_id):
+                self._offset = 0  # the topic was created again
+            self._topic_id = topic_id
             end = end_offsets(self._properties, [(self._topic, 0)])[self._topic, 0]
             if end < self._offset:
-                self._offset = 0  # the topic was created again
+                self._offset = 0  # the same, before ids were kept
             if end > self._offset:
                 self._read(end)
         except (KafkaException, Disconnected):
@@ -153,20 +176,28 @@ class Requests:
                     return
                 self._offset = (message.offset() or 0) + 1
                 if message.key() == self._resource.encode():
-                    self._found.put(_request(message.value() or b"", self._offset))
+                    self._found.put(_request(message.value() or b"", self._offset, self._topic_id))
         finally:
             consumer.close()
 
 
-def _request(text: bytes, offset: int) -> Request:
+def _id(admin: Any, topic: str) -> str:
+    """What no other topic has, nor one that is created with the same name. Raises KafkaException."""
+    answers = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_SECONDS)
+    return str(answers[topic].result().topic_id)
+
+
+def _request(text: bytes, offset: int, topic_id: str) -> Request:
     """A request; for nothing where it is none of ours."""
     try:
         body = json.loads(text)
         if "repair" in body:
-            return Request([], offset, _keys(body))
-        return Request([(str(database), str(name)) for database, name in body["tables"]], offset)
+            return Request([], offset, topic_id, keys=_keys(body))
+        stop = _COPY not in body
+        tables = [(str(database), str(name)) for database, name in body[_STOP if stop else _COPY]]
     except (ValueError, KeyError, TypeError):
-        return Request([], offset)
+        return Request([], offset, topic_id)
+    return Request(tables, offset, topic_id, stop)
 
 
 def _keys(body: dict[str, Any]) -> Keys:

@@ -15,14 +15,14 @@ import pymysql
 from cdc.config.filters import Filters
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import base_tables, require_copyable
+from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.definition import ALL_SHOWN, identifier, shown_exactly
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 
-__all__ = ["structure_of"]
+__all__ = ["copied_tables", "creations_of", "structure_of"]
 
 _INVALID_VIEW = 1356
 # The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created. Of
@@ -51,22 +51,35 @@ def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters, *, 
     Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be copied
     or our user may not see a definition, Disconnected.
     """
-    if not objects(settings, name=leader.name).all_seen:
-        raise UserError(
-            "our user can't see all tables, so a copy could lack some",
-            where=leader.name,
-            hint="GRANT SELECT ON *.* to it; or copy the leader by hand (docs/deployment.md)",
-        )
     while True:
         tries -= 1
-        tables = base_tables(settings, leader.name, filters)
-        require_copyable(settings, leader, tables)
+        tables = copied_tables(settings, leader, filters)
+        require_copyable(leader, definitions(settings, leader, tables))
         try:
             return _shown_now(settings, tables, filters)
         except pymysql.MySQLError as error:
             # What was listed has been dropped or changed meanwhile.
             if error.args[0] not in _CHANGED or not tries:
                 raise translated(error, leader.name) from None
+
+
+def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters) -> list[Table]:
+    """The tables that a copy of the leader has. Raises UserError where our user may not see all, Disconnected."""
+    if not objects(settings, name=leader.name).all_seen:
+        raise UserError(
+            "our user can't see all tables, so a copy could lack some",
+            where=leader.name,
+            hint="GRANT SELECT ON *.* to it; or copy the leader by hand (docs/deployment.md)",
+        )
+    return base_tables(settings, leader.name, filters)
+
+
+def creations_of(settings: dict[str, Any], leader: Leader, filters: Filters, tables: list[Table]) -> Structure:
+    """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
+    try:
+        return _shown_now(settings, tables, filters)
+    except pymysql.MySQLError as error:
+        raise translated(error, leader.name) from None
 
 
 def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters) -> Structure:

@@ -59,8 +59,12 @@ class TopicAdmin:
 
         Raises UserError for one with several partitions, which keep no total order, KafkaException.
         """
-        needed = set(self.names.first)
         known = self._known()
+        self._require_first(known)
+        self._create(dict.fromkeys(set(self.names.first) - known.keys(), 1))
+
+    def _require_first(self, known: Mapping[str, TopicMetadata]) -> None:
+        needed = set(self.names.first)
         for name in needed & known.keys():
             if len(known[name].partitions) != 1:
                 raise UserError(
@@ -69,7 +73,18 @@ class TopicAdmin:
                     hint="name a topic that does not exist in kafka.topic: it is created with one partition",
                 )
         self._require_kept(needed, known)
-        self._create(dict.fromkeys(needed - known.keys(), 1))
+
+    def look(self, resource: str) -> Entry | None:
+        """The newest committed entry, after the checks of ``require`` and ``require_matching``; creates nothing.
+
+        Raises as these do.
+        """
+        known = self._known()
+        self._require_first(known)
+        entry = self.newest_entry(resource) if self.names.commits in known else None
+        if entry is not None or self.names.topic in known:
+            self.require_matching(entry)
+        return entry
 
     def claim(self, names: set[str], *, ours: set[str]) -> dict[str, int]:
         """The number of partitions of each topic, before its first record; missing topics are created.

@@ -1,6 +1,7 @@
 """Chunks of tables in the stream: what they say is what the leader had at their place, whatever changes meanwhile."""
 
 import json
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import BIN, as_json, own_name, refused, run_well, write_profile
+from tests.harness.programs import BIN, as_json, end_offset, own_name, refused, run, run_well, running, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -99,6 +100,7 @@ def test_a_purged_leader_is_copied_while_it_is_written_to(
     records = as_json(profile)
     assert _folded(records, f"flv://{name}/d/t") == _rows(leader, "d", "t")
     assert "all tables are copied" in log
+    assert re.search(r"copying a table .*rows_estimated=\d+", log)
     chunks = [record for record in records if "Copy" in record["operation"]]
     assert len(chunks) > 3
     assert [record["sequence"] for record in records] == list(range(len(records)))
@@ -153,3 +155,99 @@ def test_what_cannot_be_copied_is_named_before_anything_is_asked(tmp_path: Path,
     assert f"{name}.part: its key has only the first characters of a column" in line
     assert f"{name}.old: its engine is MyISAM" in line
     assert f"{name}.copies" not in kafka.admin().list_topics(timeout=10).topics
+
+
+def test_a_dry_run_names_all_that_would_be_done_and_writes_nothing(
+    tmp_path: Path, mysql_server: Any, kafka: Kafka
+) -> None:
+    leader, name = mysql_server(), own_name(tmp_path)
+    _run(leader, "mysql", "CREATE DATABASE d")
+    _run(
+        leader,
+        "d",
+        "CREATE TABLE good (id INT PRIMARY KEY, n INT)",
+        "INSERT INTO good VALUES (1, 1), (2, 2)",
+        "CREATE TABLE old (id INT PRIMARY KEY) ENGINE = MyISAM",
+        "CREATE TABLE older (id INT PRIMARY KEY) ENGINE = MyISAM",
+    )
+    profile = write_profile(
+        tmp_path, leader, kafka, name=name, filters={"include_dbs": ["d"]}, producer={"start": "copy"}
+    )
+    before = _state(leader, kafka)
+    done = run("cdc-producer", profile, "--dry-run")
+    assert done.returncode == 2
+    assert 'it has no record yet, producer.start = "copy"' in done.stdout
+    assert "d.good: about 2 rows, 0.0 MB, read by PRIMARY (id)" in done.stdout
+    assert "d.old: can't be copied, its engine is MyISAM" in done.stdout
+    assert "d.older: can't be copied, its engine is MyISAM" in done.stdout
+    assert "2 of 3" in done.stderr
+    done = run("cdc-producer", profile, "--dry-run", "--copy", "d.good")
+    assert (done.returncode, "d.old" in done.stdout, "1 tables, about 2 rows" in done.stdout) == (0, False, True)
+    assert _state(leader, kafka) == before
+    _run(leader, "d", "DROP TABLE old, older")
+    assert "copies the leader" in run("cdc-producer", profile, "--dry-run").stdout
+    run_well("cdc-producer", profile, "--until-current")
+    there = end_offset(kafka, name), end_offset(kafka, f"{name}.commits")
+    done = run("cdc-producer", profile, "--dry-run")
+    assert (done.returncode, "the stream goes on at" in done.stdout, "copies nothing" in done.stdout) == (0, True, True)
+    assert (end_offset(kafka, name), end_offset(kafka, f"{name}.commits")) == there
+
+
+def test_a_copy_is_shown_and_stopped_and_asked_for_again_in_a_new_topic(
+    tmp_path: Path, leader: MySql, kafka: Kafka
+) -> None:
+    name = own_name(tmp_path)
+    slow = {"start": "now", "copy_rows_per_second": 300}
+    filters = {"include_dbs": [name]}
+    profile = write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer=slow)
+    _run(leader, "mysql", f"CREATE DATABASE {name}")
+    numbers = ", ".join(f"({number}, 0)" for number in range(3000))
+    _run(
+        leader,
+        name,
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE u (id INT PRIMARY KEY, n INT)",
+        f"INSERT INTO t VALUES {numbers}",
+    )
+    run_well("cdc-producer", profile, "--until-current")
+    assert "nothing is to be copied" in _status(profile)
+    run_well("cdc-producer", profile, "--copy", f"{name}.t")
+    assert f"{name}.t: asked, no producer has taken it up yet" in _status(profile)
+    with running("cdc-producer", profile):
+        until(lambda: any(f"{name}.t: under way, " in line for line in _status(profile)), what="the copy is under way")
+        until(lambda: len(_chunks(profile)) > 0, what="a chunk")
+        assert "no table that is to be copied matches" in refused("cdc-producer", profile, "--copy-stop", f"{name}.u")
+        run_well("cdc-producer", profile, "--copy-stop", f"{name}.*")
+        until(lambda: "nothing is to be copied" in _status(profile), what="the copy is stopped")
+        _run(leader, name, "INSERT INTO t VALUES (9999, 1)")
+        until(lambda: "Add" in as_json(profile)[-1]["operation"], what="the row")
+    assert "copying" not in as_json(profile)[-1]
+    stopped = _chunks(profile)
+    assert [chunk["upto"] for chunk in stopped if chunk["upto"] is None] == []
+    # As many requests as there were before in a new topic of that name.
+    admin = kafka.admin()
+    admin.delete_topics([f"{name}.copies"])[f"{name}.copies"].result()
+    until(lambda: f"{name}.copies" not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    fast = write_profile(tmp_path, leader, kafka, name=name, filters=filters)
+    run_well("cdc-producer", fast, "--copy", f"{name}.t")
+    run_well("cdc-producer", fast, "--copy", f"{name}.u")
+    run_well("cdc-producer", fast, "--until-current")
+    again = _chunks(profile)[len(stopped) :]
+    assert (again[0]["after"], again[-2]["upto"], again[-1]["upto"]) == (None, None, None)
+    assert _folded(as_json(profile), f"flv://{name}/{name}/t") == _rows(leader, name, "t")
+
+
+def _status(profile: Path) -> list[str]:
+    done = run("cdc-producer", profile, "--copy-status")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def _chunks(profile: Path) -> list[Body]:
+    return [record["operation"]["Copy"] for record in as_json(profile) if "Copy" in record["operation"]]
+
+
+def _state(leader: MySql, kafka: Kafka) -> tuple[Any, ...]:
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW BINARY LOG STATUS")
+        return cursor.fetchall(), sorted(kafka.admin().list_topics(timeout=10).topics)

@@ -271,7 +271,7 @@ def asked_for(copying: Copying, *requests: Request) -> None:
 def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_waits() -> None:
     copying = Copying(Pending(again=(T,)))
     copying.due()
-    asked_for(copying, Request([], 6, keys_of(1, 2, 3)), Request([U], 7))
+    asked_for(copying, Request([], 6, keys=keys_of(1, 2, 3)), Request([U], 7))
     copying.reading.give(1, end=50, upto="1")
     first = copying.due(50)
     assert isinstance(first, Chunk)
@@ -302,7 +302,7 @@ def first_pending(**more: Any) -> Pending:
 
 def test_rows_are_read_again_after_a_statement_and_left_out_where_they_can_not_be_read() -> None:
     copying = Copying(Pending())
-    asked_for(copying, Request([], 3, keys_of(1)), Request([], 4, keys_of(2, table=("d", "left_out"))))
+    asked_for(copying, Request([], 3, keys=keys_of(1)), Request([], 4, keys=keys_of(2, table=("d", "left_out"))))
     assert copying.copier.active
     copying.due()
     copying.reading.give(1, end=50, keys=keys_of(1).values)
@@ -321,7 +321,7 @@ def test_no_rows_of_some_keys_come_between_the_pieces_of_a_table() -> None:
     copying.due()
     copying.snapshot("", end=50)
     assert copying.due(50) is None
-    asked_for(copying, Request([], 6, keys_of(1, table=U)))
+    asked_for(copying, Request([], 6, keys=keys_of(1, table=U)))
     for last in (False, True):
         copying.piece(1, last=last)
         due = copying.due()
@@ -334,12 +334,12 @@ def test_no_rows_of_some_keys_come_between_the_pieces_of_a_table() -> None:
 
 def test_what_a_run_before_has_told_is_not_told_again() -> None:
     copying = Copying(Pending(requests=2))
-    asked_for(copying, Request([], 3, keys_of(1)))
+    asked_for(copying, Request([], 3, keys=keys_of(1)))
     copying.copier.adopt(Pending(requests=3, repairs=1))
-    asked_for(copying, Request([], 3, keys_of(1)))
+    asked_for(copying, Request([], 3, keys=keys_of(1)))
     assert not copying.copier.active
     # The topic was created again.
-    asked_for(copying, Request([], 1, keys_of(5)))
+    asked_for(copying, Request([], 1, keys=keys_of(5)))
     assert copying.copier.active
 
 
@@ -354,3 +354,23 @@ def test_a_repair_of_no_such_keys_is_refused() -> None:
     ):  # fmt: skip
         assert (unfit(made, Keys(T, ("a", "b"), ((value, other),))) is None) == fits
     assert "its key is (id), the report's (b)" in str(unfit(DEFINITION, Keys(T, ("b",), (("1",),))))
+
+
+def test_what_was_read_of_a_table_whose_copy_is_stopped_is_not_written() -> None:
+    copying = Copying(Pending(again=(T, U), after=("3",), rows=9))
+    copying.due()
+    copying.requests.append(Request([T], 5, "id", stop=True))
+    assert copying.copier.take_requests()
+    assert copying.copier.pending == Pending(again=(U,), requests=5, requests_topic="id")
+    copying.reading.give(4, end=50)
+    assert copying.due(50) is None
+    assert [wanted.table for wanted in copying.reading.asked] == [T, U]
+
+
+def test_a_stop_of_another_table_leaves_what_was_read() -> None:
+    copying = Copying(Pending(again=(T, U)))
+    copying.due()
+    copying.requests.append(Request([U], 5, stop=True))
+    copying.copier.take_requests()
+    copying.reading.give(4, end=50)
+    assert isinstance(copying.due(50), Chunk)

@@ -31,8 +31,8 @@ def test_tables_come_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     "pending",
     [
-        *(Pending(), _MIDDLE, Pending(written=3), Pending(repairs=2)),
-        *(Pending(fresh=(A,), after=()), Pending(again=(("d.`é", 'x"'),))),
+        *(Pending(), _MIDDLE, Pending(written=3), Pending(repairs=2), Pending(fresh=(A,), after=())),
+        Pending(again=(("d.`é", 'x"'),), requests_topic="id"),
     ],
 )
 def test_the_state_is_kept_as_json(pending: Pending) -> None:
@@ -87,3 +87,18 @@ def test_tables_that_the_filters_leave_out_are_not_copied() -> None:
     assert _MIDDLE.wanted(lambda _, name: name != "b") == Pending(fresh=(A,), after=("1",), written=4, rows=9)
     assert _MIDDLE.wanted(lambda _, name: name != "a") == Pending(again=(B,), written=4)
     assert _MIDDLE.wanted(lambda *_: True) == _MIDDLE
+
+
+def test_the_state_of_an_older_version_has_no_topic_id() -> None:
+    body = _MIDDLE.to_json() or {}
+    assert "requests_topic" not in body
+    assert Pending.from_json(body) == _MIDDLE
+
+
+def test_a_request_takes_back_what_is_copied_again_only() -> None:
+    pending = Pending(fresh=(A,), again=(B, C), after=("1",), rows=9)
+    assert pending.stopped([A, B], requests=3, topic="id") == Pending(
+        fresh=(A,), again=(C,), after=("1",), rows=9, requests=3, requests_topic="id"
+    )
+    under_way = Pending(again=(B, C), after=("1",), rows=9).stopped([B, A], requests=3)
+    assert under_way == Pending(again=(C,), requests=3)

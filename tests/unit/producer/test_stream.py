@@ -86,7 +86,7 @@ def stream_into(sink: Any, pending: Pending) -> Stream:
         EventMessages(resource="r", topic="e", shown=None),
         Copier(
             pending,
-            requests=Requests({}, "t.copies", resource="r", offset=0),
+            requests=Requests({}, "t.copies", resource="r", taken=Pending()),
             open_reading=lambda: pytest.fail("nothing is copied"),
             wants_table=lambda *_: True,
             log=pytest.fail,

@@ -32,6 +32,8 @@ MOVED = ("RenameTable", "db/a", "db/b")
         # A copy that begins again is not complete until it ends again.
         ([BEGUN, BEGUN, ENDED], {A: TableCopy(2, 2, complete=True)}),
         ([BEGUN, ENDED, BEGUN], {A: TableCopy(3, 3)}),
+        # One that is stopped has no end: nothing but another copy makes the table known.
+        ([BEGUN, ENDED, BEGUN, BEGUN, ENDED], {A: TableCopy(4, 4, complete=True)}),
         ([BEGUN, ENDED, CREATED], {A: TableCopy(3)}),
         # A statement in the midst of it interrupts it.
         ([BEGUN, ALTERED, ENDED], {A: TableCopy(1)}),

@@ -7,10 +7,9 @@ chunk may have been read before such a change, and nothing in the stream would s
 import re
 from typing import Any
 
-from cdc.producer.copy.pending import Table
-
 __all__ = ["above", "unlogged_cascades"]
 
+Table = tuple[str, str]  # database and name
 _LOGGED_SINCE = (9, 6)
 _ACTIONS = "('CASCADE', 'SET NULL', 'SET DEFAULT')"
 

@@ -1,0 +1,68 @@
+"""Asks the producer that runs, or the next one, to copy tables, or to stop that."""
+
+from collections.abc import Callable, Sequence
+
+from cdc.config.profile import Profile
+from cdc.config.table_globs import TableGlobs
+from cdc.errors import UserError
+from cdc.producer.binlog.leader import inspect
+from cdc.producer.commands.copy_status import current_state
+from cdc.producer.copy.asked import tables_asked
+from cdc.producer.copy.pending import Pending
+from cdc.producer.copy.requests import write_request
+
+__all__ = ["ask_for_copies", "stop_copies"]
+
+_STOP = "--copy-stop"
+
+
+def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
+    """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
+    database, kafka = profile.database, profile.kafka
+    applies = profile.producer.partial_json == "apply"
+    leader = inspect(database.settings(), name=str(database), partial_json=applies)
+    tables = tables_asked(database.settings(), leader, globs, profile.filters)
+    write_request(
+        kafka.properties(),
+        kafka.topics().copies,
+        resource=profile.mysql_resource_name,
+        tables=tables,
+        replicas=kafka.replicas,
+    )
+    log("asked for a copy", tables=len(tables))
+    return 0
+
+
+def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
+    """Ask that the tables that match ``globs`` are not copied any more; the exit status.
+
+    Raises UserError where none is to be copied, or one belongs to the first copy of the leader; Disconnected.
+    """
+    pending, requests = current_state(profile)
+    wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
+    asked = {table for request in requests if not request.stop for table in request.tables}
+    known = pending or Pending()
+    tables = [table for table in dict.fromkeys((*known.tables, *sorted(asked))) if wanted.match(*table)]
+    if not tables:
+        raise UserError(
+            f"no table that is to be copied matches {', '.join(globs)}",
+            where=_STOP,
+            hint="cdc-producer PROFILE --copy-status names those that are",
+        )
+    if first := [".".join(table) for table in tables if table in known.fresh]:
+        raise UserError(
+            f"the first copy of the leader has these tables, and a follower nothing else of them: {', '.join(first)}",
+            where=_STOP,
+            hint="let it end; or leave them out with the filters, and start the producer again",
+        )
+    kafka = profile.kafka
+    write_request(
+        kafka.properties(),
+        kafka.topics().copies,
+        resource=profile.mysql_resource_name,
+        tables=tables,
+        replicas=kafka.replicas,
+        stop=True,
+    )
+    log("asked to stop copies", tables=len(tables))
+    return 0

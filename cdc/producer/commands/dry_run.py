@@ -1,0 +1,172 @@
+"""Says what the producer would do: from where, whether it copies, which tables, and all that keeps it from it.
+
+Nothing is written to Kafka, to the leader or to disk, and a producer that runs goes on.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+
+import pymysql
+from confluent_kafka import KafkaException
+
+from cdc.config.profile import Profile
+from cdc.errors import CdcError
+from cdc.kafka.errors import open_error
+from cdc.model.commit_entry import Entry
+from cdc.model.printable import visible
+from cdc.producer import filter_changes, stages
+from cdc.producer.binlog.leader import Leader, inspect, objects, translated
+from cdc.producer.copy.asked import definitions, matching, require_copyable
+from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.copy.structure import copied_tables, creations_of
+from cdc.producer.resume import starting_entry
+from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.table_rows.estimates import Estimate, estimates
+from cdc.service.logs import print_error
+from cdc.service.mysql_connection import connected
+
+__all__ = ["dry_run"]
+
+
+def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> int:
+    """Print what would happen, with ``globs`` on such a request for a copy; the exit status: 0 if it could be done."""
+    look = _Look(profile)
+    look.servers()
+    if look.leader is not None:
+        if globs:
+            look.request(look.leader, globs)
+        else:
+            look.start(look.leader, accept_filters)
+    for error in look.errors:
+        print_error("cdc-producer", error)
+    return look.errors[0].exit_status if look.errors else 0
+
+
+class _Look:
+    """Goes on behind what is refused, so that all of it is named: ``errors``."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._settings = profile.database.settings()
+        self.errors: list[CdcError] = []
+        self.leader: Leader | None = None
+        self._newest: Entry | None = None
+        self._kafka_seen = False
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        try:
+            yield
+        except CdcError as error:
+            self.errors.append(error)
+
+    def servers(self) -> None:
+        """Ask both servers, whatever the other one answers."""
+        profile, database = self._profile, self._profile.database
+        with self._noting():
+            applies = profile.producer.partial_json == "apply"
+            self.leader = inspect(self._settings, name=str(database), partial_json=applies)
+        with self._noting():
+            try:
+                self._newest = stages.topic_admin(profile).look(profile.mysql_resource_name)
+                self._kafka_seen = True
+            except KafkaException as error:
+                topic, properties = profile.kafka.topic, profile.kafka.properties()
+                raise open_error(error, topic, properties, answered=False) from None
+
+    def start(self, leader: Leader, accept_filters: bool) -> None:
+        """What the producer would do when it is started."""
+        if not self._kafka_seen:
+            return
+        profile, newest = self._profile, self._newest
+        entry = None
+        with self._noting():
+            entry = starting_entry(leader, newest, start=profile.producer.start, filters=profile.filters.listed())
+            _say(_place(leader, newest, entry, profile.producer.start))
+        with self._noting():
+            self._filters(newest, accept_filters)
+        if entry is None:
+            return
+        pending = Pending.from_json(entry.copy).wanted(profile.filters.wants_table)
+        if pending.structure:
+            self._copy_of_leader(leader)
+        elif pending.active:
+            _say("copies, asked for before or not complete yet:")
+            with self._noting():
+                self._tables(leader, pending.tables)
+        else:
+            _say("copies nothing")
+
+    def _filters(self, newest: Entry | None, accepted: bool) -> None:
+        if newest is not None and newest.filters is not None:
+            ask = partial(objects, self._settings, name=str(self._profile.database))
+            filter_changes.require_accepted(
+                newest.filters, self._profile.filters, ask=ask, accepted=accepted, log=_say_event
+            )
+
+    def _copy_of_leader(self, leader: Leader) -> None:
+        _say("copies the leader: the statements that create what passes the filters, and the rows of these tables:")
+        with self._noting():
+            tables = copied_tables(self._settings, leader, self._profile.filters)
+            with self._noting():
+                self._tables(leader, tables)
+            structure = creations_of(self._settings, leader, self._profile.filters, tables)
+            _say(f"  {len(structure.creations)} statements")
+            for view in structure.invalid:
+                _say(f"  left out, since it is invalid: the view {'.'.join(view)}")
+
+    def request(self, leader: Leader, globs: Sequence[str]) -> None:
+        """What the request for a copy would copy."""
+        _say(f"a request to copy {', '.join(globs)} asks for these tables:")
+        with self._noting():
+            self._tables(leader, matching(self._settings, leader, globs, self._profile.filters))
+
+    def _tables(self, leader: Leader, tables: Sequence[Table]) -> None:
+        found = definitions(self._settings, leader, tables)
+        try:
+            with closing(connected(**self._settings)) as connection, connection.cursor() as cursor:
+                sizes = estimates(cursor, tables)
+        except pymysql.MySQLError as error:
+            raise translated(error, leader.name) from None
+        for table in found:
+            _say(_told(table, sizes.get((table.database, table.name), Estimate(0, 0))))
+        rows, size = (sum(each) for each in zip(*sizes.values(), strict=True)) if sizes else (0, 0)
+        _say(f"  {len(found)} tables, about {rows:,} rows, {_megabytes(size)} (as the leader estimates)")
+        require_copyable(leader, found)
+
+
+def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> str:
+    gtids = f", GTIDs {entry.gtid_set}" if entry.gtid_set else ""
+    at = f"at {entry.position}{gtids}"
+    if newest is None or Pending.from_json(newest.copy).structure:
+        reason = f'producer.start = "{start}"'
+        if Pending.from_json(entry.copy).structure and start != "copy":
+            reason += ", and the leader has purged its first binlogs"
+        return f"the stream begins {at}: it has no record yet, {reason}"
+    why = "the newest entry of the commit log"
+    if newest.server_uuid != leader.server_uuid:
+        why += ", by its GTIDs since this is another server than before"
+    elif newest.position != entry.position:
+        why += ", by its GTIDs since the leader's files are others now"
+    return f"the stream goes on {at}, with sequence {entry.next_sequence}: {why}"
+
+
+def _told(table: TableDefinition, size: Estimate) -> str:
+    name = f"  {table.database}.{table.name}"
+    if table.refusal is not None:
+        return f"{name}: can't be copied, {table.refusal}"
+    how = "as a whole" if table.whole else f"by {table.key_index} ({', '.join(table.key)})"
+    return f"{name}: about {size.rows:,} rows, {_megabytes(size.size)}, read {how}"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"
+
+
+def _say_event(what: str, *, level: int = 0, **fields: object) -> None:
+    _say(f"{what}: " + ", ".join(f"{name} {value}" for name, value in fields.items()))
+
+
+def _say(text: str) -> None:
+    print(visible(text))

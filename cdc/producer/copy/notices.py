@@ -1,0 +1,88 @@
+"""What is copied in, what is logged of it out."""
+
+import logging
+from collections.abc import Callable
+
+from cdc.producer.copy.chunk import Chunk, Structure
+from cdc.producer.copy.pending import Pending, Table
+from cdc.producer.table_rows.definition import TableDefinition
+
+__all__ = ["Notices", "named"]
+
+
+def named(table: Table | None) -> str:
+    """A table as it is logged."""
+    return ".".join(table) if table else "none"
+
+
+class Notices:
+    """``log(event, **fields)`` is called with each."""
+
+    def __init__(self, log: Callable[..., None]) -> None:
+        self._log = log
+
+    def asked(self, tables: int, pending: Pending) -> None:
+        """So many tables were asked for."""
+        self._log("tables are to be copied", tables=tables, left=len(pending.tables))
+
+    def stopped(self, before: Pending, after: Pending) -> None:
+        """The tables that are not in ``after`` any more are not copied."""
+        for table in sorted(set(before.tables) - set(after.tables)):
+            rows = before.rows if table == before.current else 0
+            self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
+
+    def filtered(self, table: Table) -> None:
+        """The filters leave out a table of which rows were asked for."""
+        self._log("the filters leave out a table whose rows were to be told again", table=named(table))
+
+    def replaced(self, table: Table | None, now: Table | None) -> None:
+        """A statement has another table copied."""
+        self._log("another table is copied", table=named(table), now=named(now))
+
+    def held(self, table: Table | None) -> None:
+        """The stream waits for a table."""
+        self._log("the stream waits for the copy of a table as a whole", table=named(table))
+
+    def exact(self, table: Table, snapshots: int) -> None:
+        """A snapshot shows the table as it is."""
+        self._log("copying a table as a whole", table=named(table), snapshots=snapshots)
+
+    def inexact(self, table: Table, snapshots: int) -> None:
+        """None does, for a long time."""
+        hint = "it goes on trying; hold the table's writers for a second"
+        what = "a table that is copied as a whole changes too often"
+        self._log(what, level=logging.WARNING, table=named(table), snapshots=snapshots, hint=hint)
+
+    def left_out(self, definition: TableDefinition, *, repair: bool) -> None:
+        """A table, or rows of it, can't be copied."""
+        table = named((definition.database, definition.name))
+        if repair:
+            why, hint = definition.refusal, "audit again, and ask again with the new report"
+            self._log("rows can't be repaired", level=logging.ERROR, table=table, why=why, hint=hint)
+            return
+        hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {table}"
+        why = f"{definition.refusal}; its copy is not complete"
+        self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
+
+    def created(self, structure: Structure) -> None:
+        """The statements that create what is copied are in the stream."""
+        statements = len(structure.creations)
+        self._log("created what is to be copied", tables=len(structure.tables), statements=statements)
+        for view in structure.invalid:
+            self._log("a view is invalid, and left out", level=logging.WARNING, view=named(view))
+
+    def repaired(self, chunk: Chunk) -> None:
+        """The rows of some keys are in the stream."""
+        self._log("rows are told again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
+
+    def written(self, chunk: Chunk, before: Pending, *, estimated: int | None) -> None:
+        """A chunk is in the stream; ``before`` was pending until then."""
+        if chunk.after is None:
+            self._log("copying a table", table=named(before.current), rows_estimated=estimated)
+        if chunk.upto is None:
+            rows, left = before.rows + len(chunk.rows), len(before.tables) - 1
+            self._log("copied a table", table=named(before.current), rows=rows, left=left)
+
+    def complete(self) -> None:
+        """Nothing is left to copy."""
+        self._log("all tables are copied")

@@ -1,0 +1,90 @@
+"""How fast a leader is read while its tables are copied."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc.producer.copy.reading import Answer, Reading, Wanted
+from cdc.producer.table_rows.pace import Pace
+from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from tests.harness.programs import own_name
+from tests.harness.wait import until
+
+pytestmark = pytest.mark.integration
+
+_ROWS = 1000
+
+
+@contextmanager
+def _reading(leader: MySql, name: str, **limits: Any) -> Iterator[Reading]:
+    with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {name}.t VALUES " + ", ".join(f"({number})" for number in range(_ROWS)))
+    settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "password": PASSWORD}
+    pace = Pace(**{"rows_per_second": 0, "threads_running": 0, "log": lambda *_, **__: None} | limits)
+    reading = Reading(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
+    try:
+        yield reading
+    finally:
+        reading.close()
+
+
+def _answer(reading: Reading) -> Answer:
+    found: list[Answer] = []
+    until(lambda: bool(found) or bool(found.extend(filter(None, [reading.answer()])) or found), what="an answer")
+    return found[0]
+
+
+def test_no_more_rows_are_read_in_a_second(tmp_path: Path, leader: MySql) -> None:
+    name = own_name(tmp_path)
+    with _reading(leader, name, rows_per_second=400) as reading:
+        started, after, sizes = time.monotonic(), None, []
+        while not sizes or after is not None:
+            reading.ask(Wanted((name, "t"), after, ""))
+            chunk = _answer(reading).chunk
+            assert chunk is not None
+            sizes.append(len(chunk.rows))
+            after = chunk.upto
+        assert sizes == [400, 400, 200]
+        assert time.monotonic() - started >= 2.0
+
+
+def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql) -> None:
+    name, said = own_name(tmp_path), list[str]()
+    with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+        limit = int(cursor.fetchone()[1]) + 2
+        # Each waits for a lock that this session has.
+        cursor.execute("SELECT GET_LOCK(%s, 10)", (name,))
+        busy = [threading.Thread(target=_wait_for_lock, args=(leader, name)) for _ in range(limit)]
+        for thread in busy:
+            thread.start()
+        with _reading(leader, name, threads_running=limit, log=lambda what, **_: said.append(what)) as reading:
+            until(lambda: _running(leader) > limit, what="a busy leader")
+            reading.ask(Wanted((name, "t"), None, ""))
+            until(lambda: said == ["the copy waits for the leader"], seconds=20, what="the reading waits")
+            assert reading.answer() is None
+            cursor.execute("SELECT RELEASE_LOCK(%s)", (name,))
+            answer = _answer(reading)
+        assert answer.chunk is not None
+        assert len(answer.chunk.rows) == 500
+        assert said == ["the copy waits for the leader", "the copy goes on"]
+    for thread in busy:
+        thread.join()
+
+
+def _wait_for_lock(leader: MySql, name: str) -> None:
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT GET_LOCK(%s, 60), RELEASE_LOCK(%s)", (name, name))
+
+
+def _running(leader: MySql) -> int:
+    with leader.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
+        return int(cursor.fetchone()[1])

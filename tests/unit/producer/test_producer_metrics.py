@@ -1,0 +1,58 @@
+"""What line, log and metrics say of a table that is copied."""
+
+import threading
+from typing import Any
+
+from cdc.kafka.broker_checks import Brokers
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.copy_speed import Copying
+from cdc.producer.metrics import ProducerMetrics
+from cdc.service.retry import Retry
+
+
+def _metrics(copying: Copying | None) -> ProducerMetrics:
+    retry = Retry(seconds=0, log=lambda *_, **__: None, stop=threading.Event())
+    metrics = ProducerMetrics(retry=retry, brokers=Brokers({}), topics=(), heartbeat_seconds=1)
+    source: Any = type("Source", (), {"silence": 0.0})()
+    metrics.connected(source, Entry(0, Position("b.1", 4), "", ""), copying=lambda: copying)
+    return metrics
+
+
+def _figures(metrics: ProducerMetrics) -> dict[str, float]:
+    return {
+        sample.name.removeprefix("cdc_producer_") + sample.labels.get("table", ""): sample.value
+        for metric in metrics.metrics()
+        for sample in metric.samples
+    }
+
+
+def test_the_table_that_is_copied_is_shown_with_its_estimate() -> None:
+    metrics = _metrics(Copying("d.t", 1000, 5000, 100.0, 2_000_000.0))
+    metrics.copied(rows=1500, size=9000, tables_left=3)
+    assert metrics.line(rate=0).endswith(
+        "3 tables to copy  copying d.t: 1,000 of about 5,000 rows, 2.0 MB/s, 40 s left"
+    )
+    totals = metrics.totals()
+    assert (totals["copying"], totals["rows_estimated"], totals["seconds_left"]) == ("d.t", 5000, 40)
+    figures = {"copied_rows_total": 1500, "copied_bytes_total": 9000, "tables_to_copy": 3, "copying_rowsd.t": 1000}
+    assert (figures | {"copying_rows_estimatedd.t": 5000, "copying_seconds_leftd.t": 40}).items() <= (
+        _figures(metrics).items()
+    )
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    metrics = _metrics(Copying("d.t", 1000, None, 0.0, 0.0))
+    assert metrics.line(rate=0).endswith("copying d.t: 1,000 rows")
+    assert not {"copying_rows_estimatedd.t", "copying_seconds_leftd.t"} & _figures(metrics).keys()
+    assert "copying" not in _metrics(None).totals()
+
+
+def test_rows_are_counted_across_connections() -> None:
+    metrics = _metrics(None)
+    for _ in range(2):
+        metrics.copied(rows=10, size=100, tables_left=1)
+    metrics.connected(None, Entry(0, Position("b.1", 4), "", ""), copying=lambda: None)  # type: ignore[arg-type]
+    metrics.copied(rows=5, size=50, tables_left=0)
+    figures = _figures(metrics)
+    assert (figures["copied_rows_total"], figures["copied_bytes_total"]) == (15, 150)
