@@ -94,6 +94,8 @@ class Covering:
 
 def covering(chunk: Record, schema: TableSchema, found: Found) -> Covering:
     """How the follower's table gets what a chunk says. Raises ValueError for an invalid value."""
+    # In MySQL's default modes a table that computes values would take no zero date, and find none.
+    chunk = replace(chunk, sql_mode=chunk.sql_mode or "")
     flags = NO_FOREIGN_KEY_CHECKS if schema.related else 0
     repair = _repair(len(chunk.rows), found)
     # Copied rows are of no event, so it is not known in which modes the leader computed their values.

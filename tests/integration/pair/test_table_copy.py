@@ -29,6 +29,7 @@ _TABLES = (
     ),
     "CREATE TABLE shown (id INT PRIMARY KEY, g VARCHAR(9) AS (CONCAT(id, _utf8mb4'😀')))",
     "CREATE TABLE bare (n INT, name VARCHAR(40))",
+    "CREATE TABLE zero (at DATETIME PRIMARY KEY, g INT AS (YEAR(at)))",
     "CREATE TABLE parent (id INT PRIMARY KEY AUTO_INCREMENT)",
     "CREATE TABLE child (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
     "CREATE VIEW a_view AS SELECT * FROM b_view",
@@ -87,6 +88,9 @@ def _fill(pair: Pair, database: str) -> None:
         f"INSERT INTO named VALUES {names}",
         "INSERT INTO shown (id) VALUES (1)",
         "INSERT INTO bare SELECT u DIV 20, IF(u % 3, 'a', NULL) FROM named",
+        "SET sql_mode = ''",
+        "INSERT INTO zero (at) VALUES ('0000-00-00'), ('2001-02-03')",
+        "SET sql_mode = DEFAULT",
         f"INSERT INTO parent VALUES {parents}",
         f"INSERT INTO child VALUES {children}",
     )
@@ -143,6 +147,8 @@ def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, ka
         "UPDATE named SET u = u + 100000 WHERE u % 2 = 0",
         "DELETE FROM parent WHERE id < 100",
         "DELETE FROM bare LIMIT 7",
+        "SET sql_mode = ''",
+        "DELETE FROM zero",
     )
     with _written_to(leader, name):
         run_well("cdc-producer", pair.source, "--copy", f"{name}.*")
