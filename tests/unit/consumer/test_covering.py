@@ -293,3 +293,9 @@ def test_rows_without_a_key_are_changed_as_they_are_told_until_their_copy_comes(
     (step,) = plan_copying([made], schema=lambda _: replace(SCHEMA, related=True))
     # The rows that it refers to need not be there yet.
     assert (step.operation, step.flags & 2) == ("Update", 2)
+
+
+def test_a_table_that_computes_values_takes_zero_dates_of_a_chunk() -> None:
+    chunk = chunk_of({1: 2}, None, None)
+    made = covering(chunk, replace(SCHEMA, generated=frozenset("b")), Found(1))
+    assert {step.modes for step in (*made.emptying, *made.steps)} == {""}
