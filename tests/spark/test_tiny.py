@@ -38,21 +38,36 @@ def test_a_tiny_audit_shuffles_only_to_bring_both_topics_together(
     assert (first, set(others)) == (2, {1})
 
 
-@pytest.mark.parametrize("limit", ["_RECORDS", "_ROWS", "_BYTES"])
 def test_a_larger_audit_tells_the_same(
-    judged: Judge, stages: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch, limit: str
+    judged: Judge, stages: Callable[[], list[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader, follower = tutorial()
     follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
     tiny = judged(leader, follower)
     before = stages()
-    monkeypatch.setattr(one_part, limit, 1)
+    monkeypatch.setattr(one_part, "_RECORDS", 1)
     larger = judged(leader, follower)
     assert (tiny.verdict, tiny.tables, tiny.drifted, tiny.lag) == (
         larger.verdict, larger.tables, larger.drifted, larger.lag,
     )  # fmt: skip
     assert tiny.drifted_rows == 1
     assert sum(stages()) > 2.4 * sum(before)
+
+
+def test_what_many_records_or_rows_or_bytes_make_larger(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = spark.range(9).persist()
+    read.count()
+    try:
+        for limit, is_tiny in ((None, True), ("_RECORDS", False), ("_ROWS", False), ("_BYTES", False)):
+            with monkeypatch.context() as patched:
+                if limit:
+                    patched.setattr(one_part, limit, 1)
+                one_part.set_tiny(spark, records=2, rows=2, read=read)
+            assert (one_part.in_one_part(spark.range(9, numPartitions=2)).rdd.getNumPartitions() == 1) == is_tiny, limit
+            assert (spark.conf.get("spark.sql.codegen.wholeStage") == "false") == is_tiny
+    finally:
+        read.unpersist()
+        one_part.set_tiny(spark, records=0)
 
 
 def test_cached_data_is_all_of_a_plan(spark: SparkSession) -> None:
