@@ -36,7 +36,7 @@ def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[...,
 def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask that the tables that match ``globs`` are not copied any more; the exit status.
 
-    Raises UserError where none is to be copied, or one belongs to the first copy of the leader; Disconnected.
+    Raises UserError where none is to be copied, or followers have nothing of one but its copy; Disconnected.
     """
     pending, requests = current_state(profile)
     wanted = TableGlobs.of(globs, key=_STOP, names_database=True)
@@ -54,6 +54,13 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
             f"the first copy of the leader has these tables, and a follower nothing else of them: {', '.join(first)}",
             where=_STOP,
             hint="let it end; or leave them out with the filters, and start the producer again",
+        )
+    if known.is_emptied and known.current in tables:
+        raise UserError(
+            f"followers have removed all rows of {'.'.join(known.current)}, and get those of the leader now",
+            where=_STOP,
+            hint="let the copy end; or leave the table out with the filters, and start the producer again: followers "
+            "then lack rows of it",
         )
     kafka = profile.kafka
     write_request(

@@ -98,11 +98,11 @@ class Copier:
 
     def _stop(self, request: Request) -> None:
         """Take tables back; what was written of them stays true."""
-        if self.pending.current in request.tables and self.pending.current in self.pending.again:
-            self._take_back()
         before = self.pending
         self.pending = before.stopped(request.tables, requests=request.offset, topic=request.topic_id)
-        self._notices.stopped(before, self.pending)
+        if self.pending.current != before.current:
+            self._take_back()
+        self._notices.stopped(request.tables, before, self.pending)
         if not self.active:
             self._end_reading()
 
@@ -191,7 +191,7 @@ class Copier:
             return None if self._questions else (keys.table, None, keys)
         if (last := self._questions.last) is None:
             is_piece = snapshot is not None and snapshot.pieces is not None
-            return pending.current, () if is_piece else None if snapshot else pending.after, None
+            return pending.current, () if is_piece else None if snapshot else pending.after or None, None
         newest = last.answer
         if newest is None or newest.chunk is None or newest.chunk.upto is None:
             return None

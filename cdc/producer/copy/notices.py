@@ -1,7 +1,7 @@
 """What is copied in, what is logged of it out."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cdc.producer.copy.chunk import Chunk, Structure
 from cdc.producer.copy.pending import Pending, Table
@@ -25,11 +25,15 @@ class Notices:
         """So many tables were asked for."""
         self._log("tables are to be copied", tables=tables, left=len(pending.tables))
 
-    def stopped(self, before: Pending, after: Pending) -> None:
-        """The tables that are not in ``after`` any more are not copied."""
+    def stopped(self, tables: Iterable[Table], before: Pending, after: Pending) -> None:
+        """The tables that are not in ``after`` any more are not copied; ``tables`` were to be stopped."""
         for table in sorted(set(before.tables) - set(after.tables)):
             rows = before.rows if table == before.current else 0
             self._log("the copy of a table was stopped", level=logging.WARNING, table=named(table), rows=rows)
+        for table in tables:
+            if table in after.tables:
+                why = "followers have no other rows of it"
+                self._log("a copy can't be stopped", level=logging.WARNING, table=named(table), why=why)
 
     def filtered(self, table: Table) -> None:
         """The filters leave out a table of which rows were asked for."""

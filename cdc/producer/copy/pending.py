@@ -20,11 +20,11 @@ class Pending:
 
     ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They are
     copied in this order. ``after`` is the key, as the JSON text of its values, up to which the first of them has been
-    copied, None where nothing has, or its copy must begin again. It is empty where pieces of a table were written that
-    is copied as a whole. ``written`` counts the chunks and statements of all
-    copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset behind the newest
-    request that was taken up, ``requests_topic`` the id of the topic that it is in. ``repairs`` counts the chunks of
-    keys.
+    copied, None where nothing has, or its copy must begin again. It is empty from the first piece on of a table that
+    is copied as a whole, with which followers have removed its rows, until it is copied. ``written`` counts the chunks
+    and statements of all copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset
+    behind the newest request that was taken up, ``requests_topic`` the id of the topic that it is in. ``repairs``
+    counts the chunks of keys.
     """
 
     structure: bool = False
@@ -78,10 +78,11 @@ class Pending:
         """Without ``tables`` among those that are copied again, by such a request.
 
         What of one was written stays true, and the stream has no end of its copy: it is incomplete until another one.
+        One of whose rows followers have removed all is not stopped: they would lack what was not written yet.
         """
-        pending = self
+        pending, kept = self, self.current if self.is_emptied else None
         for table in tables:
-            if table in pending.again:
+            if table in pending.again and table != kept:
                 pending = pending.without(table)
         return replace(pending, requests=requests, requests_topic=topic)
 
@@ -104,9 +105,14 @@ class Pending:
             return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
         return replace(self._without_first(), written=self.written + 1)
 
+    @property
+    def is_emptied(self) -> bool:
+        """Whether followers have removed all rows of the current table, which is copied as a whole."""
+        return self.after == ()
+
     def without_pieces(self) -> "Pending":
-        """With nothing of a table that is copied as a whole: the rest can't be read as of the same moment any more."""
-        return replace(self, after=None, rows=0) if self.after == () else self
+        """With no rows of a table that is copied as a whole: the rest can't be read as of the same moment any more."""
+        return replace(self, rows=0) if self.is_emptied else self
 
     def _without_first(self) -> "Pending":
         fresh, again = (self.fresh[1:], self.again) if self.fresh else ((), self.again[1:])
@@ -130,7 +136,8 @@ class Pending:
             return self
         changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
         if any(concerns(effect, current) for effect in effects):
-            changed = replace(changed, after=None, rows=0)
+            is_emptied = self.is_emptied and bool(_now(current, effects))
+            changed = replace(changed, after=() if is_emptied else None, rows=0)
         return changed
 
     @property

@@ -252,10 +252,12 @@ def test_another_snapshot_is_taken_where_one_is_in_doubt(seen: str) -> None:
 
 def test_the_copy_of_a_table_as_a_whole_begins_again_after_a_restart() -> None:
     pending = Pending(again=(T,), after=(), written=3, rows=7)
-    assert Copying(pending).copier.pending == Pending(again=(T,), written=3)
+    assert Copying(pending).copier.pending == Pending(again=(T,), after=(), written=3)
     copying = Copying(Pending())
     copying.copier.adopt(pending)
-    assert copying.copier.pending == Pending(again=(T,), written=3)
+    assert copying.copier.pending == Pending(again=(T,), after=(), written=3)
+    copying.due()
+    assert [wanted.after for wanted in copying.reading.asked] == [None]
 
 
 def keys_of(*keys: int, table: Table = T) -> Keys:
@@ -374,3 +376,29 @@ def test_a_stop_of_another_table_leaves_what_was_read() -> None:
     copying.copier.take_requests()
     copying.reading.give(4, end=50)
     assert isinstance(copying.due(50), Chunk)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_table_whose_rows_followers_have_removed_is_copied_to_its_end(restarted: bool) -> None:
+    copying = Copying(Pending(again=(T, U)))
+    copying.due()
+    copying.snapshot("", end=50)
+    copying.due(50)
+    copying.piece(1)
+    due = copying.due()
+    assert isinstance(due, Chunk)
+    copying.copier.written(due)
+    if restarted:
+        copying = Copying(Pending.from_json(copying.copier.pending.to_json()))
+    copying.due()
+    asked_for(copying, Request([T, U], 5, stop=True))
+    assert copying.copier.pending.tables == (T,)
+    if restarted:
+        copying.snapshot("", end=50)
+        copying.due(50)
+    copying.piece(2, last=True)
+    due = copying.due()
+    assert isinstance(due, Chunk)
+    assert (due.piece, due.upto) == (0 if restarted else 1, None)
+    copying.copier.written(due)
+    assert not copying.copier.active

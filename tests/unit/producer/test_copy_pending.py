@@ -102,3 +102,12 @@ def test_a_request_takes_back_what_is_copied_again_only() -> None:
     )
     under_way = Pending(again=(B, C), after=("1",), rows=9).stopped([B, A], requests=3)
     assert under_way == Pending(again=(C,), requests=3)
+
+
+@pytest.mark.parametrize(
+    ("statement", "after"), [("RENAME TABLE a TO c", ()), ("ALTER TABLE a ADD x INT", ()), ("DROP TABLE a", None)]
+)
+def test_that_followers_have_removed_a_tables_rows_is_known_until_it_is_gone(
+    statement: str, after: tuple[str, ...] | None
+) -> None:
+    assert _after(Pending(again=(A, B), after=(), rows=3), statement).after == after
