@@ -287,7 +287,7 @@ class Copier:
     def adopt(self, pending: Pending) -> None:
         """Go on after a chunk that was written before a crash."""
         self._take_back()
-        self.pending = pending.without_pieces()
+        self.pending = pending.without_pieces().wanted(self._wants_table)
         self._repairs.adopt(pending)
 
     def close(self) -> None:

@@ -197,6 +197,8 @@ def test_structure_is_read_again_after_any_statement() -> None:
 def test_a_table_that_the_filters_leave_out_is_not_copied() -> None:
     copying = Copying(Pending(again=(("db", "left_out"), ("db", "other")), after=("1",)))
     assert copying.copier.pending == Pending(again=(("db", "other"),))
+    copying.copier.adopt(Pending(again=(("db", "other"), ("db", "left_out"))))
+    assert copying.copier.pending == Pending(again=(("db", "other"),))
     copying.requests.append(Request([("db", "left_out"), ("db", "more")], 5))
     copying.copier.take_requests()
     assert copying.copier.pending == Pending(again=(("db", "other"), ("db", "more")), requests=5)
