@@ -51,7 +51,7 @@ class Pending:
 
     def to_json(self) -> dict[str, Any] | None:
         """The state as JSON; None where nothing was ever copied, nor is to be."""
-        body = {name: value for name, value in asdict(self).items() if value or name != "requests_topic"}
+        body = {name: value for name, value in asdict(self).items() if value or name not in _LEFT_OUT}
         return None if self == Pending() else body
 
     @property
@@ -162,6 +162,7 @@ class Pending:
 
 
 _LISTS = ("fresh", "again")
+_LEFT_OUT = ("requests_topic", "repairs")  # where they are empty, since older versions do not know them
 
 
 def concerns(effect: Effect, table: Table) -> bool:

@@ -206,6 +206,6 @@ def _keys(body: dict[str, Any]) -> Keys:
     values = tuple(
         tuple(json.dumps(value, ensure_ascii=False, separators=(",", ":")) for value in key) for key in body["keys"]
     )
-    if not values or any(len(key) != len(columns) for key in values):
+    if not columns or not values or any(len(key) != len(columns) for key in values):
         raise ValueError("no keys, or of other columns")
     return Keys((database, name), columns, values)
