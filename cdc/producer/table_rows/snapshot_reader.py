@@ -28,6 +28,9 @@ from cdc.producer.table_rows.definition import TableDefinition
 __all__ = ["SnapshotReader"]
 
 _LOCKED = frozenset({1205, 1213})
+# A statement that waits for the guard, and which this waits for, would make all wait. Between two pieces the server
+# waits as long as the pace has it.
+_SESSION = "SET SESSION lock_wait_timeout = 1, net_write_timeout = 86400"
 
 
 class SnapshotReader:
@@ -59,8 +62,7 @@ class SnapshotReader:
                     seen = cursor.fetchone()[0].decode()
                     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
                     file, offset = _decoded(end_of_binlog(cursor))
-                    # Else a statement that waits for the guard, and which this waits for, would make all wait.
-                    cursor.execute("SET SESSION lock_wait_timeout = 1")
+                    cursor.execute(_SESSION)
                 require_unchanged(self.connection, table)
         except (pymysql.MySQLError, OSError) as error:
             raise self._failed(error, table) from None
