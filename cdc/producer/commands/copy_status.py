@@ -98,6 +98,8 @@ def lines(
     for request in asked:
         what = "to be stopped" if request.stop else "asked"
         yield from (f"{_name(table)}: {what}, no producer has taken it up yet" for table in request.tables)
+        if (keys := request.keys) is not None:
+            yield f"{_name(keys.table)}: {len(keys.values)} rows to be repaired, not done yet"
     if pending.active and rate and all(table in sizes for table in pending.tables):
         left = sum(sizes[table].rows for table in pending.tables) - pending.rows
         yield f"{len(pending.tables)} tables left, about {max(left, 0) / rate:,.0f} s at this speed"

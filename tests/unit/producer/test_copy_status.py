@@ -1,6 +1,7 @@
 """What is shown of copies, by the states that the commit log has."""
 
 from cdc.producer.commands.copy_status import State, lines
+from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
 from cdc.producer.table_rows.estimates import Estimate
@@ -48,4 +49,8 @@ def test_requests_that_nobody_has_taken_up_are_named() -> None:
     assert _lines(State(100, Pending()), asked=[Request([A], 1), Request([B], 2, stop=True)]) == [
         "d.a: asked, no producer has taken it up yet",
         "d.b: to be stopped, no producer has taken it up yet",
+    ]
+    keys = Keys(C, ("id",), (("1",), ("2",)))
+    assert _lines(State(100, Pending()), asked=[Request([], 1, keys=keys)]) == [
+        "d.c: 2 rows to be repaired, not done yet"
     ]
