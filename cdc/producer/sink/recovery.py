@@ -12,6 +12,7 @@ that readers can see. A partition gets its records in the order of their sequenc
 in it: if its newest record is visible, so are all before.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -32,7 +33,7 @@ from cdc.model.record import Record, Uri
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin, unended
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "true_entry"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -86,6 +87,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
             )
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
+    require_chunks_before(entry, chunks)
     ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
     return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks)
 
@@ -214,6 +216,22 @@ def _visible_records(
             elif _mark(message, AFTER) is None:
                 found[sequence] = fragment.checksum if fragment else crc32(message.value() or b"")
     return found, chunks
+
+
+def require_chunks_before(entry: Entry | None, chunks: Mapping[int, tuple[str, str]]) -> None:
+    """Raise PromiseError where readers can see one of ``chunks`` and not all since ``entry`` that came before it.
+
+    These can't be read again as they were, and what would come in their place came after that chunk.
+    """
+    before = ((entry and entry.copy) or {}).get("written", 0)
+    written = max((json.loads(copied)["written"] for _, copied in chunks.values()), default=before)
+    if lost := max(0, written - before - len(chunks)):
+        last = max(chunks)
+        raise PromiseError(
+            f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
+            where=f"topic {chunks[last][0]}",
+            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+        )
 
 
 def _without_fragment(message: Message) -> Message:

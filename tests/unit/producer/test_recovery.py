@@ -1,5 +1,6 @@
 """Which entry of the commit log is true, by what readers can see of each partition."""
 
+import json
 from dataclasses import dataclass
 
 import pytest
@@ -11,8 +12,9 @@ from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.model.position import Position
+from cdc.producer.copy.pending import Pending
 from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.recovery import true_entry
+from cdc.producer.sink.recovery import require_chunks_before, true_entry
 
 POSITION = Position("binlog.000001", 4)
 NAMES = Topics("t", layout=PER_TABLE)
@@ -99,3 +101,27 @@ def test_events_that_cannot_be_seen_are_shown_again() -> None:
     ]
     assert true_entry({}, shown[0], iter(past), NAMES) == past[0]
     assert true_entry({}, shown[1], iter(past), NAMES) == past[1]
+
+
+@pytest.mark.parametrize(
+    ("visible", "lost"),
+    # Sequences of the chunks that readers see; 9 and 11 are records of the leader, 8, 10, 12 and 13 chunks.
+    [([], 0), ([8], 0), ([8, 10], 0), ([10], 1), ([8, 10, 13], 1), ([13], 3), ([8, 10, 12, 13], 0)],
+)
+@pytest.mark.parametrize("before", [0, 4])
+def test_a_chunk_that_readers_see_is_refused_where_one_before_it_is_lost(
+    visible: list[int], lost: int, before: int
+) -> None:
+    tables = (("d", "t"),)
+    entry = Entry(8, POSITION, "", "", copy=Pending(again=tables, written=before).to_json())
+    written = {8: 1, 10: 2, 12: 3, 13: 4}
+    chunks = {
+        each: ("t.d.t", json.dumps(Pending(again=tables, written=before + written[each]).to_json())) for each in visible
+    }
+    if not lost:
+        require_chunks_before(entry, chunks)
+        return
+    with pytest.raises(PromiseError, match=f"{lost} records of a copy before sequence {visible[-1]} are lost"):
+        require_chunks_before(entry, chunks)
+    with pytest.raises(PromiseError):
+        require_chunks_before(None, chunks)
