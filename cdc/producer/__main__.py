@@ -71,6 +71,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="continue although the filters now include tables whose earlier rows are not in the topic",
     )
+    _add_commands(parser)
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--copy",
         metavar="DB.TABLE",
@@ -93,8 +99,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="only say what would happen, or with --copy what that would copy; nothing is written",
     )
-    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
-    return parser
 
 
 def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> Callable[..., int] | None:

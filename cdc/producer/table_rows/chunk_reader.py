@@ -272,11 +272,9 @@ class ArrivingRows:
 
     def _unreadable(self, error: Exception) -> PromiseError:
         table = self._code.definition
-        place = (
-            f"the row after the key {', '.join(_key_of(table, self._found[-1]))}"
-            if self._found and table.key
-            else "a row"
-        )
+        place = "a row"
+        if self._found and table.key:
+            place = f"the row after the key {', '.join(_key_of(table, self._found[-1]))}"
         return PromiseError(
             f"{place} of {table.database}.{table.name} can't be copied: {error}",
             where=f"table {table.database}.{table.name}",
