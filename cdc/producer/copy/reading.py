@@ -175,11 +175,11 @@ class Reading:
                 return self._read_keys(marks, reader, wanted.keys)
             follows = above(wanted.table, unlogged_cascades(cursor))
             definition = read_definition(marks, *wanted.table)
+            estimated = self._estimate(cursor, wanted.table)
             if definition.whole and definition.refusal is None and wanted.after is None:
-                return self._open_snapshot(definition, follows)
+                return self._open_snapshot(definition, follows, estimated)
             chunk = self._read_chunk(reader, definition, wanted.after)
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000
-            estimated = self._estimate(cursor, wanted.table)
         if chunk is not None:
             self._rows = _next_rows(chunk)
             self._pace.read(len(chunk.rows))
@@ -212,17 +212,14 @@ class Reading:
         except TableChanged:
             return None
 
-    def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table]) -> Answer:
+    def _open_snapshot(self, definition: TableDefinition, follows: frozenset[Table], estimated: int | None) -> Answer:
+        # Until its rows are read nothing is asked for that could wait for a statement which waits for the snapshot.
         try:
             seen, end = self._snapshots.open(definition)
         except TableChanged:
             return Answer(self._end(), time.time_ns() // 1000, follows, definition=definition)
-        ts_us = time.time_ns() // 1000
-        with self._marks.cursor() as cursor:
-            estimated = self._estimate(cursor, (definition.database, definition.name))
-        self._snapshot = Answer(
-            end, ts_us, follows, definition=definition, seen=GtidSet.parse(seen), estimated=estimated
-        )
+        ts_us, known = time.time_ns() // 1000, GtidSet.parse(seen)
+        self._snapshot = Answer(end, ts_us, follows, definition=definition, seen=known, estimated=estimated)
         return self._snapshot
 
     def _read_piece(self) -> Answer:

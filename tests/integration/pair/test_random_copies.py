@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -143,6 +144,9 @@ def copied(
     logged += produced(source, rows), run_well("cdc-consumer", target, "--until-current")
     which = f"CDC_SEED={SEED}, {name}"
     here, there = content(leader, name), content(follower, name)
+    # A view that is invalid when the copy begins is left out, and may be valid later.
+    left_out = set(re.findall(r"a view is invalid, and left out view=\S+?\.(\S+)", "".join(logged)))
+    here = {each: found for each, found in here.items() if each in there or each not in left_out}
     assert here.keys() == there.keys(), f"{which}: {logged}"
     for each in here:
         assert there[each] == here[each], f"{which}, {each}: {logged}"
