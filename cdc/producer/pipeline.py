@@ -18,7 +18,7 @@ from cdc.errors import Disconnected, Fenced
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer import filter_changes, stages
-from cdc.producer.binlog.leader import Leader, inspect, objects
+from cdc.producer.binlog.leader import Leader, objects
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import starting_entry
@@ -89,8 +89,7 @@ class _Producer:
     log: Callable[..., None]
 
     def leader(self) -> Leader:
-        database, apply = self.profile.database, self.profile.producer.partial_json == "apply"
-        return inspect(database.settings(), name=str(database), partial_json=apply)
+        return stages.leader(self.profile)
 
     def open_sink(self) -> KafkaSink:
         """Connect to Kafka; from then on no other producer of this leader can write."""

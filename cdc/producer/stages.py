@@ -9,7 +9,7 @@ from cdc.model.position import Position
 from cdc.producer import equal_members, partial_json
 from cdc.producer.binlog.dump import Dumps
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, inspect, update_triggers
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
@@ -23,7 +23,13 @@ from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 from cdc.producer.table_rows.pace import Pace
 
-__all__ = ["copier", "decoder", "dumps", "event_messages", "router", "topic_admin"]
+__all__ = ["copier", "decoder", "dumps", "event_messages", "leader", "router", "topic_admin"]
+
+
+def leader(profile: Profile) -> Leader:
+    database = profile.database
+    apply = profile.producer.partial_json == "apply"
+    return inspect(database.settings(), name=str(database), partial_json=apply)
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:

@@ -1,1 +1,1 @@
-"""Has the rows that an audit found drifted told again by the leader's producer, so that the follower gets them."""
+"""Asks the leader's producer to send the rows again that an audit found drifted, so that followers get them."""

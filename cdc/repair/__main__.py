@@ -1,27 +1,23 @@
-"""The program cdc-repair: asks the leader's producer to tell the rows again that an audit found drifted."""
+"""The program cdc-repair: asks the leader's producer to send the rows again that an audit found drifted."""
 
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
-
-import pymysql
 
 from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
-from cdc.producer.binlog.leader import inspect, translated
-from cdc.producer.copy.asked import require_copyable
+from cdc.producer import stages
+from cdc.producer.copy.asked import definitions, require_copyable
 from cdc.producer.copy.requests import write_repairs, write_request
-from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.producer.table_rows.definition import TableDefinition
 from cdc.repair.plan import Plan, planned, requests
 from cdc.repair.report import DriftedTable, Report, read_report
 from cdc.repair.shown import definition_lines, row_lines
 from cdc.service import process
 from cdc.service.logs import setup_logging
-from cdc.service.mysql_connection import connected
 
 __all__ = ["main"]
 
@@ -61,7 +57,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
     report = read_report(folder, resource=settings.mysql_resource_name, topic=settings.kafka.topic)
     plans = _plans(settings, report)
     for plan in plans:
-        print(plan.told)
+        print(plan.summary)
         for line in row_lines(plan.table) if dry_run else ():
             print(line)
     for drift in report.schema:
@@ -74,7 +70,7 @@ def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
         print("nothing is asked for" if plans or report.schema_drift else "no row drifted")
     else:
         _ask(settings, asked)
-        print('asked: the producer logs "rows are told again", the consumer "rows repaired"; then audit again')
+        print('asked: the producer logs "rows are sent again", the consumer "rows repaired"; then audit again')
     return 1 if len(asked) < len(plans) or report.schema_drift else 0
 
 
@@ -91,40 +87,31 @@ def _plans(settings: Profile, report: Report) -> list[Plan]:
         for table, definition in zip(report.tables, found, strict=True)
     ]
     if any(plan.keys or plan.whole for plan in plans):
-        database = settings.database
-        applies = settings.producer.partial_json == "apply"
-        leader = inspect(database.settings(), name=str(database), partial_json=applies)
         asked = [each for plan, each in zip(plans, found, strict=True) if plan.keys or plan.whole]
-        require_copyable(leader, asked)
+        require_copyable(stages.leader(settings), asked)
     return plans
 
 
 def _definitions(settings: Profile, tables: Sequence[DriftedTable]) -> list[TableDefinition]:
     database = settings.database
-    try:
-        with closing(connected(**database.settings(), autocommit=True)) as connection:
-            definitions = [read_definition(connection, *table.name) for table in tables]
-    except pymysql.MySQLError as error:
-        raise translated(error, str(database)) from None
-    gone = [f"{each.database}.{each.name}" for each in definitions if not each.created]
+    found = definitions(database.settings(), str(database), [table.name for table in tables])
+    gone = [f"{each.database}.{each.name}" for each in found if not each.created]
     if gone:
         raise UserError(
             f"the leader does not have the report's tables any more: {', '.join(gone)}",
             where=str(database),
             hint="run cdc-audit again, and name its report",
         )
-    return definitions
+    return found
 
 
 def _ask(settings: Profile, plans: Sequence[Plan]) -> None:
-    kafka = settings.kafka
     keys = [part for plan in plans if plan.keys for part in requests(plan.keys)]
     whole = [plan.table.name for plan in plans if plan.whole]
-    properties, topic, resource = kafka.properties(), kafka.topics().copies, settings.mysql_resource_name
     if keys:
-        write_repairs(properties, topic, resource=resource, keys=keys, replicas=kafka.replicas)
+        write_repairs(settings.kafka, settings.mysql_resource_name, keys)
     if whole:
-        write_request(properties, topic, resource=resource, tables=whole, replicas=kafka.replicas)
+        write_request(settings.kafka, settings.mysql_resource_name, whole)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ class Plan:
     why: str = ""
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """A line for a terminal."""
         table = self.table
         of = f"{table.missing:,} missing, {table.extra:,} extra, {table.different:,} different"

@@ -85,7 +85,7 @@ def _replicate_and_prove(servers: Servers) -> None:
         position = _write_by_hand(servers.follower, echoes)
         _title("cdc-audit again")
         _audit(programs, servers.folder / "report-drift", status=_DRIFT, words=["Ghost", *position])
-        _title("cdc-repair: the producer tells the row again, from the leader")
+        _title("cdc-repair: the producer sends the row again, from the leader")
         repaired = _repair(programs, servers.folder / "report-drift", records, checkpoint)
         echoes.until(_is_checkpoint_of(repaired))
         _title("cdc-audit once more")

@@ -236,7 +236,7 @@ class Rewind:
 def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) -> None:
     """Raises UserError where the follower is in a rewind that began with other filters or renames.
 
-    Other tables were checked for it, and whatever is in them would be overwritten, and nobody told.
+    Other tables were not checked: foreign rows in them would be overwritten without a report.
     """
     if checkpoint.rewound is None:
         return

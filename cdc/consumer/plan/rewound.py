@@ -40,8 +40,8 @@ def plan_copying(records: Iterable[Record], *, schema: Callable[[Uri], TableSche
     Where the follower's foreign keys change rows that the leader has not logged, the tables keep their common order.
     """
     records = [_unchecked(record) if record.copying and record.key is None else record for record in records]
-    # Without a key a row can't be made so, whatever is there: it is changed as it is said, and one that is not there is
-    # no conflict (``row_by_row``). Then all rows come as a whole.
+    # Without a key a change can't overwrite what is there: it is applied to the row that it names, and one that is not
+    # there is no conflict (``row_by_row``). The copy then replaces all rows as a whole.
     copied = {record.uri for record in records if record.copying and record.key is not None}
     if not copied:
         return plan(records, schema=schema)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from cdc.config.profile import Profile
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
-from cdc.producer.binlog.leader import inspect
+from cdc.producer import stages
 from cdc.producer.commands.copy_status import current_state
 from cdc.producer.copy.asked import tables_asked
 from cdc.producer.copy.pending import Pending
@@ -18,17 +18,8 @@ _STOP = "--copy-stop"
 
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
-    database, kafka = profile.database, profile.kafka
-    applies = profile.producer.partial_json == "apply"
-    leader = inspect(database.settings(), name=str(database), partial_json=applies)
-    tables = tables_asked(database.settings(), leader, globs, profile.filters)
-    write_request(
-        kafka.properties(),
-        kafka.topics().copies,
-        resource=profile.mysql_resource_name,
-        tables=tables,
-        replicas=kafka.replicas,
-    )
+    tables = tables_asked(profile.database.settings(), stages.leader(profile), globs, profile.filters)
+    write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0
 
@@ -62,14 +53,6 @@ def stop_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., No
             hint="let the copy end; or leave the table out with the filters, and start the producer again: followers "
             "then lack rows of it",
         )
-    kafka = profile.kafka
-    write_request(
-        kafka.properties(),
-        kafka.topics().copies,
-        resource=profile.mysql_resource_name,
-        tables=tables,
-        replicas=kafka.replicas,
-        stop=True,
-    )
+    write_request(profile.kafka, profile.mysql_resource_name, tables, stop=True)
     log("asked to stop copies", tables=len(tables))
     return 0

@@ -16,7 +16,7 @@ from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
 from cdc.model.printable import visible
 from cdc.producer import filter_changes, stages
-from cdc.producer.binlog.leader import Leader, inspect, objects, translated
+from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import definitions, matching, require_copyable
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.structure import copied_tables, creations_of
@@ -63,10 +63,9 @@ class _Look:
 
     def servers(self) -> None:
         """Ask both servers, whatever the other one answers."""
-        profile, database = self._profile, self._profile.database
+        profile = self._profile
         with self._noting():
-            applies = profile.producer.partial_json == "apply"
-            self.leader = inspect(self._settings, name=str(database), partial_json=applies)
+            self.leader = stages.leader(profile)
         with self._noting():
             try:
                 self._newest = stages.topic_admin(profile).look(profile.mysql_resource_name)
@@ -123,14 +122,14 @@ class _Look:
             self._tables(leader, matching(self._settings, leader, globs, self._profile.filters))
 
     def _tables(self, leader: Leader, tables: Sequence[Table]) -> None:
-        found = definitions(self._settings, leader, tables)
+        found = definitions(self._settings, leader.name, tables)
         try:
             with closing(connected(**self._settings)) as connection, connection.cursor() as cursor:
                 sizes = estimates(cursor, tables)
         except pymysql.MySQLError as error:
             raise translated(error, leader.name) from None
         for table in found:
-            _say(_told(table, sizes.get((table.database, table.name), Estimate(0, 0))))
+            _say(_table_line(table, sizes.get((table.database, table.name), Estimate(0, 0))))
         rows, size = (sum(each) for each in zip(*sizes.values(), strict=True)) if sizes else (0, 0)
         _say(f"  {len(found)} tables, about {rows:,} rows, {_megabytes(size)} (as the leader estimates)")
         require_copyable(leader, found)
@@ -152,7 +151,7 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
     return f"the stream goes on {at}, with sequence {entry.next_sequence}: {why}"
 
 
-def _told(table: TableDefinition, size: Estimate) -> str:
+def _table_line(table: TableDefinition, size: Estimate) -> str:
     name = f"  {table.database}.{table.name}"
     if table.refusal is not None:
         return f"{name}: can't be copied, {table.refusal}"

@@ -25,7 +25,7 @@ def tables_asked(settings: dict[str, Any], leader: Leader, globs: Sequence[str],
     Raises UserError where there are none or some can't be copied, Disconnected.
     """
     tables = matching(settings, leader, globs, filters)
-    require_copyable(leader, definitions(settings, leader, tables))
+    require_copyable(leader, definitions(settings, leader.name, tables))
     return tables
 
 
@@ -56,13 +56,13 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[T
     return [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
 
 
-def definitions(settings: dict[str, Any], leader: Leader, tables: Sequence[Table]) -> list[TableDefinition]:
-    """What ``tables`` are. Raises UserError, Disconnected."""
+def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:
+    """What ``tables`` of the server ``name`` are. Raises UserError, Disconnected."""
     try:
         with closing(connected(**settings, autocommit=True)) as connection:
             return [read_definition(connection, *table) for table in tables]
     except pymysql.MySQLError as error:
-        raise translated(error, leader.name) from None
+        raise translated(error, name) from None
 
 
 def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:

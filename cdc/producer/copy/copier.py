@@ -273,7 +273,7 @@ class Copier:
             self._notices.created(due.structure)
         elif due.keys is not None:
             self._notices.repaired(due)
-            self._repairs.told(len(due.keys))
+            self._repairs.sent(len(due.keys))
             self._take_up()
         else:
             self._notices.written(due, pending, estimated=self._estimated)

@@ -37,7 +37,7 @@ class Notices:
 
     def filtered(self, table: Table) -> None:
         """The filters leave out a table of which rows were asked for."""
-        self._log("the filters leave out a table whose rows were to be told again", table=named(table))
+        self._log("the filters leave out a table whose rows were to be sent again", table=named(table))
 
     def replaced(self, table: Table | None, now: Table | None) -> None:
         """A statement has another table copied."""
@@ -77,7 +77,7 @@ class Notices:
 
     def repaired(self, chunk: Chunk) -> None:
         """The rows of some keys are in the stream."""
-        self._log("rows are told again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
+        self._log("rows are sent again", table=named(chunk.table), keys=len(chunk.keys or ()), rows=len(chunk.rows))
 
     def written(self, chunk: Chunk, before: Pending, *, estimated: int | None) -> None:
         """A chunk is in the stream; ``before`` was pending until then."""

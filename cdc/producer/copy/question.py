@@ -104,7 +104,7 @@ class Questions:
             asked.note(rows, gtid)
 
     def note_unknown(self) -> None:
-        """Take notice of a change that nobody knows."""
+        """Take notice of a change in an event that is not decoded."""
         for asked in self._asked:
             asked.changers.note(None)
 

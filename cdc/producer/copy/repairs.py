@@ -1,7 +1,8 @@
-"""Requests in the order in which they were made: tables to copy or to stop, and keys whose rows are to be told again.
+"""Requests in the order in which they were made: tables to copy or to stop, and keys whose rows are to be sent again.
 
 A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream; those
-after it wait until then. After a crash it is begun again: what a repair says is true whenever it is said.
+after it wait until then. After a crash it starts over: its rows are the leader's as of their place in the stream, so a
+second time does no harm.
 """
 
 from collections import deque
@@ -19,14 +20,14 @@ class Repairs:
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
-        self._told = 0  # of the first request's keys
+        self._sent = 0  # of the first request's keys
         self._before = Pending()  # the state that a run before has left in the stream
 
     @property
     def keys(self) -> Keys | None:
         """The keys that are next, None where there are none."""
         keys = self._waiting[0].keys if self._waiting else None
-        return keys and keys._replace(values=keys.values[self._told :])
+        return keys and keys._replace(values=keys.values[self._sent :])
 
     def add(self, requests: Iterable[Request]) -> None:
         """Note new requests, without those that a run before has taken up."""
@@ -39,18 +40,18 @@ class Repairs:
             yield self._waiting.popleft()
 
     def after(self, pending: Pending, count: int) -> Pending:
-        """The state once the rows of the next ``count`` keys are told."""
+        """The state once the rows of the next ``count`` keys are in the stream."""
         request = self._waiting[0]
         assert request.keys is not None
-        is_last = self._told + count >= len(request.keys.values)
+        is_last = self._sent + count >= len(request.keys.values)
         repaired = pending.repaired()
         return repaired.taken_up(request.offset, request.topic_id) if is_last else repaired
 
-    def told(self, count: int) -> None:
-        """The rows of the next ``count`` keys are told."""
-        self._told += count
+    def sent(self, count: int) -> None:
+        """The rows of the next ``count`` keys are in the stream."""
+        self._sent += count
         keys = self._waiting[0].keys
-        if keys is None or self._told >= len(keys.values):
+        if keys is None or self._sent >= len(keys.values):
             self._end_first()
 
     def leave_out(self, pending: Pending) -> Pending:
@@ -60,11 +61,11 @@ class Repairs:
 
     def adopt(self, pending: Pending) -> None:
         """Begin again with the requests that a run before, which left the state ``pending``, has not taken up."""
-        self._before, self._told = pending, 0
+        self._before, self._sent = pending, 0
         self._waiting = deque(request for request in self._waiting if not _is_taken(request, pending))
 
     def _end_first(self) -> Request:
-        self._told = 0
+        self._sent = 0
         return self._waiting.popleft()
 
 

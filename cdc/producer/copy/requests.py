@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
+from cdc.config.profile import Kafka
 from cdc.errors import Disconnected
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
@@ -32,7 +33,7 @@ _COPY, _STOP = "tables", "stop"  # a producer that does not know how to stop fin
 
 
 class Request(NamedTuple):
-    """Tables to copy, or of which to ``stop`` the copy, or ``keys`` whose rows are to be told again, and the offset
+    """Tables to copy, or of which to ``stop`` the copy, or ``keys`` whose rows are to be sent again, and the offset
     behind the request in the topic ``topic_id``.
     """
 
@@ -43,26 +44,16 @@ class Request(NamedTuple):
     keys: Keys | None = None
 
 
-def write_request(
-    properties: Mapping[str, Any],
-    topic: str,
-    *,
-    resource: str,
-    tables: Sequence[Table],
-    replicas: int,
-    stop: bool = False,
-) -> None:
+def write_request(kafka: Kafka, resource: str, tables: Sequence[Table], *, stop: bool = False) -> None:
     """Ask the producer of the leader ``resource`` for a copy of ``tables``, or to ``stop`` it; creates a missing topic.
 
-    ``properties`` are librdkafka's. Raises UserError or Disconnected where Kafka does not take it.
+    Raises UserError or Disconnected where Kafka does not take it.
     """
-    _write(properties, topic, [json.dumps({_STOP if stop else _COPY: tables})], resource=resource, replicas=replicas)
+    _write(kafka, resource, [json.dumps({_STOP if stop else _COPY: tables})])
 
 
-def write_repairs(
-    properties: Mapping[str, Any], topic: str, *, resource: str, keys: Iterable[Keys], replicas: int
-) -> None:
-    """Ask the producer to tell the rows of ``keys`` again, one request each; otherwise as ``write_request``."""
+def write_repairs(kafka: Kafka, resource: str, keys: Iterable[Keys]) -> None:
+    """Ask the producer to send the rows of ``keys`` again, one request each; otherwise as ``write_request``."""
     texts = [
         json.dumps({
             "repair": {"table": each.table, "columns": each.columns},
@@ -70,13 +61,14 @@ def write_repairs(
         })
         for each in keys
     ]  # fmt: skip
-    _write(properties, topic, texts, resource=resource, replicas=replicas)
+    _write(kafka, resource, texts)
 
 
-def _write(properties: Mapping[str, Any], topic: str, texts: Sequence[str], *, resource: str, replicas: int) -> None:
+def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
+    properties, topic = kafka.properties(), kafka.topics().copies
     try:
         with admin_client(properties) as admin:
-            new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config={"retention.ms": "-1"})
+            new = NewTopic(topic, num_partitions=1, replication_factor=kafka.replicas, config={"retention.ms": "-1"})
             for answer in admin.create_topics([new], request_timeout=_ANSWER_SECONDS).values():
                 _unless_there(answer)
         producer = Producer({**properties, "enable.idempotence": True}, logger=LIBRDKAFKA)

@@ -54,7 +54,7 @@ def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters, *, 
     while True:
         tries -= 1
         tables = copied_tables(settings, leader, filters)
-        require_copyable(leader, definitions(settings, leader, tables))
+        require_copyable(leader, definitions(settings, leader.name, tables))
         try:
             return _shown_now(settings, tables, filters)
         except pymysql.MySQLError as error:

@@ -2,7 +2,7 @@
 copied into the stream, or are about to be. Pure.
 
 A copy is complete with its last chunk. One that a statement interrupts has to begin again: until then, and until it is
-complete, nobody knows the table's rows from the stream.
+complete, the stream does not have all of the table's rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -50,7 +50,7 @@ def test_rows_are_asked_for_by_the_leader_s_key(tmp_path: Path) -> None:
     assert made.keys is not None
     assert made.keys.columns == ("name", "n")
     assert made.keys.values == tuple(('{"String":"é"}', f'{{"SignedInteger":{n}}}') for n in (1, 2))
-    assert made.told == "d.t: 0 missing, 2 extra, 0 different; by their keys"
+    assert made.summary == "d.t: 0 missing, 2 extra, 0 different; by their keys"
 
 
 def test_many_keys_are_listed_in_a_file_and_asked_for_in_parts(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_can_not_be_repaired_is_named(tmp_path: Path) -> None:
         (plan(found, wanted=False), "the profile's filters leave the table out"),
     ):
         assert (made.keys, made.whole) == (None, False)
-        assert f"NOT repaired: {why}" in made.told
+        assert f"NOT repaired: {why}" in made.summary
 
 
 @pytest.mark.parametrize(
