@@ -46,8 +46,12 @@ class NonStrictWriter:
     def store(self, change: Change, statement: Statement) -> int | None:
         """How many rows the statement has matched; None, with nothing changed, where the row would not be equal.
 
+        Modes about dates change the statement's own literals, too: a document with the member 0000-00-00 becomes
+        another one without an error. So only where any date is allowed it is certain that the row is not there.
+
         Raises Refused for a duplicate key.
         """
+        missing = different = False
         modes, adds = row_sql_mode.leader_modes(change.record), change.record.operation == "Add"
         usual = row_sql_mode.lax(modes, adds=adds), row_sql_mode.permissive(modes, adds=adds)
         for mode in dict.fromkeys((*usual, *row_sql_mode.guesses(adds=adds))):
@@ -59,11 +63,14 @@ class NonStrictWriter:
                 if error.code in DUPLICATE_KEY:
                     raise
                 continue
-            # A statement that matches no row is a conflict, and has stored nothing.
+            if not count:
+                missing = missing or mode.startswith(row_sql_mode.LAX)
+                continue
             if statement.rows not in (None, count) or self.holds(change, before):
                 return count
             self._session.run([f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}".encode()])
-        return None
+            different = True
+        return 0 if missing and not different else None
 
     def begin(self, change: Change) -> int | None:
         """``count`` before the change is stored; ``again`` undoes all that follows."""

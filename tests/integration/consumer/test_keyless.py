@@ -58,6 +58,25 @@ def test_an_enums_error_value_is_not_its_empty_member(stage: Stage) -> None:
     assert stage.execute("SELECT n, s + 0 FROM t ORDER BY n") == [(0, 0), (1, 0), (2, 0), (5, 2)]
 
 
+def test_a_document_with_a_date_that_the_leaders_modes_do_not_allow(stage: Stage) -> None:
+    """The table computes values, so its rows are written in the leader's modes, which their literals must outlive."""
+    path = stage.create_table("t", "(n INT, j JSON, g INT AS (n + 1) STORED)")
+    none = {"year": 0, "month": 0, "day": 0}
+    clock = {"hour": 0, "minute": 0, "second": 0, "subsecond": 0}
+    members = [{"Date": none}, {"DateTime": none | clock}, {"Date": none | {"year": 2001}}]
+    document = {"JsonTyped": {"array": members}}
+    columns, images = ["n", "j", "g"], [[number(n), document, number(n + 1)] for n in range(4)]
+    stage.topic.send([stage.topic.add(path, columns, *images[:3], sql_mode="")])
+    stage.topic.send([stage.topic.update(path, columns, (images[0], images[3]))])
+    stage.topic.send([stage.topic.delete(path, columns, images[1])])
+    assert "conflicts=0" in stage.apply()
+    shown = '["0000-00-00", "0000-00-00 00:00:00.000000", "2001-00-00"]'
+    assert stage.execute("SELECT n, CAST(j AS CHAR), g FROM t ORDER BY n") == [(2, shown, 3), (3, shown, 4)]
+    stage.topic.send([stage.topic.delete(path, columns, images[1], images[2])])
+    assert "conflicts=1" in stage.apply()
+    assert stage.execute("SELECT n FROM t") == [(3,)]
+
+
 def test_the_followers_binlog_has_rows_only(stage: Stage) -> None:
     path = stage.create_table("t", "(n INT, s VARCHAR(10))")
     stage.topic.send([stage.topic.add(path, COLUMNS, *map(image, [*range(7), *range(7)]))])
