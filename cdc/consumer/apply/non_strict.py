@@ -54,7 +54,7 @@ class NonStrictWriter:
         missing = different = False
         modes, adds = row_sql_mode.leader_modes(change.record), change.record.operation == "Add"
         usual = row_sql_mode.lax(modes, adds=adds), row_sql_mode.permissive(modes, adds=adds)
-        for mode in dict.fromkeys((*usual, *row_sql_mode.guesses(adds=adds))):
+        for mode in dict.fromkeys((*usual, *row_sql_mode.guesses())):
             self._session.run([f"SAVEPOINT {_SAVEPOINT}".encode()])
             before = self.count(change)
             try:
@@ -64,7 +64,7 @@ class NonStrictWriter:
                     raise
                 continue
             if not count:
-                missing = missing or mode.startswith(row_sql_mode.LAX)
+                missing = missing or mode == row_sql_mode.LAX
                 continue
             if statement.rows not in (None, count) or self.holds(change, before):
                 return count

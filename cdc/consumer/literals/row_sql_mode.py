@@ -66,12 +66,12 @@ def permissive(modes: str, *, adds: bool) -> str:
     return ",".join([LAX, *others])
 
 
-def guesses(*, adds: bool) -> Iterator[str]:
+def guesses() -> Iterator[str]:
     """All that may change a computed value, for a session that has changed its modes since the BEGIN that names them.
 
-    What comes of it must be compared with the leader's row.
+    What comes of it must be compared with the leader's row. With padding an existing row may not be found.
     """
-    others = [*_DECIDING, *([_PADDED] if adds else [])]
+    others = [*_DECIDING, _PADDED]
     for count in range(len(others) + 1):
         yield from (",".join([LAX, *some]) for some in combinations(others, count))
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import count
 
 from cdc.consumer.literals.rounded import Rounded, number_table, to_copy
-from cdc.consumer.literals.values import identifier, literal, table_name
+from cdc.consumer.literals.values import DEFAULT, identifier, literal, table_name
 from cdc.consumer.plan.planner import Change
 from cdc.model.record import Record, Row
 from cdc.model.values import Value
@@ -27,8 +27,9 @@ def apart(change: Change, rounded: Mapping[str, Rounded]) -> list[Change]:
 
 def copying_insert(change: Change, written: Sequence[int], rounded: Mapping[str, Rounded]) -> bytes:
     """The INSERT of an after-image, in the columns ``written``. Raises ValueError for an invalid value."""
-    record = change.record
-    texts, source = _copied(record, change.row.after or [], written, rounded)
+    record, image = change.record, change.row.after or []
+    written = [index for index in written if image[index] is not DEFAULT]  # a query can't select that
+    texts, source = _copied(record, image, written, rounded)
     names = ",".join(identifier(record.columns[index]) for index in written)
     return f"INSERT INTO {table_name(record.uri)} ({names}) SELECT {','.join(texts)} FROM {source}".encode()
 

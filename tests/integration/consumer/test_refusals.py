@@ -363,8 +363,11 @@ def test_a_session_that_changed_its_sql_mode_since_begin(stage: Stage) -> None:
     assert stage.execute("SELECT CAST(g AS CHAR) FROM cut") == [("2024-02-01 00:00:00",)]
     assert stage.execute("SELECT g FROM padded") == [("a  x",)]
     assert stage.execute("SELECT t FROM wide") == [("ß",)]
-    images = [number(1), text("a"), text("a  x")], [number(1), text("b"), text("c")]
-    stage.topic.send([stage.topic.update(padded, columns, images, **keyed)])
+    images = [[number(1), text(t), text(g)] for t, g in (("a", "a  x"), ("b", "b  x"), ("b", "c"))]
+    stage.topic.send([stage.topic.update(padded, columns, (images[0], images[1]), **keyed, **mode)])
+    assert "conflicts=0" in stage.apply()
+    assert stage.execute("SELECT t, g FROM padded") == [("b", "b  x")]
+    stage.topic.send([stage.topic.update(padded, columns, (images[1], images[2]), **keyed)])
     assert "a generated column becomes another one here than on the leader" in refusal(stage.profile, status=3)
 
 

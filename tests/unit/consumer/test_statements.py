@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc.consumer.literals.rounded import Rounded
-from cdc.consumer.literals.values import exact, identifier, literal, quoted
+from cdc.consumer.literals.values import DEFAULT, exact, identifier, literal, quoted
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.plan.planner import Change, Step, in_order
 from cdc.consumer.plan.statements import single, statements
@@ -513,6 +513,11 @@ def test_numbers_that_the_server_would_round_are_copied_from_a_column() -> None:
     step = Step("Update", [change("Update", [n(1), f(2.0)], [n(3), f(1.5)])], rounded=DIGITS)
     (update,) = statements([step], generated=only(""))
     assert update.sql.decode() == (f"UPDATE `db`.`t` JOIN {NUMBERS} SET `db`.`t`.`a`=3,`db`.`t`.`b`=n.c0_0 WHERE `a`=1")
+
+
+def test_a_column_without_a_value_is_left_out_where_numbers_are_copied() -> None:
+    (found,) = statements([Step("Add", [change("Add", [DEFAULT, f(1.5)])], rounded=DIGITS)], generated=only(""))
+    assert found.sql.decode() == f"INSERT INTO `db`.`t` (`b`) SELECT n.c0_0 FROM {NUMBERS}"
 
 
 def test_of_rows_without_a_key_one_is_replaced_by_the_one_with_copied_numbers() -> None:
