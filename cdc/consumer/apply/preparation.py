@@ -15,6 +15,7 @@ from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.covering import Covering
+from cdc.consumer.plan.net_effects import as_left
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
 from cdc.consumer.plan.planner import Step, removes
 from cdc.consumer.plan.rewound import check_copying, plan_again, plan_copying
@@ -106,7 +107,7 @@ class Preparation:
         records = self._passing(batch)
         self._rows += batch.rows
         self._filtered += batch.rows - sum(len(record.rows) for record in records)
-        pending = self._pending(batch, records, commit, started=time.monotonic())
+        pending = self._pending(batch, as_left(records), commit, started=time.monotonic())
         shapes = {uri: self._tables.shape(uri) for uri in {record.uri for record in records}}
         # Asked now: by the time the statements are made, the reply to a packet may be outstanding.
         compares = self._differences if not pending.again else None
@@ -152,7 +153,7 @@ class Preparation:
     def _passing(self, batch: Batch) -> list[Record]:
         return [record for record in batch.records if self._passes(record)]
 
-    def _pending(self, batch: Batch, records: list[Record], commit: Commit, *, started: float) -> PendingBatch:
+    def _pending(self, batch: Batch, records: Sequence[Record], commit: Commit, *, started: float) -> PendingBatch:
         again = self._reached.rewound is not None
         if again:
             batch = replace(batch, full=False)  # not beside another one, which may have the same rows

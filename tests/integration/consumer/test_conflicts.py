@@ -176,6 +176,34 @@ def test_making_room_does_not_cascade(stage: Stage) -> None:
     assert stage.execute("SELECT * FROM child") == [(7, 1)]
 
 
+def test_rows_that_refer_to_themselves_and_to_one_another(stage: Stage) -> None:
+    """As a leader from 9.6 on logs their deletion: after SET NULL, or twice."""
+    own = stage.create_table(
+        "own", "(n INT, c INT UNIQUE, r INT, FOREIGN KEY (r) REFERENCES own (c) ON DELETE SET NULL)"
+    )
+    pair = stage.create_table(
+        "pair", "(n INT PRIMARY KEY, r INT, FOREIGN KEY (r) REFERENCES pair (n) ON DELETE CASCADE)"
+    )
+    row, left = ([number(1), number(1), r] for r in (number(1), "Null"))
+    one, other = [number(1), number(2)], [number(2), number(1)]
+    stage.topic.send(
+        [
+            stage.topic.add(own, ["n", "c", "r"], row, flags=0x12),
+            stage.topic.add(pair, ["n", "r"], one, other, key=["n"], flags=0x12),
+        ],
+    )
+    stage.apply()
+    stage.topic.send(
+        [
+            stage.topic.update(own, ["n", "c", "r"], (row, left), flags=0x12),
+            stage.topic.delete(own, ["n", "c", "r"], row, flags=0x10),
+        ],
+        [stage.topic.delete(pair, ["n", "r"], other, one, one, key=["n"], flags=0x12)],
+    )
+    assert "conflicts=0" in stage.apply()
+    assert stage.execute("SELECT n FROM own UNION SELECT n FROM pair") == []
+
+
 def test_a_missing_row_without_a_key_is_a_conflict_too(stage: Stage) -> None:
     path = stage.create_table("k", "(a INT)")
     stage.topic.send([stage.topic.update(path, ["a"], ([number(1)], [number(2)]))])

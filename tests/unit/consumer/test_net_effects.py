@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cdc.consumer.plan.net_effects import Image, NetEffect, net_effects, net_images, row_identity
+from cdc.consumer.plan.net_effects import Image, NetEffect, as_left, net_effects, net_images, row_identity
 from cdc.model.record import Record, Row
 from tests.unit.consumer.test_planner import record
 
@@ -34,6 +34,45 @@ def test_all_rows_of_a_record_count() -> None:
     found = effects([replace(one, rows=tuple(rows))])
     assert found is not None
     assert [after for _, _, after, _ in found] == [row.after for row in rows]
+
+
+def deleted(*records: Record) -> list[Image | None]:
+    return [row.before for each in as_left(records) if each.operation == "Delete" for row in each.rows]
+
+
+@pytest.mark.parametrize("key", [("a",), None])
+def test_a_row_that_refers_to_itself_is_deleted_as_it_is_by_then(key: tuple[str, ...] | None) -> None:
+    """The leader logs what SET NULL makes of it, and then that it is deleted as it was before."""
+    row, left = image(4, 4), image(4, 0)
+    changed, gone, added = changes((row, left), (row, None), (None, row))
+    changed, gone, added = (replace(each, key=key, transaction="t") for each in (changed, gone, added))
+    changed, gone = replace(changed, flags=0x12), replace(gone, operation="Delete", flags=0x10)
+    assert deleted(changed, gone) == [left]
+    assert deleted(changed, replace(added, operation="Add"), gone) == [row]
+    assert deleted(changed, replace(gone, transaction="u")) == [row]
+    assert deleted(replace(changed, flags=0x10), gone) == [row]
+
+
+def test_a_row_that_goes_with_one_that_goes_with_it_is_deleted_once() -> None:
+    one, other = image(1, 2), image(2, 1)
+    (gone,) = (replace(each, operation="Delete", transaction="t", flags=0x12) for each in changes((other, None)))
+    gone = replace(gone, rows=(Row(other, None), Row(one, None), Row(one, None)))
+    again = replace(gone, operation="Add", rows=(Row(None, one),))
+    assert deleted(gone) == [other, one]
+    assert deleted(gone, again, replace(gone, rows=(Row(one, None),))) == [other, one, one]
+    assert [each.operation for each in as_left([gone, again, replace(gone, rows=(Row(other, None),))])] == [
+        "Delete",
+        "Add",
+    ]
+    keyless = replace(gone, key=None)
+    assert deleted(keyless) == [other, one, one]
+
+
+def test_rows_that_no_foreign_key_touches_are_left_alone() -> None:
+    records = [replace(each, operation="Delete", flags=0x10) for each in changes((image(1, 1), None))]
+    assert as_left(records) is records
+    records = [replace(each, operation="Add", flags=0x12) for each in changes((None, image(1, 1)))]
+    assert as_left(records) is records
 
 
 IMAGES = st.builds(image, st.integers(0, 2), st.integers(0, 2))
