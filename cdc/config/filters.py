@@ -8,7 +8,7 @@ from fnmatch import translate
 from cdc.config.table_globs import TableGlobs, unquoted
 from cdc.errors import UserError
 
-__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "filtered_name"]
+__all__ = ["CHECKPOINT_DATABASE", "SYSTEM_DATABASES", "Filters", "Widened", "filtered_name"]
 
 SYSTEM_DATABASES = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 CHECKPOINT_DATABASE = "cdc"
@@ -120,3 +120,19 @@ class Filters:
             name = table.removeprefix(before).removesuffix(after)
             if name and f"{before}{name}{after}" == table:
                 yield name
+
+
+@dataclass(frozen=True, slots=True)
+class Widened:
+    """What passes the filters ``now`` and did not pass them ``then``."""
+
+    then: Filters
+    now: Filters
+
+    def wants_database(self, database: str) -> bool:
+        """Whether something of this database may pass, and nothing did."""
+        return self.now.wants_database(database) and not self.then.wants_database(database)
+
+    def wants_table(self, database: str, table: str) -> bool:
+        """Whether changes of this table or view pass, and did not."""
+        return self.now.wants_table(database, table) and not self.then.wants_table(database, table)

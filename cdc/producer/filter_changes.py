@@ -1,64 +1,91 @@
-"""Compares the filters with those of the previous run; refuses to include existing tables whose rows no topic has.
+"""Compares the filters with those of the previous run: what exists, and passes them only now, is to be copied.
 
 A table that passes the filters only now, and exists on the leader already, has a definition and perhaps rows that no
-follower would ever get.
+follower would ever get from its changes.
 """
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
-from cdc.config.filters import Filters
+from cdc.config.filters import Filters, Widened
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Objects
 
-__all__ = ["require_accepted"]
+__all__ = ["Asked", "FilterChange", "change_of", "newly_included"]
 
 _LISTED = 10
-_COPY = (
+_BY_HAND = (
     "copy them to the followers while nothing writes to them (docs/filters-and-renames.md), and start with "
     "--accept-filters"
 )
 
 
-def require_accepted(
-    before: dict[str, list[str]], now: Filters, *, ask: Callable[[], Objects], accepted: bool, log: Callable[..., None]
-) -> bool:
-    """Log that the filters ``before`` were changed, and which of the leader's objects pass them only ``now``.
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Asks the leader: for its ``objects``, and whether what is ``widened`` can be copied (``require_copyable`` raises
+    UserError)."""
 
-    Returns whether something may pass them only now. ``ask`` is called only where there can be such objects. Raises
-    UserError where there are, unless the user has ``accepted`` that.
+    objects: Callable[[], Objects]
+    require_copyable: Callable[[Widened], None]
+
+
+@dataclass(frozen=True, slots=True)
+class FilterChange:
+    """``widened``: what is to be copied before the filters hold, None where they hold at once. ``lets_in``: something
+    may pass from now on that did not."""
+
+    lets_in: bool = False
+    widened: Widened | None = None
+
+
+def change_of(
+    before: dict[str, list[str]] | None, now: Filters, *, ask: Asked, accepted: bool, log: Callable[..., None]
+) -> FilterChange:
+    """Log that the filters ``before`` (None where they are not known) were changed, and what passes them only ``now``.
+
+    The leader is only asked where there can be such objects. Raises UserError where there are, or may be, and they
+    can't be copied, unless the user has ``accepted`` that they are not.
     """
-    if before == now.listed():
-        return False
+    if before is None or before == now.listed():
+        return FilterChange()
     change = ", ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
         warn(newly_included="none")
-        return False
-    objects = ask()
-    names = sorted(_newly_included(then, now, objects))
+        return FilterChange()
+    widened, objects = Widened(then, now), ask.objects()
+    names = sorted(newly_included(widened, objects))
     if accepted:
         warn(newly_included=_listed(names) or "none visible", accepted="their earlier rows are not in the topic")
-    elif names:
-        raise UserError(
-            f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}: its "
-            "earlier rows are not in the topic",
-            where="profile key filters",
-            hint=f"put the filters back; or {_COPY}",
-        )
     elif not objects.all_seen:
         raise UserError(
             f"the filters may now include tables that they left out before ({change}), and our user can't see all "
             "tables",
             where="profile key filters",
-            hint="GRANT SELECT ON *.* to it; or put the filters back; or start with --accept-filters, where no such "
-            "table exists or after copying them",
+            hint=f"GRANT SELECT ON *.* to it, to have them copied; or put the filters back; or {_BY_HAND}",
         )
+    elif names:
+        _require_copyable(ask, widened, change, names)
+        warn(newly_included=_listed(names), they="are copied, and until then the former filters hold")
+        return FilterChange(lets_in=True, widened=widened)
     else:
         warn(newly_included="none that exists")
-    return True
+    return FilterChange(lets_in=True)
+
+
+def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str]) -> None:
+    try:
+        ask.require_copyable(widened)
+    except UserError as error:
+        raise UserError(
+            f"the filters now include what they left out before ({change}), and the leader has {_listed(names)}, whose "
+            f"earlier rows are not in the topic, and can't be copied: {error.what}",
+            where="profile key filters",
+            hint=f"{error.hint}; or put the filters back; or {_BY_HAND}",
+        ) from None
 
 
 def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterator[str]:
@@ -67,11 +94,11 @@ def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterato
             yield f"{key} was {before.get(key, [])}, is {now.get(key, [])}"
 
 
-def _newly_included(then: Filters, now: Filters, objects: Objects) -> Iterator[str]:
+def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:
     """The tables that pass now and did not pass then, and such databases without any of these tables."""
-    databases = {name for name in objects.databases if now.wants_database(name) and not then.wants_database(name)}
+    databases = {name for name in objects.databases if widened.wants_database(name)}
     for database, table in objects.tables:
-        if now.wants_table(database, table) and not then.wants_table(database, table):
+        if widened.wants_table(database, table):
             databases.discard(database)
             yield f"{database}.{table}"
     yield from databases

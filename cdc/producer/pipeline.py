@@ -11,14 +11,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 
+from cdc.config.filters import Widened
 from cdc.config.profile import Profile
 from cdc.errors import Disconnected, Fenced
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer import filter_changes, stages
-from cdc.producer.binlog.leader import Leader, objects
+from cdc.producer.binlog.leader import Leader
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.resume import starting_entry
@@ -111,7 +111,7 @@ class _Producer:
         if sink.entry is not None and sink.entry.instance != self.options.instance:
             # Another producer may have committed until it was fenced just now: the leader's state must be newer.
             leader = self.leader()
-        entry = self._entry(leader, sink.entry)
+        entry, widened = self._entry(leader, sink.entry)
         sink.start(entry)
         self.retry.connected()
         if not entry.prepared:
@@ -119,10 +119,11 @@ class _Producer:
         progress = Progress(entry, alive_seconds=self.profile.producer.alive_seconds)
         dumps = stages.dumps(self.profile, leader)
         read_again = lambda xa: dumps.read_again(xa, progress.read_without(xa.gtid), self.stop)  # noqa: E731
-        decoder = stages.decoder(self.profile, leader, entry, read_again=read_again, log=self.log)
-        router = stages.router(self.profile, entry, self.options.skips)
+        filters = widened.then if widened else self.profile.filters
+        decoder = stages.decoder(self.profile, leader, entry, filters, read_again=read_again, log=self.log)
+        router = stages.router(self.profile, entry, filters, self.options.skips)
         messages = stages.event_messages(self.profile, sink.shown)
-        copier = stages.copier(self.profile, leader, entry, log=self.log)
+        copier = stages.copier(self.profile, leader, entry, widened, log=self.log)
         stream = Stream(decoder, router, sink, progress, self.metrics, self.profile.producer, messages, copier)
         with closing(copier), dumps.follow(entry) as source:
             self.metrics.connected(source, entry, copying=copier.copying)
@@ -130,16 +131,23 @@ class _Producer:
             self.log("replicating", leader=leader.name, version=leader.version, **at)
             stream.replicate(source.chunks(self.stop, lambda: copier.wake), target=target, stop=self.stop)
 
-    def _entry(self, leader: Leader, newest: Entry | None) -> Entry:
-        """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log."""
-        profile = self.profile
-        entry = starting_entry(leader, newest, start=profile.producer.start, filters=profile.filters.listed())
-        if entry.filters is not None:
-            ask = partial(objects, profile.database.settings(), name=str(profile.database))
-            accepted = self.options.accept_filters
-            if filter_changes.require_accepted(
-                entry.filters, profile.filters, ask=ask, accepted=accepted, log=self.log
-            ):
-                # Of what passes from now on the topic begins here: a copy of the leader must have all before.
-                entry = replace(entry, origin=entry.gtid_set or entry.origin)
-        return replace(entry, instance=self.options.instance, filters=profile.filters.listed())
+    def _entry(self, leader: Leader, newest: Entry | None) -> tuple[Entry, Widened | None]:
+        """The entry to continue after, with this process's name and filters; ``newest`` is that of the commit log.
+
+        With what the filters let in now, if it is to be copied: until then those of ``newest`` hold.
+        """
+        profile, filters = self.profile, self.profile.filters.listed()
+        change = filter_changes.change_of(
+            stages.former_filters(newest),
+            profile.filters,
+            ask=stages.asked(profile, leader),
+            accepted=self.options.accept_filters,
+            log=self.log,
+        )
+        if change.widened is not None:
+            filters = change.widened.then.listed()
+        entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
+        if change.lets_in and change.widened is None:
+            # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+            entry = replace(entry, origin=entry.gtid_set or entry.origin)
+        return replace(entry, instance=self.options.instance, filters=filters), change.widened

@@ -98,6 +98,20 @@ class Progress:
         """The GTIDs of all transactions read to their end."""
         return str(self._gtids)
 
+    def has_executed(self, gtids: str) -> bool:
+        """Whether all of these transactions have been read to their end."""
+        return GtidSet.parse(gtids).issubset(self._gtids)
+
+    @property
+    def filters(self) -> dict[str, list[str]] | None:
+        """The filters that hold here, listed."""
+        return self._entry.filters
+
+    def use_filters(self, filters: dict[str, list[str]]) -> None:
+        """These filters, listed, hold from here on."""
+        # Of what passes from now on the topic begins here: a copy of the leader must have all before.
+        self._entry = replace(self._entry, filters=filters, origin=self.gtid_text or self._entry.origin)
+
     @property
     def has_partial(self) -> bool:
         """Whether a transaction is partially committed, so that its rest must come next."""

@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from cdc.config.filters import Filters, Widened
 from cdc.config.profile import Profile
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.producer import equal_members, partial_json
 from cdc.producer.binlog.dump import Dumps
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.binlog.leader import Leader, count_different, inspect, update_triggers
+from cdc.producer.binlog.leader import Leader, count_different, inspect, objects, update_triggers
+from cdc.producer.copy.asked import base_tables, definitions, require_copyable
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
@@ -17,13 +19,14 @@ from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import structure_of
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
+from cdc.producer.filter_changes import Asked
 from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
 from cdc.producer.table_rows.pace import Pace
 
-__all__ = ["copier", "decoder", "dumps", "event_messages", "leader", "router", "topic_admin"]
+__all__ = ["asked", "copier", "decoder", "dumps", "event_messages", "former_filters", "leader", "router", "topic_admin"]
 
 
 def leader(profile: Profile) -> Leader:
@@ -60,17 +63,19 @@ def decoder(
     profile: Profile,
     leader: Leader,
     entry: Entry,
+    filters: Filters,
     *,
     read_again: Callable[[PreparedXa], Iterable[RawEvent]],
     log: Callable[..., None],
 ) -> Decoder:
-    """The decoder of what follows ``entry``; ``read_again`` gives the events of a prepared XA transaction."""
+    """The decoder of what follows ``entry`` and passes ``filters``; ``read_again`` gives the events of a prepared XA
+    transaction."""
     database = profile.database
     ask = partial(update_triggers, database.settings(), name=str(database))
     count = partial(count_different, database.settings(), name=str(database))
     applies = profile.producer.partial_json == "apply"
     return Decoder(
-        wants_table=profile.filters.wants_table,
+        wants_table=filters.wants_table,
         collations=leader.collations,
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
@@ -80,12 +85,12 @@ def decoder(
     )
 
 
-def router(profile: Profile, entry: Entry, skips: Skips) -> Router:
-    """The router of what follows ``entry``."""
+def router(profile: Profile, entry: Entry, filters: Filters, skips: Skips) -> Router:
+    """The router of what follows ``entry`` and passes ``filters``."""
     made = Router(
         resource=profile.mysql_resource_name,
         topics=profile.kafka.topics(),
-        filters=profile.filters,
+        filters=filters,
         record_bytes=profile.producer.record_bytes,
         next_sequence=entry.next_sequence,
         partial=entry.partial,
@@ -94,20 +99,37 @@ def router(profile: Profile, entry: Entry, skips: Skips) -> Router:
     return made
 
 
-def copier(profile: Profile, leader: Leader, entry: Entry, *, log: Callable[..., None]) -> Copier:
-    """What copies the tables that ``entry`` names."""
+def former_filters(newest: Entry | None) -> dict[str, list[str]] | None:
+    """The filters that held up to ``newest``; None where they are not known, or the stream is empty."""
+    return None if newest is None or Pending.from_json(newest.copy).structure else newest.filters
+
+
+def asked(profile: Profile, leader: Leader) -> Asked:
+    """What is asked of ``leader`` where the filters were changed."""
+    settings = profile.database.settings()
+
+    def require(widened: Widened) -> None:
+        require_copyable(leader, definitions(settings, leader.name, base_tables(settings, leader.name, widened)))
+
+    return Asked(partial(objects, settings, name=str(profile.database)), require)
+
+
+def copier(
+    profile: Profile, leader: Leader, entry: Entry, widened: Widened | None, *, log: Callable[..., None]
+) -> Copier:
+    """What copies the tables that ``entry`` names, after what is ``widened``."""
     settings = profile.database.settings()
     limits = profile.producer
     pace = partial(
         Pace, rows_per_second=limits.copy_rows_per_second, threads_running=limits.copy_pause_threads_running, log=log
     )
-    structure = partial(structure_of, settings, leader, profile.filters)
+    structure = partial(structure_of, settings, leader, widened or profile.filters)
     reading = lambda: Reading(settings, name=leader.name, pace=pace(), read_structure=structure)  # noqa: E731
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()
-    wants_table = profile.filters.wants_table
-    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log)
+    wants_table = (widened.then if widened else profile.filters).wants_table
+    return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
 
 
 def event_messages(profile: Profile, shown: Position | None) -> EventMessages:

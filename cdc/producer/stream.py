@@ -1,21 +1,20 @@
 """Changes in, Kafka transactions out: each has the records of some changes and the position after them."""
 
-import json
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from cdc.config.filters import Filters
 from cdc.config.profile import Producer as Limits
 from cdc.errors import Disconnected, PromiseError
 from cdc.model.position import Position
 from cdc.producer import commit_policy
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
-from cdc.producer.copy.chunk import Beginning, Chunk
+from cdc.producer.copy.chunk import Beginning, Chunk, State
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.pending import Pending
 from cdc.producer.decode.changes import (
     Begin,
     Change,
@@ -38,6 +37,11 @@ from cdc.producer.sink.router import Router
 
 __all__ = ["Stream"]
 
+_FORMER_FILTERS = (
+    "here the filters of before still hold, since those of the profile let in tables that are not copied yet: where it "
+    "is these that this needs, start once with --accept-filters, then run cdc-producer PROFILE --copy DB.TABLE; or put "
+    "the filters back meanwhile"
+)
 Received = Sequence[RawEvent | SimpleTransaction]
 
 
@@ -148,9 +152,9 @@ class Stream:
     def _copy_due(self) -> None:
         # The rest of a transaction that is partially committed must come first, and what readers can see already.
         if self.progress.between_transactions and not self.progress.has_partial:
-            while (state := self.sink.visible_chunk()) is not None:
+            while (text := self.sink.visible_chunk) is not None and self._adopt(State.parse(text)):
+                self.sink.count_chunk()
                 self.router.next_sequence += 1
-                self.copier.adopt(Pending.from_json(json.loads(state)))
             while not self.sink.has_visible and (due := self.copier.due(self.progress)) is not None:
                 self._write_copied(due)
                 self.copier.written(due)
@@ -160,7 +164,37 @@ class Stream:
 
     def _write_copied(self, due: Chunk | Beginning) -> None:
         self._make_topics_ready({due.table} if isinstance(due, Chunk) else set(due.structure.tables))
-        self.sink.write(self.router.copied(due, self.progress.position, self.copier.after(due)))
+        now = due.filters if isinstance(due, Beginning) else None
+        state = State(self.copier.after(due), now.listed() if now else None, self.progress.gtid_text if now else "")
+        self.sink.write(self.router.copied(due, self.progress.position, state.text()))
+        if now is not None:
+            self._use_filters(now)
+
+    def _use_filters(self, filters: Filters) -> None:
+        """Have other filters hold from here on, between two transactions."""
+        self.decoder.filter_by(filters.wants_table)
+        self.router.filter_by(filters)
+        self.progress.use_filters(filters.listed())
+
+    def _adopt(self, state: State) -> bool:
+        """Go on after a record that readers can see, if its place is reached.
+
+        Without records before it, the place at which other filters hold is found by the transactions before it.
+        """
+        if state.filters is not None and state.filters != self.progress.filters:
+            widened = self.copier.widened
+            if widened is None or state.filters != widened.now.listed():
+                raise PromiseError(
+                    f"readers see the records that a start with other filters has written: {state.filters}",
+                    where="profile key filters",
+                    hint="put these filters back; they may be changed once the producer has logged that it replicates",
+                )
+            if not self.progress.has_executed(state.executed):
+                return False
+            self._use_filters(widened.now)
+            self.copier.let_in()
+        self.copier.adopt(state.pending)
+        return True
 
     def _check_skips(self, change: Change) -> None:
         # The rows of a prepared XA transaction are refused when it commits.
@@ -207,6 +241,8 @@ class Stream:
         try:
             yield
         except PromiseError as reason:
+            if self.copier.widened is not None:
+                reason.hint = f"{reason.hint} ({_FORMER_FILTERS})"
             try:
                 self._commit_complete()
             except Disconnected:

@@ -5,7 +5,6 @@ Nothing is written to Kafka, to the leader or to disk, and a producer that runs 
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
 
 import pymysql
 from confluent_kafka import KafkaException
@@ -15,11 +14,12 @@ from cdc.errors import CdcError
 from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
 from cdc.model.printable import visible
-from cdc.producer import filter_changes, stages
-from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import definitions, matching, require_copyable
+from cdc.producer import stages
+from cdc.producer.binlog.leader import Leader, translated
+from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.structure import copied_tables, creations_of
+from cdc.producer.filter_changes import FilterChange, change_of
 from cdc.producer.resume import starting_entry
 from cdc.producer.table_rows.definition import TableDefinition
 from cdc.producer.table_rows.estimates import Estimate, estimates
@@ -79,14 +79,21 @@ class _Look:
         if not self._kafka_seen:
             return
         profile, newest = self._profile, self._newest
-        entry = None
+        entry, change = None, FilterChange()
         with self._noting():
-            entry = starting_entry(leader, newest, start=profile.producer.start, filters=profile.filters.listed())
+            change = self._filters(leader, newest, accept_filters)
+        with self._noting():
+            filters = profile.filters.listed()
+            if change.widened is not None and newest is not None and newest.filters is not None:
+                filters = newest.filters
+            entry = starting_entry(leader, newest, start=profile.producer.start, filters=filters)
             _say(_place(leader, newest, entry, profile.producer.start))
-        with self._noting():
-            self._filters(newest, accept_filters)
         if entry is None:
             return
+        if change.widened is not None:
+            _say("copies first what the filters let in now: the statements that create it, the rows of these tables:")
+            with self._noting():
+                self._tables(leader, base_tables(self._settings, leader.name, change.widened))
         pending = Pending.from_json(entry.copy).wanted(profile.filters.wants_table)
         if pending.structure:
             self._copy_of_leader(leader)
@@ -94,15 +101,17 @@ class _Look:
             _say("copies, asked for before or not complete yet:")
             with self._noting():
                 self._tables(leader, pending.tables)
-        else:
+        elif change.widened is None:
             _say("copies nothing")
 
-    def _filters(self, newest: Entry | None, accepted: bool) -> None:
-        if newest is not None and newest.filters is not None:
-            ask = partial(objects, self._settings, name=str(self._profile.database))
-            filter_changes.require_accepted(
-                newest.filters, self._profile.filters, ask=ask, accepted=accepted, log=_say_event
-            )
+    def _filters(self, leader: Leader, newest: Entry | None, accepted: bool) -> FilterChange:
+        return change_of(
+            stages.former_filters(newest),
+            self._profile.filters,
+            ask=stages.asked(self._profile, leader),
+            accepted=accepted,
+            log=_say_event,
+        )
 
     def _copy_of_leader(self, leader: Leader) -> None:
         _say("copies the leader: the statements that create what passes the filters, and the rows of these tables:")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pymysql
 
-from cdc.config.filters import SYSTEM_DATABASES, Filters
+from cdc.config.filters import SYSTEM_DATABASES, Filters, Widened
 from cdc.config.table_globs import TableGlobs
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, translated
@@ -42,7 +42,7 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
     return tables
 
 
-def base_tables(settings: dict[str, Any], name: str, filters: Filters) -> list[Table]:
+def base_tables(settings: dict[str, Any], name: str, filters: Filters | Widened) -> list[Table]:
     """The tables, not views, of the server ``name`` that pass the filters, sorted. Raises UserError, Disconnected."""
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:

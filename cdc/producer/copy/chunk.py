@@ -1,11 +1,13 @@
 """What a copy writes between two transactions: chunks of tables, after what creates these at a stream's beginning."""
 
-from typing import Any, NamedTuple
+import json
+from typing import Any, NamedTuple, Self
 
-from cdc.producer.copy.pending import Table
+from cdc.config.filters import Filters
+from cdc.producer.copy.pending import Pending, Table
 from cdc.sql.effects import Effect
 
-__all__ = ["Beginning", "Chunk", "Creation", "Keys", "Structure"]
+__all__ = ["Beginning", "Chunk", "Creation", "Keys", "State", "Structure"]
 
 
 class Keys(NamedTuple):
@@ -56,7 +58,34 @@ class Structure(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """The statements that create the leader's objects, as of ``ts_us``."""
+    """The statements that create the leader's objects, as of ``ts_us``; the ``filters`` that hold from there on, None
+    where they are the same as before."""
 
     structure: Structure
     ts_us: int
+    filters: Filters | None = None
+
+
+class State(NamedTuple):
+    """What a run that goes on after a crash must know of a record that readers see: what is ``pending`` after it, and,
+    where other ``filters`` (listed) hold from there on, which transactions the stream had ``executed`` by then."""
+
+    pending: Pending
+    filters: dict[str, list[str]] | None = None
+    executed: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The state that ``text`` was made of. Raises TypeError, ValueError or KeyError for anything else."""
+        body = json.loads(text)
+        filters, executed = (body.pop(_FILTERS, None), body.pop(_EXECUTED, "")) if body else (None, "")
+        return cls(Pending.from_json(body or None), filters, executed)
+
+    def text(self) -> str:
+        """The state as JSON."""
+        if self.filters is None:
+            return json.dumps(self.pending.to_json())
+        return json.dumps((self.pending.to_json() or {}) | {_FILTERS: self.filters, _EXECUTED: self.executed})
+
+
+_FILTERS, _EXECUTED = "filters", "executed"

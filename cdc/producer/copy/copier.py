@@ -3,10 +3,11 @@
 import time
 from collections.abc import Callable
 
+from cdc.config.filters import Widened
 from cdc.producer.copy.chunk import Beginning, Chunk, Keys
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, Table, concerns
-from cdc.producer.copy.question import Question, Questions, part_of, piece_of
+from cdc.producer.copy.question import Question, Questions, chunk_of
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Request, Requests
@@ -31,7 +32,8 @@ class Copier:
 
     ``requests`` are for more tables; none is copied that ``wants_table``, the filters, leaves out. ``open_reading``
     starts the thread that reads; ``log(event, **fields)`` is called for each table that begins and ends, and each that
-    can't be copied. ``speed`` counts the rows copied.
+    can't be copied. ``speed`` counts the rows copied. ``widened``: before all else, what the filters let in now is
+    created, at a place of the stream from which on they hold, and then copied.
     """
 
     def __init__(
@@ -42,7 +44,9 @@ class Copier:
         open_reading: Callable[[], Reading],
         wants_table: Callable[[str, str], bool],
         log: Callable[..., None],
+        widened: Widened | None = None,
     ) -> None:
+        self.widened = widened
         # The filters may have been changed, or be others where a request was made.
         self.pending = pending.without_pieces().wanted(wants_table)
         self._wants_table = wants_table
@@ -66,7 +70,7 @@ class Copier:
     @property
     def active(self) -> bool:
         """Whether there is anything to write."""
-        return self.pending.active or self._repairs.keys is not None
+        return self.pending.active or self._repairs.keys is not None or self.widened is not None
 
     @property
     def wake(self) -> int | None:
@@ -120,6 +124,7 @@ class Copier:
                 self._note_statement(change)
             case Refused():
                 self._questions.note_unknown()  # the operator skips it
+                self._take_back_creations()
 
     def holds(self, change: Change) -> bool:
         """Whether ``change`` must wait: for the pieces of a table, or for a moment for a snapshot of one."""
@@ -144,6 +149,8 @@ class Copier:
         keys = self._repairs.keys
         if keys is not None and any(concerns(effect, keys.table) for effect in statement.effects):
             self._take_back()
+        if statement.effects:
+            self._take_back_creations()
         if not self.pending.is_changed_by(statement.effects):
             return
         # What is being read may be as of before the statement, its definition as of after it.
@@ -152,6 +159,10 @@ class Copier:
         if pending.current != self.pending.current:
             self._notices.replaced(self.pending.current, pending.current)
         self.pending = pending
+
+    def _take_back_creations(self) -> None:
+        if self.widened is not None or self.pending.structure:
+            self._take_back()  # what is to be created may be another now
 
     def _take_back(self) -> None:
         self._questions.take_back()
@@ -182,7 +193,7 @@ class Copier:
         pending = self.pending
         if not self.active or len(self._questions) >= _AHEAD:
             return None
-        if pending.structure:
+        if self.widened is not None or pending.structure:
             return None if self._questions else (None, None, None)
         snapshot = self.snapshot
         # Nothing comes between the pieces of a table.
@@ -198,13 +209,10 @@ class Copier:
         return pending.current, newest.chunk.upto, None
 
     def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
-        """What was read; None where it has to be read again, or the table can't be copied.
-
-        It is read again where too much was changed meanwhile, or a foreign key may have changed rows unseen.
-        """
+        """What was read; None where it has to be read again, or the table can't be copied."""
         if answer.structure is not None:
-            return Beginning(answer.structure, answer.ts_us)
-        definition, read = answer.definition, answer.chunk
+            return Beginning(answer.structure, answer.ts_us, self.widened.now if self.widened else None)
+        definition = answer.definition
         assert definition is not None  # the answer for a table
         if definition.refusal is not None:
             self._leave_out(definition, repair=asked.wanted.keys is not None)
@@ -212,19 +220,11 @@ class Copier:
         if answer.seen is not None:
             self._judge(asked, answer)
             return None
-        columns = [column.name for column in definition.columns]
         try:
-            if read is None or asked.may_cascade(answer):
-                raise Overrun
-            if self.snapshot is not None and self.snapshot.pieces is not None:
-                if asked.changers.gtids:
-                    raise Overrun  # which can't be, since these changes are held back
-                return piece_of(definition, read, self.snapshot.pieces, answer.ts_us)
-            rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
+            return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
         except Overrun:
             self._take_back()
             return None
-        return part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
 
     def _judge(self, asked: Question, answer: Answer) -> None:
         """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
@@ -254,7 +254,8 @@ class Copier:
     def after(self, due: Chunk | Beginning) -> Pending:
         """What is pending once ``due`` is written."""
         if isinstance(due, Beginning):
-            return self.pending.begun_with(due.structure.tables, len(due.structure.creations))
+            begin = self.pending.let_in if self.widened is not None else self.pending.begun_with
+            return begin(due.structure.tables, len(due.structure.creations))
         if due.keys is not None:
             return self._repairs.after(self.pending, len(due.keys))
         return self.pending.chunk_written(due.upto, len(due.rows))
@@ -271,6 +272,7 @@ class Copier:
                 self.snapshot = None
         if isinstance(due, Beginning):
             self._notices.created(due.structure)
+            self.let_in()
         elif due.keys is not None:
             self._notices.repaired(due)
             self._repairs.sent(len(due.keys))
@@ -283,6 +285,12 @@ class Copier:
             self._notices.complete()
         if not self.active:
             self._end_reading()
+
+    def let_in(self) -> None:
+        """The place of the stream from which on the filters hold is reached, and what they let in is created there."""
+        if self.widened is not None:
+            self._wants_table = self.widened.now.wants_table
+            self.pending, self.widened = self.pending.wanted(self._wants_table), None
 
     def adopt(self, pending: Pending) -> None:
         """Go on after a chunk that was written before a crash."""

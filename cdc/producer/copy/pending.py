@@ -99,6 +99,13 @@ class Pending:
         again = tuple(table for table in self.again if table not in tables)
         return replace(self, structure=False, fresh=tuple(tables), again=again, written=self.written + statements)
 
+    def let_in(self, tables: Iterable[Table], statements: int) -> "Pending":
+        """After ``statements``, which create ``tables`` that the filters let in now. What is under way stays first."""
+        under_way = self.again[:1] if self.after is not None and not self.fresh else ()
+        fresh = tuple(dict.fromkeys((*self.fresh, *under_way, *tables)))
+        again = tuple(table for table in self.again if table not in fresh)
+        return replace(self, fresh=fresh, again=again, written=self.written + statements)
+
     def chunk_written(self, upto: tuple[str, ...] | None, rows: int) -> "Pending":
         """After a chunk of the current table with ``rows``, up to that key, or to the table's end."""
         if upto is not None:

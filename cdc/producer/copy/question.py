@@ -10,12 +10,12 @@ from cdc.producer.copy.chunk import Chunk
 from cdc.producer.copy.pending import Table
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.snapshot import Changers, is_exact
-from cdc.producer.copy.window import Window
+from cdc.producer.copy.window import Overrun, Window
 from cdc.producer.decode.changes import Rows
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition
 
-__all__ = ["Question", "Questions", "part_of", "piece_of"]
+__all__ = ["Question", "Questions", "chunk_of"]
 
 # Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
@@ -132,7 +132,24 @@ class Questions:
         self._unwanted = 0
 
 
-def part_of(
+def chunk_of(asked: Question, answer: Answer, *, piece: int | None) -> Chunk:
+    """What was read, as it is at this place of the stream; ``piece`` is the number of that of a table as a whole.
+
+    Raises Overrun where it has to be read again: too much was changed, or a foreign key may have changed rows unseen.
+    """
+    definition, read = answer.definition, answer.chunk
+    if definition is None or read is None or asked.may_cascade(answer):
+        raise Overrun
+    if piece is not None:
+        if asked.changers.gtids:
+            raise Overrun  # which can't be, since these changes are held back
+        return _piece_of(definition, read, piece, answer.ts_us)
+    columns = [column.name for column in definition.columns]
+    rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
+    return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
+
+
+def _part_of(
     definition: TableDefinition,
     bounds: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
     rows: list[str],
@@ -146,7 +163,7 @@ def part_of(
     return Chunk(table, definition.columns_json, collations, *bounds, rows, ts_us, keys=keys)
 
 
-def piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
+def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
     """A piece of a table that is copied as a whole."""
     table, after = (definition.database, definition.name), None if number == 0 else ()
     return Chunk(table, definition.columns_json, (), after, read.upto, read.rows, ts_us, piece=number)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pymysql
 
-from cdc.config.filters import Filters
+from cdc.config.filters import Filters, Widened
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import base_tables, definitions, require_copyable
@@ -45,7 +45,9 @@ _TRIES = 20
 _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
-def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters, *, tries: int = _TRIES) -> Structure:
+def structure_of(
+    settings: dict[str, Any], leader: Leader, filters: Filters | Widened, *, tries: int = _TRIES
+) -> Structure:
     """What passes the filters on ``leader``; ``settings`` are pymysql's.
 
     Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be copied
@@ -63,7 +65,7 @@ def structure_of(settings: dict[str, Any], leader: Leader, filters: Filters, *, 
                 raise translated(error, leader.name) from None
 
 
-def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters) -> list[Table]:
+def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | Widened) -> list[Table]:
     """The tables that a copy of the leader has. Raises UserError where our user may not see all, Disconnected."""
     if not objects(settings, name=leader.name).all_seen:
         raise UserError(
@@ -74,7 +76,9 @@ def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters) ->
     return base_tables(settings, leader.name, filters)
 
 
-def creations_of(settings: dict[str, Any], leader: Leader, filters: Filters, tables: list[Table]) -> Structure:
+def creations_of(
+    settings: dict[str, Any], leader: Leader, filters: Filters | Widened, tables: list[Table]
+) -> Structure:
     """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
     try:
         return _shown_now(settings, tables, filters)
@@ -82,7 +86,7 @@ def creations_of(settings: dict[str, Any], leader: Leader, filters: Filters, tab
         raise translated(error, leader.name) from None
 
 
-def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters) -> Structure:
+def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters | Widened) -> Structure:
     # With autocommit, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
@@ -91,7 +95,9 @@ def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters) 
         return Structure(tables, list(_creations(cursor, tables, filters, invalid)), invalid)
 
 
-def _creations(cursor: Any, tables: Sequence[Table], filters: Filters, invalid: list[Table]) -> Iterator[Creation]:
+def _creations(
+    cursor: Any, tables: Sequence[Table], filters: Filters | Widened, invalid: list[Table]
+) -> Iterator[Creation]:
     cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME")
     databases = [row[0] for row in cursor.fetchall() if filters.wants_database(row[0])]
     databases = sorted({*databases, *(database for database, _ in tables)})
@@ -101,11 +107,11 @@ def _creations(cursor: Any, tables: Sequence[Table], filters: Filters, invalid: 
         yield _creation(_shown(cursor, "TABLE", table, 1), table[0])
     for database in databases:
         if filters.wants_database(database):
-            yield from _routines(cursor, database)
+            yield from _routines(cursor, database, filters)
     yield from _views(cursor, filters, invalid)
 
 
-def _routines(cursor: Any, database: str) -> Iterator[Creation]:
+def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterator[Creation]:
     cursor.execute(
         "SELECT ROUTINE_TYPE, ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = %s "
         "ORDER BY ROUTINE_TYPE, ROUTINE_NAME",
@@ -116,10 +122,11 @@ def _routines(cursor: Any, database: str) -> Iterator[Creation]:
         _, modes, text, _, collation, default = cursor.fetchone()
         if text is None:
             raise _hidden(kind, database, routine, "SHOW_ROUTINE")
+        yield from _dropped(kind, (database, routine), filters)
         yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
 
 
-def _views(cursor: Any, filters: Filters, invalid: list[Table]) -> Iterator[Creation]:
+def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table]) -> Iterator[Creation]:
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
@@ -133,7 +140,14 @@ def _views(cursor: Any, filters: Filters, invalid: list[Table]) -> Iterator[Crea
             continue
         cursor.execute(f"SHOW CREATE VIEW {_quoted((database, view))}")
         _, text, _, collation = cursor.fetchone()
+        yield from _dropped("VIEW", (database, view), filters)
         yield _creation(text, database, {"collation": collation})
+
+
+def _dropped(kind: str, names: Table, filters: Filters | Widened) -> Iterator[Creation]:
+    """What makes room on followers that have had it, from before the filters left it out."""
+    if isinstance(filters, Widened):
+        yield _creation(f"DROP {kind} IF EXISTS {_quoted(names)}", names[0])
 
 
 def _is_valid(cursor: Any, view: Table) -> bool:

@@ -70,6 +70,10 @@ class Decoder:
         self._ends: str | None = None  # the XA transaction that the open one commits or rolls back
         self._needs_more = False  # whether the next statement needs what was logged before it
 
+    def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
+        """Have other filters decide from the next transaction on."""
+        self._tables.filter_by(wants_table)
+
     @property
     def filtered(self) -> int:
         """How many rows events were of tables that do not pass the filters."""

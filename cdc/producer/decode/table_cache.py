@@ -110,6 +110,11 @@ class TableCache:
         self._shapes = ShapeCache(_SHAPES_BYTES)
         self.filtered = 0
 
+    def filter_by(self, wants_table: Callable[[str, str], bool]) -> None:
+        """Have other filters decide; to be called between two transactions."""
+        self._wants_table, self._shapes = wants_table, ShapeCache(_SHAPES_BYTES)
+        self._by_id.clear()
+
     def forget_ids(self) -> None:
         """To be called when a transaction begins: the server logs the table maps of a statement in front of its rows.
 

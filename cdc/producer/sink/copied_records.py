@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from cdc.model.position import Position
 from cdc.producer.copy.chunk import Chunk
-from cdc.producer.copy.pending import Pending
 from cdc.producer.sink.record_parts import COPIED, RECORD, Message, encoded
 
 __all__ = ["Place", "chunk_body", "copied_message"]
@@ -38,10 +37,8 @@ class Place(NamedTuple):
     ts_us: int
 
 
-def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, then: Pending) -> Message:
-    """The record with ``body`` after its head; ``then`` is the state of the copy after it."""
+def copied_message(topic: str, uri: str, body: tuple[str, ...], place: Place, state: str) -> Message:
+    """The record with ``body`` after its head; ``state`` says how far the copy is after it."""
     (sequence, position, ts_us), last = place, "true"
     head = RECORD % (uri, sequence, *position, f"copy:{sequence}", 0, last, ts_us)
-    return Message(
-        topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, json.dumps(then.to_json()))]
-    )
+    return Message(topic, uri.encode(), encoded((head, *body, "}")), ts_us // 1000, [(COPIED, state)])

@@ -145,13 +145,16 @@ class KafkaSink:
         """Whether records come that readers can see already."""
         return bool(self._already_visible or self._visible_chunks)
 
+    @property
     def visible_chunk(self) -> str | None:
-        """If readers can see a chunk with the next sequence, count it, and return the state of the copy after it."""
-        topic, state = self._visible_chunks.pop(self._partitioner.next_sequence, ("", None))
-        if state is not None:
-            self._partitioner.count(topic, self._partitioner.next_partition(topic))
-            self.records += 1
-        return state
+        """The state of the copy after the record with the next sequence, if that is one that readers can see."""
+        return self._visible_chunks.get(self._partitioner.next_sequence, ("", None))[1]
+
+    def count_chunk(self) -> None:
+        """Count this record."""
+        topic, _ = self._visible_chunks.pop(self._partitioner.next_sequence)
+        self._partitioner.count(topic, self._partitioner.next_partition(topic))
+        self.records += 1
 
     @property
     def has_one_topic(self) -> bool:

@@ -15,7 +15,6 @@ from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.copy.chunk import Beginning, Chunk, Creation
-from cdc.producer.copy.pending import Pending
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.copied_records import Place, chunk_body, copied_message
@@ -87,6 +86,10 @@ class Router:
         if self._begin is None or not self.sent:
             return None
         return Partial(self._begin.transaction, self._index, self._rows, self._newest)
+
+    def filter_by(self, filters: Filters) -> None:
+        """Have other filters decide from the next transaction on."""
+        self._filters = filters
 
     def begin(self, begin: Begin) -> None:
         """Start a transaction."""
@@ -224,10 +227,10 @@ class Router:
             self._committed_part.require_more(self._index)
         self._index, self._committed_part = 0, None
 
-    def copied(self, due: Chunk | Beginning, position: Position, then: Pending) -> Iterator[Message]:
+    def copied(self, due: Chunk | Beginning, position: Position, state: str) -> Iterator[Message]:
         """The messages of what a copy writes between two transactions, ``position`` after the first one.
 
-        ``then`` is the state of the copy after it.
+        ``state`` is how far the copy is after it.
         """
         parts: list[tuple[str, str, tuple[str, ...]]]
         if isinstance(due, Chunk):
@@ -235,7 +238,7 @@ class Router:
         else:
             parts = [self._creation(each, due.ts_us) for each in due.structure.creations]
         for topic, uri, body in parts:
-            yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), then)
+            yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), state)
             self.next_sequence += 1
 
     def _creation(self, creation: Creation, ts_us: int) -> tuple[str, str, tuple[str, ...]]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from cdc.config.filters import Filters, Widened
+from cdc.errors import PromiseError
 from cdc.model.commit_entry import Entry
 from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
@@ -16,7 +18,7 @@ from cdc.producer.copy.key_rows import unfit
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
-from cdc.producer.decode.changes import Begin, Moved, Rows, Statement, TableShape
+from cdc.producer.decode.changes import Begin, Moved, Refused, Rows, Statement, TableShape
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
@@ -61,7 +63,7 @@ def row(key: int) -> str:
 class Copying:
     """A copier, its reading, and how far the stream is."""
 
-    def __init__(self, pending: Pending) -> None:
+    def __init__(self, pending: Pending, widened: Widened | None = None) -> None:
         self.reading = Reading()
         opened: Any = lambda: self.reading  # noqa: E731
         self.requests: list[Request] = []
@@ -72,6 +74,7 @@ class Copying:
             open_reading=opened,
             wants_table=lambda _, name: name != "left_out",
             log=lambda *_, **__: None,
+            widened=widened,
         )
         self.progress = Progress(Entry(0, Position("b.1", 4), "", "", gtids_complete=True))
 
@@ -404,3 +407,41 @@ def test_a_table_whose_rows_followers_have_removed_is_copied_to_its_end(restarte
     assert (due.piece, due.upto) == (0 if restarted else 1, None)
     copying.copier.written(due)
     assert not copying.copier.active
+
+
+WIDENED = Widened(Filters(include_tables=("d.t",)), Filters(include_tables=("d.*",)))
+CREATED = Structure([U], [], [])
+
+
+@pytest.mark.parametrize("pending", [Pending(), Pending(again=(T,), after=("3",), rows=9)])
+def test_what_the_filters_let_in_is_created_first_and_copied_after_what_is_under_way(pending: Pending) -> None:
+    copying = Copying(pending, WIDENED)
+    copying.due()
+    assert [wanted.table for wanted in copying.reading.asked] == [None]
+    copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=CREATED))
+    assert copying.due(49) is None
+    due = copying.due(50)
+    assert isinstance(due, Beginning)
+    assert due.filters == WIDENED.now
+    assert copying.copier.after(due) == replace(pending, fresh=(*pending.again, U), again=())
+    copying.copier.written(due)
+    assert copying.copier.widened is None
+    # From here on a request for a table that only the filters of now let in is taken up.
+    asked_for(copying, Request([("d", "v")], 5))
+    assert copying.copier.pending.tables == (*pending.again, U, ("d", "v"))
+    copying.due()
+    assert [wanted.after for wanted in copying.reading.asked[1:]] == [pending.after]
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_what_is_to_be_created_is_read_again_after_a_statement(is_refused: bool) -> None:
+    copying = Copying(Pending(), WIDENED)
+    copying.due()
+    if is_refused:
+        event: Any = None
+        copying.copier.note(Refused(event, PromiseError("unknown"), (), ""))
+    else:
+        copying.executed(Effect("DropDatabase", "d"))
+    copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=CREATED))
+    assert copying.due(50) is None
+    assert [wanted.table for wanted in copying.reading.asked] == [None, None]

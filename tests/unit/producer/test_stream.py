@@ -1,6 +1,5 @@
 """Which changes go into one Kafka transaction, and in which order."""
 
-import json
 import struct
 import threading
 from collections.abc import Iterable, Sequence
@@ -9,17 +8,20 @@ from typing import Any
 import pytest
 from _pytest.outcomes import Failed
 
-from cdc.config.filters import Filters
+from cdc.config.filters import Filters, Widened
 from cdc.config.profile import Producer as Limits
 from cdc.config.topic_names import Topics
+from cdc.errors import PromiseError
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
+from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
+from cdc.producer.decode.changes import Begin, Whole
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.metrics import ProducerMetrics
@@ -64,7 +66,7 @@ def event(kind: int, offset: int, body: bytes = b"") -> RawEvent:
     return RawEvent(kind, data, "binlog.000001", offset, end)
 
 
-def stream_into(sink: Any, pending: Pending) -> Stream:
+def stream_into(sink: Any, pending: Pending, widened: Widened | None = None) -> Stream:
     """A stream with the smallest Kafka transactions."""
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
@@ -90,6 +92,7 @@ def stream_into(sink: Any, pending: Pending) -> Stream:
             open_reading=lambda: pytest.fail("nothing is copied"),
             wants_table=lambda *_: True,
             log=pytest.fail,
+            widened=widened,
         ),
     )
 
@@ -116,24 +119,53 @@ def test_other_events_commit_when_the_leader_has_no_more() -> None:
     ]  # fmt: skip
 
 
+class Seen(Sink):
+    """A crash left a record of a copy visible, after the entry that is continued from."""
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
+        self.states = [state.text()]
+
+    @property
+    def has_visible(self) -> bool:  # type: ignore[override]
+        return bool(self.states)
+
+    @property
+    def visible_chunk(self) -> str | None:
+        return self.states[-1] if self.states else None
+
+    def count_chunk(self) -> None:
+        self.states.pop()
+
+
 def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
-    class Seen(Sink):
-        """A crash left a chunk visible, after the entry that is continued from."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.states = [json.dumps(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3).to_json())]
-
-        @property
-        def has_visible(self) -> bool:  # type: ignore[override]
-            return bool(self.states)
-
-        def visible_chunk(self) -> str | None:
-            return self.states.pop() if self.states else None
-
-    sink: Any = Seen()
+    sink: Any = Seen(State(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
     stream = stream_into(sink, Pending(again=(("d", "t"),)))
     with pytest.raises(Failed, match="nothing is copied"):
         stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())
     assert stream.router.next_sequence == 1
     assert (stream.copier.pending.after, stream.copier.pending.written) == (("7",), 1)
+
+
+NOW = Filters(exclude_tables=("d.u",))
+WIDENED = Widened(Filters(exclude_dbs=("d",)), NOW)
+
+
+def test_filters_hold_from_the_place_on_that_readers_see() -> None:
+    gtid = "5b2ad69c-0000-0000-0000-000000000001:1"
+    sink: Any = Seen(State(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), gtid))
+    stream = stream_into(sink, Pending(), WIDENED)
+    stream._copy_due()
+    assert (len(sink.states), stream.copier.widened, stream.router.next_sequence) == (1, WIDENED, 0)
+    stream.progress.note(Whole(Begin("", gtid, 0), [], "binlog.000001", 200))
+    with pytest.raises(Failed, match="nothing is copied"):
+        stream._copy_due()
+    assert (sink.states, stream.copier.widened, stream.progress.filters) == ([], None, NOW.listed())
+    assert (stream.router.next_sequence, stream.copier.pending.tables) == (1, (("d", "t"),))
+
+
+@pytest.mark.parametrize("widened", [None, WIDENED])
+def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
+    stream = stream_into(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
+    with pytest.raises(PromiseError, match="put these filters back"):
+        stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())
