@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--accept-filters",
         action="store_true",
-        help="continue although the filters now include tables whose earlier rows are not in the topic",
+        help="do not copy what the filters include now, whose earlier rows are not in the topic",
     )
     _add_commands(parser)
     parser.add_argument("--version", action="version", version=f"cdc {__version__}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Producer as Limits
-from cdc.errors import Disconnected, PromiseError
+from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.model.position import Position
 from cdc.producer import commit_policy
 from cdc.producer.binlog.events import RawEvent
@@ -184,7 +184,7 @@ class Stream:
         if state.filters is not None and state.filters != self.progress.filters:
             widened = self.copier.widened
             if widened is None or state.filters != widened.now.listed():
-                raise PromiseError(
+                raise UserError(
                     f"readers see the records that a start with other filters has written: {state.filters}",
                     where="profile key filters",
                     hint="put these filters back; they may be changed once the producer has logged that it replicates",

@@ -11,7 +11,7 @@ from _pytest.outcomes import Failed
 from cdc.config.filters import Filters, Widened
 from cdc.config.profile import Producer as Limits
 from cdc.config.topic_names import Topics
-from cdc.errors import PromiseError
+from cdc.errors import UserError
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
@@ -167,5 +167,5 @@ def test_filters_hold_from_the_place_on_that_readers_see() -> None:
 @pytest.mark.parametrize("widened", [None, WIDENED])
 def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
     stream = stream_into(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
-    with pytest.raises(PromiseError, match="put these filters back"):
+    with pytest.raises(UserError, match="put these filters back"):
         stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())

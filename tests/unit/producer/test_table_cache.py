@@ -238,3 +238,24 @@ def test_a_cache_knows_the_tables_of_the_fast_path() -> None:
     assert [content(rows)[2] for each in (first, second) for rows in tables.rows_of(each) or ()] == [
         ('{"cols":[{"SignedInteger":1}]}',), ('{"cols":[{"SignedInteger":2}]}',),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted_first", [True, False])
+def test_other_filters_hold_for_tables_that_are_known(wanted_first: bool) -> None:
+    tables = TableCache(
+        wants_table=lambda *_: wanted_first,
+        collations={},
+        allow_differences=pytest.fail,
+        equal_members=pytest.fail,
+    )
+    log = Tables()
+    log.change(7, "t", INT, 1, simple=True)
+    (change,) = (event for event in log.events if isinstance(event, SimpleTransaction))
+
+    def rows() -> int:
+        tables.map(change.events()[2])
+        return len(tables.rows_of(change) or ())
+
+    assert rows() == wanted_first
+    tables.filter_by(lambda *_: not wanted_first)
+    assert rows() == (not wanted_first)
