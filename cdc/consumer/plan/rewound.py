@@ -66,7 +66,7 @@ def _unchecked(record: Record) -> Record:
 def check_copying(record: Record, schema: TableSchema) -> None:
     """Raises Unapplicable for rows of a table that is being copied which can't be made the leader's."""
     name = f"{record.uri.database}.{record.uri.table}"
-    if not (schema.has(record.columns) if record.key is None else schema.matches(record.columns, record.key)):
+    if not _fits(record, schema):
         raise Unapplicable(
             f"table {name} is being copied, but has other columns or another key on the follower, or is not there",
             record=record,
@@ -80,6 +80,15 @@ def check_copying(record: Record, schema: TableSchema) -> None:
             hint="on the follower drop these foreign keys, start again, and when the copy is complete have those "
             "tables copied, too",
         )
+
+
+def _fits(record: Record, schema: TableSchema) -> bool:
+    if record.key is None:
+        return schema.has(record.columns)
+    if record.range is not None and record.range.piece is None:
+        return schema.matches(record.columns, record.key)
+    # No range is named. A row that has another one's first characters is found, and removed, row by row.
+    return schema.is_keyed_by(record.columns, record.key)
 
 
 def _all_logged(record: Record) -> bool:

@@ -73,6 +73,13 @@ class TableSchema:
             _is(parts, key) and not any(part.nullable for part in parts) for parts in self.unique_keys.values()
         )
 
+    def is_keyed_by(self, columns: Sequence[str], key: Sequence[str]) -> bool:
+        """As ``matches``, where the key may have only the first characters of its columns."""
+        return self.has(columns) and any(
+            {part.column for part in parts} == set(key) and not any(part.nullable for part in parts)
+            for parts in self.unique_keys.values()
+        )
+
     def secondary(self, key: Sequence[str]) -> frozenset[str]:
         """The columns of the unique keys other than ``key``; all columns if one of these keys has an expression."""
         parts = [part for parts in self.unique_keys.values() if not _is(parts, key) for part in parts]

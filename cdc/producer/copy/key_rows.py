@@ -61,6 +61,8 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
     """Why ``keys`` are none of the table's key, None where they are."""
     if keys.columns != definition.key:
         return f"its key is ({', '.join(definition.key)}), the report's ({', '.join(keys.columns)})"
+    if definition.whole:
+        return "its key names no range of rows"
     for key in keys.values:
         for column, value in zip(definition.key_columns, key, strict=True):
             if not _fits(column, json.loads(value)):

@@ -189,10 +189,9 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
         refusals.insert(0, f"its engine is {engine}, whose rows can't be read as of one moment")
-    if key is not None:
-        refusals += _key_refusals(key)
     types = {column.name: column.type for column in columns}
-    whole = any(types.get(name) not in _IN_KEY for name in names or ("",))
+    # By the first characters of a column rows are in another order than by the column.
+    whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
     shown = columns_json([column.name for column in columns], names)
@@ -288,10 +287,3 @@ def _chosen_key(keys: Sequence[_Key], virtual: Container[str | None]) -> _Key | 
         if key.unique and not key.nullable and key.whole and named:
             return key
     return None
-
-
-def _key_refusals(key: _Key) -> Iterator[str]:
-    if not key.whole:
-        yield "its key has only the first characters of a column"
-    if None in key.columns:
-        yield "its key has an expression"

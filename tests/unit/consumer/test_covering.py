@@ -274,6 +274,17 @@ def test_a_range_has_the_same_rows_in_the_same_order_only(
     assert "another key" in refused(check_chunk, chunk, replace(schema, unique_keys={"b": (KeyPart("b"),)}))
 
 
+def test_a_key_of_first_characters_names_no_range() -> None:
+    """Until its copy has come, rows are told apart as far as that key does, and the first piece empties the table."""
+    begun = replace(SCHEMA, unique_keys={"PRIMARY": (KeyPart("a", 10),)})
+    check_copying(replace(record(0, "Update", width=2), copying=True), begun)
+    chunk = replace(chunk_of({1: 1}, None, None), range=KeyRange(None, [], None, 0))
+    check_chunk(chunk, begun)
+    assert "another key" in refused(check_chunk, replace(chunk, range=KeyRange(None, None)), begun)
+    for other in (KeyPart("b", 10), KeyPart("a", 10, nullable=True)):
+        assert "another key" in refused(check_chunk, chunk, replace(SCHEMA, unique_keys={"PRIMARY": (other,)}))
+
+
 def test_the_first_piece_of_a_table_empties_it_and_each_adds_its_rows() -> None:
     made = [
         covering(replace(chunk_of({1: 1}, None, None), key=None, range=KeyRange(None, [], None, number)), SCHEMA, found)

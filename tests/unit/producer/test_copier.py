@@ -360,6 +360,7 @@ def test_a_repair_of_no_such_keys_is_refused() -> None:
         ('{"String":1}', '{"SignedInteger":1}', False),
     ):  # fmt: skip
         assert (unfit(made, Keys(T, ("a", "b"), ((value, other),))) is None) == fits
+    assert unfit(replace(DEFINITION, whole=True), Keys(T, ("id",), (('{"SignedInteger":1}',),))) is not None
     assert "its key is (id), the report's (b)" in str(unfit(DEFINITION, Keys(T, ("b",), (("1",),))))
 
 
