@@ -93,8 +93,10 @@ def lines(
     for table in _done(states):
         yield f"{_name(table)}: done" if table in sizes else f"{_name(table)}: gone, or renamed"
     rate = _rate(states)
-    for table in pending.tables:
-        yield f"{_name(table)}: {_progress(table, pending, sizes.get(table), rate)}"
+    for number, table in enumerate(pending.tables):
+        size = sizes.get(table)
+        asked_for = f"asked, about {size.rows:,} rows" if size else "asked"
+        yield f"{_name(table)}: {asked_for if number else _progress(pending, size, rate)}"
     for request in asked:
         what = "to be stopped" if request.stop else "asked"
         yield from (f"{_name(table)}: {what}, no producer has taken it up yet" for table in request.tables)
@@ -107,9 +109,7 @@ def lines(
         yield "nothing is to be copied"
 
 
-def _progress(table: Table, pending: Pending, size: Estimate | None, rate: float) -> str:
-    if table != pending.current:
-        return f"asked, about {size.rows:,} rows" if size else "asked"
+def _progress(pending: Pending, size: Estimate | None, rate: float) -> str:
     if not size:
         return f"under way, {pending.rows:,} rows done"
     speed = ""

@@ -155,7 +155,7 @@ class Copier:
             return
         # What is being read may be as of before the statement, its definition as of after it.
         self._take_back()
-        pending = self.pending.after_statement(statement.effects)
+        pending = self.pending.after_statement(statement.effects).wanted(self._wants_table)  # it may be a skipped one
         if pending.current != self.pending.current:
             self._notices.replaced(self.pending.current, pending.current)
         self.pending = pending

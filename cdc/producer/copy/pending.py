@@ -18,13 +18,13 @@ Table = tuple[str, str]
 class Pending:
     """With ``structure`` the stream is still to begin, by the statements that create the leader's objects.
 
-    ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They are
-    copied in this order. ``after`` is the key, as the JSON text of its values, up to which the first of them has been
-    copied, None where nothing has, or its copy must begin again. It is empty from the first piece on of a table that
-    is copied as a whole, with which followers have removed its rows, until it is copied. ``written`` counts the chunks
-    and statements of all copies, ``rows`` those of the first table since its copy began. ``requests`` is the offset
-    behind the newest request that was taken up, ``requests_topic`` the id of the topic that it is in. ``repairs``
-    counts the chunks of keys.
+    ``fresh`` are tables of which the stream had nothing before, ``again`` those of which it had all changes. They
+    are copied in this order. A table that is asked for amid its copy is there once more. ``after`` is the key, as
+    the JSON text of its values, up to which the first of them has been copied, None where nothing has, or its copy
+    must begin again. It is empty from the first piece on of a table that is copied as a whole, with which followers
+    have removed its rows, until it is copied. ``written`` counts the chunks and statements of all copies, ``rows``
+    those of the first table since its copy began. ``requests`` is the offset behind the newest request that was
+    taken up, ``requests_topic`` the id of the topic that it is in. ``repairs`` counts the chunks of keys.
     """
 
     structure: bool = False
@@ -70,8 +70,12 @@ class Pending:
         return frozenset(self.tables)
 
     def asked(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
-        """With ``tables`` that are to be copied again, by a request before the offset ``requests`` of that topic."""
-        new = [table for table in tables if table not in self.tables]
+        """With ``tables`` that are to be copied again, by a request before the offset ``requests`` of that topic.
+
+        One that is copied now is copied once more after that: who asks wants what was written already put right, too.
+        """
+        waiting = self.tables if self.after is None else self.tables[1:]
+        new = [table for table in dict.fromkeys(tables) if table not in waiting]
         return replace(self, again=(*self.again, *new), requests=requests, requests_topic=topic)
 
     def stopped(self, tables: Iterable[Table], *, requests: int, topic: str = "") -> "Pending":
@@ -80,11 +84,13 @@ class Pending:
         What of one was written stays true, and the stream has no end of its copy: it is incomplete until another one.
         One of whose rows followers have removed all is not stopped: they would lack what was not written yet.
         """
-        pending, kept = self, self.current if self.is_emptied else None
-        for table in tables:
-            if table in pending.again and table != kept:
-                pending = pending.without(table)
-        return replace(pending, requests=requests, requests_topic=topic)
+        gone = set(tables)
+        again = tuple(table for table in self.again if table not in gone)
+        ends = not self.fresh and self.current in gone
+        if ends and self.is_emptied:
+            again, ends = (self.again[0], *again), False
+        left = self if not ends else replace(self, after=None, rows=0)
+        return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
         """With such a request done, or left out."""
@@ -141,11 +147,15 @@ class Pending:
         current, effects = self.current, self._effective(effects)
         if current is None or not any(concerns(effect, table) for effect in effects for table in self.tables):
             return self
-        changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
         if any(concerns(effect, current) for effect in effects):
+            changed = replace(self, fresh=_all_now(self.fresh, effects), again=_all_now(self.again, effects))
             is_emptied = self.is_emptied and bool(_now(current, effects))
-            changed = replace(changed, after=() if is_emptied else None, rows=0)
-        return changed
+            return replace(changed, after=() if is_emptied else None, rows=0)
+        # It goes on, and may be among the others once more.
+        first = (current,)
+        if self.fresh:
+            return replace(self, fresh=first + _all_now(self.fresh[1:], effects), again=_all_now(self.again, effects))
+        return replace(self, again=first + _all_now(self.again[1:], effects))
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -162,10 +172,9 @@ class Pending:
 
     def without(self, table: Table) -> "Pending":
         """Without a table that does not exist any more, or is not wanted."""
-        if table == self.current:
-            return self._without_first()
         fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))
-        return replace(self, fresh=fresh, again=again)
+        left = self if table != self.current else replace(self, after=None, rows=0)
+        return replace(left, fresh=fresh, again=again)
 
 
 _LISTS = ("fresh", "again")

@@ -446,3 +446,10 @@ def test_what_is_to_be_created_is_read_again_after_a_statement(is_refused: bool)
     copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=CREATED))
     assert copying.due(50) is None
     assert [wanted.table for wanted in copying.reading.asked] == [None, None]
+
+
+def test_a_table_that_gets_a_name_which_the_filters_leave_out_is_not_copied() -> None:
+    """Such a statement stops the producer, and may be skipped."""
+    copying = Copying(Pending(again=(T, U), after=("3",)))
+    copying.executed(Effect("RenameTable", "d", "t", to=("d", "left_out")))
+    assert copying.copier.pending.tables == (U,)

@@ -111,3 +111,27 @@ def test_that_followers_have_removed_a_tables_rows_is_known_until_it_is_gone(
     statement: str, after: tuple[str, ...] | None
 ) -> None:
     assert _after(Pending(again=(A, B), after=(), rows=3), statement).after == after
+
+
+def test_a_table_that_is_asked_for_amid_its_copy_is_copied_once_more() -> None:
+    """What followers' rows in the part that is written already have become since is put right by that."""
+    amid = Pending(again=(A, B), after=("1",), rows=9).asked([A, B, A], requests=3)
+    assert amid == Pending(again=(A, B, A), after=("1",), rows=9, requests=3)
+    assert amid.asked([A], requests=3) == amid
+    assert _MIDDLE.asked([A], requests=3).tables == (A, B, A)
+    assert Pending.from_json(json.loads(json.dumps(amid.to_json()))) == amid
+    # By another table's statement it stays so, by one of its own its copy begins again, which is enough.
+    assert _after(amid, "ALTER TABLE b ADD x INT") == amid
+    assert _after(_MIDDLE.asked([A], requests=3), "RENAME TABLE b TO c").tables == (A, C, A)
+    assert _after(amid, "TRUNCATE a") == Pending(again=(A, B), requests=3)
+    assert amid.without(A) == Pending(again=(B,), requests=3)
+    assert amid.stopped([A], requests=4) == Pending(again=(B,), requests=4)
+    fresh = _MIDDLE.asked([A], requests=3)
+    assert fresh.stopped([A], requests=4).tables == (A, B)
+    # One of which followers have removed the rows ends, and is not begun again.
+    emptied = Pending(again=(A,), after=()).asked([A], requests=3)
+    assert emptied.stopped([A], requests=4) == Pending(again=(A,), after=(), requests=4)
+    while amid.current == A:
+        amid = amid.chunk_written(None, 1)
+        assert (amid.after, amid.rows) == (None, 0)
+    assert amid.chunk_written(None, 0).tables == (A,)
