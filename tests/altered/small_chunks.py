@@ -3,7 +3,7 @@
 import sys
 
 from cdc.producer import __main__ as program
-from cdc.producer.copy import reading
+from cdc.producer.copy import key_rows, reading
 from tests.altered.replaced import replace
 
 
@@ -12,6 +12,7 @@ def main() -> int:
     rows = int(sys.argv.pop(1))
     replace(reading, "_FIRST_ROWS", rows)
     replace(reading, "_MOST_ROWS", 2 * rows)
+    replace(key_rows, "_MOST", rows)
     sys.argv[0] = "cdc-producer"
     return program.main()
 

@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import pymysql
 
@@ -22,22 +22,25 @@ _AWAY = (pymysql.err.OperationalError, pymysql.err.InterfaceError, ConnectionErr
 class Load:
     """Runs in a thread from ``with`` to its end; ``transactions`` counts those that the leader confirmed."""
 
-    def __init__(self, leader: MySql, *, seed: int) -> None:
+    def __init__(self, leader: MySql, *, seed: int | str, database: str = DATABASE) -> None:
         self._leader = leader
+        self.database = database
         self._random = random.Random(seed)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._failure: BaseException | None = None
         self.transactions = 0
 
-    def __enter__(self) -> "Load":
-        with self._leader.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
-            cursor.execute(f"USE {DATABASE}")
-            for statement in _TABLES:
-                cursor.execute(statement)
+    def __enter__(self) -> Self:
+        self.fill()
         self._thread.start()
         return self
+
+    def fill(self) -> None:
+        """Make the tables."""
+        with self._leader.connect() as connection, connection.cursor() as cursor:
+            for statement in (f"CREATE DATABASE IF NOT EXISTS {self.database}", f"USE {self.database}", *_TABLES):
+                cursor.execute(statement)
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
@@ -49,7 +52,7 @@ class Load:
         try:
             while not self._stop.is_set():
                 try:
-                    with self._leader.connect(database=DATABASE) as connection, connection.cursor() as cursor:
+                    with self._leader.connect(database=self.database) as connection, connection.cursor() as cursor:
                         self._work(cursor)
                 except _AWAY:
                     self._stop.wait(0.1)
