@@ -140,7 +140,10 @@ def _removed(records: Iterable[Record]) -> int:
 
 
 def for_table(step: Step, schema: TableSchema) -> Step:
-    """The step with what its table needs: the leader's sql_mode, if it computes values, and its rounded columns."""
+    """The step with what its table needs: the leader's sql_mode, if it computes values, its rounded columns, and no
+    foreign keys where the leader logged what they changed."""
+    if schema.related and step.record.flags & ALL_LOGGED:
+        step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
     if schema.rounded:
         step = replace(step, rounded=schema.rounded)
     if not schema.computes:

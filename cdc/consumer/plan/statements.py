@@ -14,7 +14,7 @@ from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_upda
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
 from cdc.consumer.plan.packets import PACKET_BYTES, Statement
-from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
 from cdc.model.record import Record, Row, Uri
 from cdc.model.values import Value
 
@@ -100,8 +100,8 @@ def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) 
 
 
 def session_flags(flags: int) -> Statement:
-    """The statement that sets the checks of a rows event's ``flags`` (MySQL source, class Rows_event)."""
-    foreign = 0 if flags & NO_FOREIGN_KEY_CHECKS else 1
+    """The checks of a rows event's ``flags``; what the leader's foreign keys have logged the follower's must not do."""
+    foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 

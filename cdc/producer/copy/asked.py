@@ -1,6 +1,6 @@
 """Globs in, the leader's tables to copy out; refuses those that can't be copied before anything is written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -14,7 +14,7 @@ from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.definition import GONE, TableDefinition, read_definition
 from cdc.service.mysql_connection import connected
 
-__all__ = ["base_tables", "definitions", "matching", "require_copyable", "tables_asked"]
+__all__ = ["base_tables", "definitions", "matching", "parents_first", "require_copyable", "tables_asked"]
 
 _LISTED = 10
 
@@ -43,7 +43,11 @@ def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], fil
 
 
 def base_tables(settings: dict[str, Any], name: str, filters: Filters | Widened) -> list[Table]:
-    """The tables, not views, of the server ``name`` that pass the filters, sorted. Raises UserError, Disconnected."""
+    """The tables, not views, of the server ``name`` that pass the filters: those that foreign keys refer to first, so
+    that a follower never has a table whose copy is complete before what its rows refer to; otherwise sorted.
+
+    Raises UserError, Disconnected.
+    """
     try:
         with closing(connected(**settings)) as connection, connection.cursor() as cursor:
             cursor.execute(
@@ -51,9 +55,37 @@ def base_tables(settings: dict[str, Any], name: str, filters: Filters | Widened)
                 "ORDER BY TABLE_SCHEMA, TABLE_NAME"
             )
             found = [(row[0], row[1]) for row in cursor.fetchall()]
+            cursor.execute(
+                "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+                "FROM information_schema.REFERENTIAL_CONSTRAINTS"
+            )
+            references = [((row[0], row[1]), (row[2], row[3])) for row in cursor.fetchall()]
     except pymysql.MySQLError as error:
         raise translated(error, name) from None
-    return [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
+    wanted = [table for table in found if table[0] not in SYSTEM_DATABASES and filters.wants_table(*table)]
+    return parents_first(wanted, references)
+
+
+def parents_first(tables: Sequence[Table], references: Iterable[tuple[Table, Table]]) -> list[Table]:
+    """``tables``, each behind those that it refers to, as long as these don't refer to it, too; otherwise as they come.
+
+    ``references`` are tables with those that they refer to.
+    """
+    above: dict[Table, set[Table]] = {table: set() for table in tables}
+    for table, parent in references:
+        if table in above and parent in above:
+            above[table].add(parent)
+    ordered: dict[Table, None] = {}
+    for table in tables:
+        waiting, seen = [table], {table}
+        while waiting:
+            missing = sorted(above[waiting[-1]] - seen - ordered.keys())
+            if missing:
+                waiting.append(missing[0])
+                seen.add(missing[0])
+            else:
+                ordered[waiting.pop()] = None
+    return list(ordered)
 
 
 def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) -> list[TableDefinition]:

@@ -47,7 +47,7 @@ class Creation(NamedTuple):
 
 
 class Structure(NamedTuple):
-    """The base tables of a leader, sorted, and the statements that create these and what else there is.
+    """The base tables of a leader, those that foreign keys refer to first, and the statements that create all there is.
 
     ``invalid`` are views that can't be created, since what they select from is gone.
     """

@@ -444,3 +444,27 @@ def test_a_large_value_is_compared_in_a_small_statement(
     (line,) = conflicts(stage.apply())
     assert "key=id=2" in line
     assert stage.execute("SELECT COUNT(*) FROM t WHERE t = REPEAT('y', 400000)") == [(2,)]
+
+
+def test_what_foreign_keys_have_logged_is_no_conflict_row_by_row(stage: Stage) -> None:
+    """Nor is a row refused whose parent is still to be copied: the leader has checked that."""
+    path = table(stage, (1, 1, "aaa"))
+    parent = stage.create_table("parent", "(id INT PRIMARY KEY)")
+    child = stage.create_table(
+        "child", "(id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)"
+    )
+    one, its = [number(1)], [number(10), number(1)]
+    add = stage.topic.add(child, ["id", "p"], its, key=["id"], flags=18)
+    stage.topic.send([stage.topic.add(parent, ["id"], one, key=["id"], flags=16), add])
+    stage.apply()
+    stage.execute("DELETE FROM t")
+    update = stage.topic.update(path, COLUMNS, (image(1, 1, "aaa"), image(1, 2, "bbb")), key=["id"], flags=16)
+    gone = [
+        stage.topic.delete(parent, ["id"], one, key=["id"], flags=16),
+        stage.topic.delete(child, ["id", "p"], its, key=["id"], flags=18),
+    ]
+    later = stage.topic.add(child, ["id", "p"], [number(20), number(2)], key=["id"], flags=16)
+    stage.topic.send([update, *gone, later])
+    (line,) = conflicts(stage.apply())
+    assert path in line
+    assert stage.execute("SELECT * FROM child") == [(20, 2)]

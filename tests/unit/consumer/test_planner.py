@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, Step, in_order, plan, removes
+from cdc.consumer.plan.statements import session_flags
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
@@ -519,6 +520,17 @@ def test_rows_without_a_key_go_without_the_checks_that_the_leader_has_done() -> 
     assert [(step.operation, step.flags) for step in steps] == [
         ("Remove", NO_FOREIGN_KEY_CHECKS), ("Add", NO_FOREIGN_KEY_CHECKS),
     ]  # fmt: skip
+
+
+def test_changes_in_order_do_not_repeat_what_foreign_keys_have_logged() -> None:
+    table = replace(NO_KEY, related=True)
+    for flags, unchecked in ((0, 0), (ALL_LOGGED, NO_FOREIGN_KEY_CHECKS)):
+        few = [replace(each, flags=flags) for each in FOUR[:1]]
+        assert {step.flags for step in plan(few, schema=lambda uri: table)} == {unchecked}
+    unrelated = [replace(each, flags=ALL_LOGGED) for each in FOUR[:1]]
+    assert {step.flags for step in plan(unrelated, schema=lambda uri: NO_KEY)} == {0}
+    assert b"foreign_key_checks=0" in session_flags(ALL_LOGGED).sql
+    assert b"foreign_key_checks=1" in session_flags(0).sql
 
 
 def test_a_row_whose_numbers_must_be_copied_is_deleted_and_inserted() -> None:
