@@ -1,10 +1,12 @@
 """Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
@@ -21,6 +23,7 @@ from cdc.spark.compare.row_drift import (
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.one_part import cached
+from cdc.spark.input.questions import Question, answers
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
@@ -97,16 +100,16 @@ class RowFindings:
 
 def stream_findings(streams: Streams, integrity: Integrity, topics: Topics, replication: Replication) -> StreamFindings:
     """The section on ``streams`` by themselves; its audit time is now."""
-    profiles, foreign = replication.profiles, streams.watermark.foreign
-    skips = "skipped" in streams.not_run.values()
+    profiles = replication.profiles
+    foreign, over_time, skipped = _listed(streams, replication)
     return StreamFindings(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], topics.spans[LEADER], streams.contents.get(LEADER)),
         follower=_topic(profiles[FOLLOWER], topics.spans[FOLLOWER], streams.contents.get(FOLLOWER)),
-        foreign_writes=foreign,
-        foreign=foreign_writes(streams.transactions, limit=_LISTED) if foreign else [],
-        foreign_over_time=_foreign_over_time(streams) if foreign else [],
-        skipped=skipped_records(streams.records, resource=replication.resource, limit=_LISTED) if skips else [],
+        foreign_writes=streams.watermark.foreign,
+        foreign=foreign,
+        foreign_over_time=over_time,
+        skipped=skipped,
         breaks=integrity.examples,
         copy=str(streams.copy.held) if streams.copy else None,
     )
@@ -117,7 +120,9 @@ def transit_times(streams: Streams, topics: Topics, *, for_state: bool) -> Trans
     assert streams.watermark.sequence is not None  # else the preconditions are not met
     after, before = (topics.held.next[LEADER] - 1, topics.held.transit) if topics.held else (-1, None)
     upto = streams.watermark.sequence
-    found = transit(streams.new_transactions, topics.arrivals, after=after, upto=upto, before=before)
+    found = transit(
+        streams.new_transactions, topics.arrivals, after=after, upto=upto, before=before, known=streams.committed
+    )
     return replace(found, bins=cached(found.bins)) if found and for_state else found
 
 
@@ -172,10 +177,16 @@ def row_findings(
     if counted.drifted > _LISTED:
         written = drifted.sparkSession.read.parquet(location((folder / PARQUET).absolute()))
         write_lines(folder / KEYS, key_lines(written, counted.lines, most=_MOST_KEYS))
-    first = drifted.orderBy(*_ORDER).limit(_LISTED).collect()
-    causes: dict[str, int] = dict(drifted.groupBy("cause").agg(F.sum("rows")).collect())
-    rows = [DriftedRow(**row.asDict(recursive=True)) for row in first]
+    by_cause = drifted.groupBy("cause").agg(F.sum("rows").alias("rows"))
+    causes, rows = answers(
+        Question(by_cause, lambda counts: {row["cause"]: row["rows"] for row in counts}),
+        Question(drifted.orderBy(*_ORDER).limit(_LISTED), _drifted),
+    )
     return replace(found, drifted_by_cause=causes, drifted=rows)
+
+
+def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
+    return [DriftedRow(**row.asDict(recursive=True)) for row in rows]
 
 
 def with_signs_of_life(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:
@@ -202,10 +213,20 @@ def _topic(profile: Profile, span: Span, contents: Contents | None) -> Topic:
     )
 
 
-def _foreign_over_time(streams: Streams) -> list[tuple[int, int, int]]:
-    first_us, last_us = streams.contents[FOLLOWER].first_us, streams.contents[FOLLOWER].last_us
-    assert first_us is not None and last_us is not None  # there are foreign writes
-    return foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
+def _listed(
+    streams: Streams, replication: Replication
+) -> tuple[list[ForeignWrite], list[tuple[int, int, int]], list[Skip]]:
+    """Foreign writes, how many there were over time, and what was skipped. Most audits have none of that."""
+    asked: dict[str, Question[Any]] = {}
+    follower = streams.contents.get(FOLLOWER)
+    if streams.watermark.foreign and follower and follower.first_us is not None and follower.last_us is not None:
+        first_us, last_us = follower.first_us, follower.last_us
+        asked["foreign"] = foreign_writes(streams.transactions, limit=_LISTED)
+        asked["times"] = foreign_times(streams.transactions, first_us=first_us, last_us=last_us)
+    if "skipped" in streams.not_run.values():
+        asked["skipped"] = skipped_records(streams.records, resource=replication.resource, limit=_LISTED)
+    told = dict(zip(asked, answers(*asked.values()), strict=True))
+    return told.get("foreign", []), told.get("times", []), told.get("skipped", [])
 
 
 def _waiting(streams: Streams) -> int | None:

@@ -18,6 +18,7 @@ from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
 from cdc.spark import audit
+from cdc.spark.input.one_part import set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
@@ -120,6 +121,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         }
         sides = {LEADER: leader, FOLLOWER: follower}
         spans = {side: Span({(profiles[side].kafka.topic, 0): (0, len(sides[side].messages))}) for side in sides}
+        set_tiny(spark, records=sum(span.size for span in spans.values()))
         names = {"renames": renames(profiles, consumer), "schema": own_schema(profiles, consumer)}
         records = with_leaders_names(parse(messages(spark, sides)), **names).persist()
         try:

@@ -43,7 +43,7 @@ def test_digests_first_or_every_row_folded_the_audit_is_the_same(judged: Judge, 
 def agreed(spark: SparkSession, leader: Stream, follower: Stream) -> Agreement:
     """What digests tell of both streams, all of them."""
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower})).persist()
-    contents, acts = survey(records), statements(records)
+    contents, acts = survey(records).answer(), statements(records).answer()
     return agreement(records, {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}, contents)
 
 
@@ -126,6 +126,6 @@ def test_a_table_is_told_of_by_all_names_that_its_rows_were_logged_under(spark: 
         [query("RENAME TABLE", "db", ("RenameTable", "db/toy", "db/game"))],
     )
     records = parse(messages(spark, {LEADER: leader, FOLLOWER: follower}))
-    contents, acts = survey(records), statements(records)
+    contents, acts = survey(records).answer(), statements(records).answer()
     lives = {side: lineage(contents[side].tables, acts.get(side, [])) for side in contents}
     assert comparable_tables(lives, contents) == ([("db", "pet")], {("db", "game"), ("db", "toy")})

@@ -9,7 +9,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["beside", "cached", "in_one_part", "set_tiny"]
+__all__ = ["beside", "cached", "in_one_part", "is_tiny", "set_tiny"]
 
 _TINY = "spark.cdc.audit.tiny"
 # With few rows, code that Spark makes and compiles for a query costs more than it saves; without it, expressions are
@@ -32,14 +32,19 @@ def set_tiny(spark: SparkSession, *, records: int, rows: int = 0, read: DataFram
         spark.conf.set(name, of_tiny if tiny else of_others)
 
 
+def is_tiny(frame: DataFrame) -> bool:
+    """Whether one task should have all of what the audit reads and holds."""
+    return frame.sparkSession.conf.get(_TINY, "false") == "true"
+
+
 def in_one_part(frame: DataFrame) -> DataFrame:
     """``frame`` in one partition where the audit is tiny, else as it is. A union of two such frames has two again."""
-    return frame.coalesce(1) if _is_tiny(frame) else frame
+    return frame.coalesce(1) if is_tiny(frame) else frame
 
 
 def beside(few: DataFrame) -> DataFrame:
     """``few`` rows for a join by equal columns: every task gets all of them, in a tiny audit without a job for that."""
-    return few.hint("shuffle_hash") if _is_tiny(few) else F.broadcast(few)
+    return few.hint("shuffle_hash") if is_tiny(few) else F.broadcast(few)
 
 
 def cached(frame: DataFrame) -> DataFrame:
@@ -59,10 +64,6 @@ def cached(frame: DataFrame) -> DataFrame:
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
     except (Py4JError, TypeError):  # Spark names these otherwise: they are none of its public interface
         return kept
-
-
-def _is_tiny(frame: DataFrame) -> bool:
-    return frame.sparkSession.conf.get(_TINY, "false") == "true"
 
 
 def _bytes(read: DataFrame) -> int:

@@ -18,9 +18,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.spark.input.one_part import in_one_part
+from cdc.spark.input.questions import Question
 from cdc.spark.input.records import FOLLOWER, LEADER
 
-__all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Transit", "matched", "transit"]
+__all__ = ["BINS_AN_OCTAVE", "STAGES", "WHOLE", "ZERO_US", "Commits", "Transit", "commits", "matched", "transit"]
 
 WHOLE = "leader to follower"
 _BETWEEN = {
@@ -34,6 +35,8 @@ STAGES = tuple(_BETWEEN)
 ZERO_US = 64
 BINS_AN_OCTAVE = 16
 _MOST_STRETCHES = 64  # that lie completely between the first commit and the last
+# What a producer copies into the stream was never committed by the leader.
+_OF_LEADER = f"side = '{LEADER}' AND state = 'whole' AND transaction NOT LIKE 'copy:%'"
 _BLOCK_BITS = 10  # sequences are matched within blocks of so many bits
 
 
@@ -57,27 +60,57 @@ class Transit:
         return _stretch_us(self.first_us, self.last_us)
 
 
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The leader's complete ``transactions``: sequences and commit times of the first and the last."""
+
+    transactions: int
+    first: int | None
+    last: int | None
+    first_us: int | None
+    last_us: int | None
+
+    def within(self, after: int, upto: int) -> bool:
+        """Whether they are all after one sequence, and not after another."""
+        return self.first is None or self.last is None or (self.first > after and self.last <= upto)
+
+
+def commits(transactions: DataFrame) -> Question[Commits]:
+    """What the leader committed."""
+    found = transactions.where(_OF_LEADER).agg(
+        F.count("*").alias("transactions"),
+        *(of("final").alias(name) for of, name in ((F.min, "first"), (F.max, "last"))),
+        *(of("ts_us").alias(f"{name}_us") for of, name in ((F.min, "first"), (F.max, "last"))),
+    )
+    return Question(found, lambda rows: Commits(**rows[0].asDict()))
+
+
 def transit(
-    transactions: DataFrame, arrivals: DataFrame, *, upto: int, after: int = -1, before: Transit | None = None
+    transactions: DataFrame,
+    arrivals: DataFrame,
+    *,
+    upto: int,
+    after: int = -1,
+    before: Transit | None = None,
+    known: Commits | None = None,
 ) -> Transit | None:
     """The transit times of the leader's transactions after sequence ``after`` up to ``upto``, added to ``before``.
 
-    None if there are none. ``arrivals`` says when sequences of either side were in Kafka (``lag.arrivals``).
+    None if there are none. ``arrivals`` says when sequences of either side were in Kafka (``lag.arrivals``). ``known``
+    is what the leader committed by all of ``transactions``.
     """
-    leader = transactions.where(f"side = '{LEADER}' AND state = 'whole' AND final > {after} AND final <= {upto}")
-    # What a producer copies into the stream was never committed by the leader.
-    leader = leader.where("transaction NOT LIKE 'copy:%'")
-    span = leader.agg(F.count("*").alias("count"), F.min("ts_us").alias("first"), F.max("ts_us").alias("last")).first()
-    if span is None or not span["count"]:
+    leader = transactions.where(f"{_OF_LEADER} AND final > {after} AND final <= {upto}")
+    span = known if known and known.within(after, upto) else commits(leader).answer()
+    if span.first_us is None or span.last_us is None:
         return before
-    first = span["first"] if before is None else min(before.first_us, span["first"])
-    last = span["last"] if before is None else max(before.last_us, span["last"])
+    first = span.first_us if before is None else min(before.first_us, span.first_us)
+    last = span.last_us if before is None else max(before.last_us, span.last_us)
     applied = transactions.where(f"kind = 'applied' AND since < least({upto}, upto) AND upto > {after}")
     stretch_us = _stretch_us(first, last)
     bins = _grouped(_counted(_times(leader, applied, arrivals), stretch_us))
     if before is not None:
         bins = _summed(in_one_part(bins.unionByName(_longer(before, stretch_us))))
-    return Transit(span["count"] + (before.transactions if before else 0), first, last, bins)
+    return Transit(span.transactions + (before.transactions if before else 0), first, last, bins)
 
 
 def _stretch_us(first_us: int, last_us: int) -> int:

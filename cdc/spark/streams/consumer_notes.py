@@ -15,14 +15,15 @@ sequence at which the note was written; on the follower the sequence of the lead
 the foreign transaction.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import statement_uuid
+from cdc.spark.input.questions import Question
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.transactions import FOREIGN
 
@@ -61,20 +62,26 @@ class Ledger:
     numbered: Mapping[str, int] = field(default_factory=dict)
 
 
-def skipped_records(records: DataFrame, *, resource: str, limit: int) -> list[Skip]:
+def skipped_records(records: DataFrame, *, resource: str, limit: int) -> Question[list[Skip]]:
     """The first ``limit`` records of the leader ``resource`` that the ledger calls skipped, in the leader's order."""
     rows = _ledger_rows(records, resource).where("state = 'skipped'").select("sequence", "statement", "note")
-    return [Skip(**row.asDict()) for row in rows.distinct().orderBy("sequence").limit(limit).collect()]
+    first = rows.distinct().orderBy("sequence").limit(limit)
+    return Question(first, lambda found: [Skip(**row.asDict()) for row in found])
 
 
-def ledger(records: DataFrame, resource: str) -> Ledger:
+def ledger(records: DataFrame, resource: str) -> Question[Ledger]:
     """The ledger for the leader ``resource``. There are few statements: they fit into the driver."""
     rows = _ledger_rows(records, resource).selectExpr(
         "sequence",
         "IF(state IN ('skipped', 'not applied'), state, NULL) AS not_run",
         f"IF(gtid LIKE '{statement_uuid(resource)}:%', gtid, NULL) AS gtid",
     )
-    found = rows.where("coalesce(not_run, gtid) IS NOT NULL").distinct().orderBy("sequence").collect()
+    # Most are told twice, before a statement runs and after it. They are not made distinct here: that would be a stage.
+    return Question(rows.where("coalesce(not_run, gtid) IS NOT NULL"), _ledger)
+
+
+def _ledger(rows: Sequence[Row]) -> Ledger:
+    found = sorted(set(rows), key=lambda row: row["sequence"])
     return Ledger(
         {row["sequence"]: row["not_run"] for row in found if row["not_run"]},
         {row["gtid"]: row["sequence"] for row in found if row["gtid"]},

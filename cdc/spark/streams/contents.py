@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.input.questions import Question
 from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
@@ -62,28 +63,28 @@ class Contents:
         return -1 if self.last is None else self.last
 
 
-def survey(records: DataFrame) -> Mapping[str, Contents]:
+def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
     """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
-    groups = (
-        records.groupBy("side", "valid", "resource", "database", "table")
-        .agg(
-            F.count("*").alias("records"),
-            F.sum(F.expr("coalesce(size(rows), 0)")).alias("rows"),
-            F.min("sequence").alias("first"),
-            F.max("sequence").alias("last"),
-            F.min("ts_us").alias("first_us"),
-            F.max("ts_us").alias("last_us"),
-            F.expr("bool_or(IF(chunk IS NULL, coalesce(flags & 16, 0) = 0, NULL))").alias("silent"),
-            F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
-            F.expr(_FINGERPRINT).alias("fingerprint"),
-            F.expr(f"array({_OF_ENDS})").alias("of_ends"),
-            F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
-            F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
-            F.expr(f"bool_or({UNFIT})").alias("unfit"),
-            F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
-        )
-        .collect()
+    groups = records.groupBy("side", "valid", "resource", "database", "table").agg(
+        F.count("*").alias("records"),
+        F.sum(F.expr("coalesce(size(rows), 0)")).alias("rows"),
+        F.min("sequence").alias("first"),
+        F.max("sequence").alias("last"),
+        F.min("ts_us").alias("first_us"),
+        F.max("ts_us").alias("last_us"),
+        F.expr("bool_or(IF(chunk IS NULL, coalesce(flags & 16, 0) = 0, NULL))").alias("silent"),
+        F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
+        F.expr(_FINGERPRINT).alias("fingerprint"),
+        F.expr(f"array({_OF_ENDS})").alias("of_ends"),
+        F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
+        F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
+        F.expr(f"bool_or({UNFIT})").alias("unfit"),
+        F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
     )
+    return Question(groups, _by_side)
+
+
+def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
     return {
         side: _contents([group for group in groups if group["side"] == side])
         for side in sorted({group["side"] for group in groups})
@@ -167,7 +168,7 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
-def statements(records: DataFrame) -> Mapping[str, list[Act]]:
+def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
     """What the statements of each side did, unordered. There are few compared with rows: they fit into the driver.
 
     Those that a producer makes when it copies a table did not run on its server: the follower's are left out.
@@ -185,7 +186,11 @@ def statements(records: DataFrame) -> Mapping[str, list[Act]]:
         )
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
+    return Question(acts, _acts_by_side)
+
+
+def _acts_by_side(rows: Sequence[Row]) -> Mapping[str, list[Act]]:
     found: dict[str, list[Act]] = {}
-    for side, *fields in acts.collect():
+    for side, *fields in rows:
         found.setdefault(side, []).append(Act(*fields))
     return found

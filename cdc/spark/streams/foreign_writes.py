@@ -2,11 +2,13 @@
 over time.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from cdc.spark.input.questions import Question
 from cdc.spark.streams.transactions import FOREIGN
 
 __all__ = ["ForeignWrite", "foreign_times", "foreign_writes"]
@@ -28,9 +30,12 @@ class ForeignWrite:
     statement: str | None
 
 
-def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]:
+def foreign_writes(transactions: DataFrame, *, limit: int) -> Question[list[ForeignWrite]]:
     """The first ``limit`` foreign transactions, in the follower's order."""
-    foreign = transactions.where(FOREIGN).orderBy("final").limit(limit)
+    return Question(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
+
+
+def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
     return [
         ForeignWrite(
             transaction=row["transaction"],
@@ -41,14 +46,18 @@ def foreign_writes(transactions: DataFrame, *, limit: int) -> list[ForeignWrite]
             rows=row["rows"],
             statement=row["statement"],
         )
-        for row in foreign.collect()
+        for row in foreign
     ]
 
 
-def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> list[tuple[int, int, int]]:
+def foreign_times(transactions: DataFrame, *, first_us: int, last_us: int) -> Question[list[tuple[int, int, int]]]:
     """(from, to, count) of the foreign transactions between both times (µs since 1970), in parts of equal length."""
     part_us = (last_us - first_us) // _PARTS + 1
     part = F.expr(f"(ts_us - {first_us}L) DIV {part_us}L")
-    found = transactions.where(FOREIGN).groupBy(part.alias("part")).count().orderBy("part").collect()
-    starts = ((first_us + row["part"] * part_us, row["count"]) for row in found)
-    return [(start, start + part_us, count) for start, count in starts]
+    found = transactions.where(FOREIGN).groupBy(part.alias("part")).count()
+
+    def counted(rows: Sequence[Row]) -> list[tuple[int, int, int]]:
+        starts = sorted((first_us + row["part"] * part_us, row["count"]) for row in rows)
+        return [(start, start + part_us, count) for start, count in starts]
+
+    return Question(found, counted)

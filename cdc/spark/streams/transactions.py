@@ -15,7 +15,8 @@ The consumer moves the checkpoint forward (and back for ``--rewind``), and names
 it to. A checkpoint row that keeps its sequence, or names another transaction, was changed by something else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +25,7 @@ from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.model.statement_gtid import StatementSequences, ddl_uuid
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, cached, in_one_part
+from cdc.spark.input.questions import Question, answers
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.streams.consumer_tables import changed_by_others, checkpoint
 
@@ -50,8 +52,14 @@ _KIND = f"""
 _FOR_THE_SEARCH = ("changed_own", "claim")
 
 
-def transactions(records: DataFrame, *, sequences: StatementSequences, ends: Mapping[str, int]) -> DataFrame:
-    """One row a transaction of the valid ``records``; persisted.
+def transactions(
+    records: DataFrame,
+    *,
+    sequences: StatementSequences,
+    ends: Mapping[str, int],
+    ask: Sequence[Callable[[DataFrame], Question[Any]]] = (),
+) -> tuple[DataFrame, list[Any]]:
+    """One row a transaction of the valid ``records``, persisted, and the answers to what is asked of them.
 
     ``sequences`` are of the leader whose checkpoints count, ``ends`` the last of each side. ``state`` is ``whole``,
     ``torn`` (incomplete), or ``open`` for one that the topic's end cuts in two, since the producer writes large
@@ -63,13 +71,17 @@ def transactions(records: DataFrame, *, sequences: StatementSequences, ends: Map
     # On many servers most transactions have one record: these need no sorting to find the records that belong together.
     grouped = in_one_part(_of_one_record(narrow.where(alone)).unionByName(_grouped(narrow.where(~alone))))
     found = cached(_classified(grouped, sequences, ends))
-    repeated, unproven = _needs_closer_look(found)
+    (repeated, unproven), *told = answers(_needs_closer_look(found), *(each(found) for each in ask))
     if repeated:
         found = cached(_classified(_grouped(narrow), sequences, ends))
-    return (_with_moved(found, records) if unproven else found).drop(*_FOR_THE_SEARCH)
+    if unproven:
+        found = _with_moved(found, records)
+    if repeated or unproven:
+        told = answers(*(each(found) for each in ask))
+    return found.drop(*_FOR_THE_SEARCH), told
 
 
-def _needs_closer_look(transactions: DataFrame) -> tuple[bool, bool]:
+def _needs_closer_look(transactions: DataFrame) -> Question[tuple[bool, bool]]:
     """Whether a transaction may be there twice (two have the same hash), and whether a checkpoint names another leader
     transaction than the one that ends at its sequence. Both are False for an undamaged stream.
     """
@@ -83,10 +95,10 @@ def _needs_closer_look(transactions: DataFrame) -> tuple[bool, bool]:
     """
     hashes = transactions.select(F.explode(F.expr(each)).alias("of")).select("of.*")
     counted = hashes.groupBy("hash").agg(*(F.sum(name).alias(name) for name in ("times", "ends", "claims")))
-    repeated, unproven = counted.agg(
-        F.expr("bool_or(times > 1)"), F.expr("bool_or(claims > 0 AND ends = 0)")
-    ).collect()[0]  # fmt: skip
-    return bool(repeated), bool(unproven)
+    found = counted.agg(
+        F.expr("bool_or(times > 1)").alias("repeated"), F.expr("bool_or(claims > 0 AND ends = 0)").alias("unproven")
+    )
+    return Question(found, lambda rows: (bool(rows[0]["repeated"]), bool(rows[0]["unproven"])))
 
 
 def _with_moved(transactions: DataFrame, records: DataFrame) -> DataFrame:

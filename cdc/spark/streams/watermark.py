@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.input.questions import Question
 from cdc.spark.input.records import FOLLOWER
 from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["Watermark", "joined", "unlogged_gap", "watermark"]
+__all__ = ["Watermark", "joined", "unlogged_gap", "unreached", "watermark"]
 
 _MOVES_CHECKPOINT = "kind IN ('applied', 'moved')"
 
@@ -30,7 +31,7 @@ class Watermark:
     torn: int
 
 
-def watermark(transactions: DataFrame) -> Watermark:
+def watermark(transactions: DataFrame) -> Question[Watermark]:
     """The watermark of ``transactions``, in one pass over them."""
     row = transactions.agg(
         F.max_by("upto", F.when(F.expr(_MOVES_CHECKPOINT), F.col("final"))).alias("sequence"),
@@ -40,7 +41,7 @@ def watermark(transactions: DataFrame) -> Watermark:
         F.expr(f"count_if({FOREIGN})").alias("foreign"),
         F.expr("count_if(state = 'torn')").alias("torn"),
     )
-    return Watermark(**row.collect()[0].asDict())
+    return Question(row, lambda rows: Watermark(**rows[0].asDict()))
 
 
 def joined(before: Watermark, since: Watermark) -> Watermark:
@@ -56,20 +57,33 @@ def joined(before: Watermark, since: Watermark) -> Watermark:
     )
 
 
+def unreached(transactions: DataFrame) -> Question[tuple[int, int] | None]:
+    """The lowest and the highest sequence at which an applied transaction starts and none ended; None if all did.
+
+    In nearly all logs that is the one at which the log begins, so there is no gap.
+    """
+    found = _starts(transactions).where("NOT reached").agg(F.min("at").alias("low"), F.max("at").alias("high"))
+    return Question(found, lambda rows: None if rows[0]["low"] is None else (rows[0]["low"], rows[0]["high"]))
+
+
 def unlogged_gap(transactions: DataFrame, *, begins: int, reached: int | None = None) -> tuple[int, int] | None:
     """The first leader sequences (after, up to) that the checkpoint passed without a logged transaction; None if none.
 
     Each applied transaction starts at the sequence where another one ended. If one does not, the part of the log that
     led there is missing. ``reached`` is a sequence at which an earlier transaction, not among these, ended.
     """
-    applied = transactions.where(_MOVES_CHECKPOINT)
-    limits = applied.select(
-        F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
-    )
-    starts = limits.select("col.*").groupBy("at").agg(F.expr("bool_or(end)").alias("reached"))
+    applied, starts = transactions.where(_MOVES_CHECKPOINT), _starts(transactions)
     logged = "reached" if reached is None else f"(reached OR at = {reached})"
     lost = starts.where(f"NOT {logged} AND at > {begins}").agg(F.min("at").alias("upto")).collect()[0]["upto"]
     if lost is None:
         return None
     after = applied.where(f"upto < {lost}").agg(F.max("upto").alias("after")).collect()[0]["after"]
     return (begins if after is None else after), lost
+
+
+def _starts(transactions: DataFrame) -> DataFrame:
+    """The leader sequences ``at`` which applied transactions start or end, and whether one ended there: ``reached``."""
+    limits = transactions.where(_MOVES_CHECKPOINT).select(
+        F.explode(F.expr("array(struct(upto AS at, true AS end), struct(since AS at, false AS end))"))
+    )
+    return limits.select("col.*").groupBy("at").agg(F.expr("bool_or(end)").alias("reached"))
