@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 
 from cdc.config.filters import Widened
-from cdc.producer.copy.chunk import Beginning, Chunk, Keys
+from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.copy.notices import Notices, named
-from cdc.producer.copy.pending import Pending, Table, concerns
-from cdc.producer.copy.question import Question, Questions, chunk_of
+from cdc.producer.copy.pending import Pending, concerns
+from cdc.producer.copy.question import Place, Question, Questions, chunk_of, following
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Request, Requests
@@ -185,28 +185,15 @@ class Copier:
 
     def _ask(self, progress: Progress) -> None:
         """Ask for chunks, so that one is read while another is written."""
-        while (place := self._next()) is not None:
+        creates = self.widened is not None or self.pending.structure
+        while self.active and len(self._questions) < _AHEAD:
+            last = self._questions.last
+            place: Place | None = (None, None, None)
+            if not creates:
+                place = following(self.pending, self.snapshot, self._repairs.keys, last)
+            if place is None or (creates and last):
+                return
             self._questions.ask(Wanted(*place[:2], progress.gtid_text, place[2]))
-
-    def _next(self) -> tuple[Table | None, tuple[str, ...] | None, Keys | None] | None:
-        """The table, and the key behind which a chunk is wanted, or its keys; None while enough is asked for."""
-        pending = self.pending
-        if not self.active or len(self._questions) >= _AHEAD:
-            return None
-        if self.widened is not None or pending.structure:
-            return None if self._questions else (None, None, None)
-        snapshot = self.snapshot
-        # Nothing comes between the pieces of a table.
-        if (keys := self._repairs.keys) is not None and (snapshot is None or snapshot.pieces is None):
-            # By itself, so that what is asked for after it goes on where the chunks before it end.
-            return None if self._questions else (keys.table, None, keys)
-        if (last := self._questions.last) is None:
-            is_piece = snapshot is not None and snapshot.pieces is not None
-            return pending.current, () if is_piece else None if snapshot else pending.after or None, None
-        newest = last.answer
-        if newest is None or newest.chunk is None or newest.chunk.upto is None:
-            return None
-        return pending.current, newest.chunk.upto, None
 
     def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied."""

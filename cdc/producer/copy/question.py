@@ -6,16 +6,19 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cdc.producer.copy.chunk import Chunk
-from cdc.producer.copy.pending import Table
+from cdc.producer.copy.chunk import Chunk, Keys
+from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.copy.snapshot import Changers, is_exact
+from cdc.producer.copy.snapshot import Changers, Snapshot, is_exact
 from cdc.producer.copy.window import Overrun, Window
 from cdc.producer.decode.changes import Rows
 from cdc.producer.table_rows.chunk_reader import ReadChunk
 from cdc.producer.table_rows.definition import TableDefinition
 
-__all__ = ["Question", "Questions", "chunk_of"]
+__all__ = ["Place", "Question", "Questions", "chunk_of", "following"]
+
+# A table and the key behind which a chunk of it is wanted, or the keys whose rows are; nothing: what is to be created.
+Place = tuple[Table | None, tuple[str, ...] | None, Keys | None]
 
 # Flags of a rows event: no foreign keys were followed, or what they changed was logged (class Rows_event).
 _NOTHING_UNLOGGED = 0x02 | 0x10
@@ -130,6 +133,21 @@ class Questions:
             self._reading = None
         self._asked.clear()
         self._unwanted = 0
+
+
+def following(pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: Question | None) -> Place | None:
+    """What is wanted after the ``last`` question: rows with ``keys`` first; None where its answer must come before."""
+    is_piece = snapshot is not None and snapshot.pieces is not None
+    # Nothing comes between the pieces of a table.
+    if keys is not None and not is_piece:
+        # By itself, so that what is asked for after it goes on where the chunks before it end.
+        return None if last else (keys.table, None, keys)
+    if last is None:
+        return pending.current, () if is_piece else None if snapshot else pending.after or None, None
+    newest = last.answer
+    if newest is None or newest.chunk is None or newest.chunk.upto is None:
+        return None
+    return pending.current, newest.chunk.upto, None
 
 
 def chunk_of(asked: Question, answer: Answer, *, piece: int | None) -> Chunk:
