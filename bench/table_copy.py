@@ -14,23 +14,22 @@ the programs' start until the follower has all rows:
 resident size of each; ``servers`` are the CPU seconds of leader and of follower. ``p99`` is that of the leader's
 updates, commit included, in ms: first with the two programs that only replicate them, then with each kind of copy.
 ``delay`` is how many ms after an update's commit it can be read from Kafka, the average of the worst quarter of a
-second. ``ratio`` is to the pipe in the same circumstances.
+second, and after how many seconds it is on the follower, at most. ``ratio`` is to the pipe in the same conditions.
 """
 
 import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.request import urlopen
 
+from delays import Delay, watched_delay, worst
 from measure import BIN, profile, server_cpu_seconds
 
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
@@ -39,7 +38,6 @@ from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from cdc.sandbox.server.ports import free_port
 from cdc.sandbox.server.process import wait_until
 
-LOOK_SECONDS = 0.25
 RATE, CLIENTS = 500, 4  # updates a second, and the sessions that share them
 BEFORE_SECONDS = 15  # of the load alone
 SECONDS = 3600  # against hangs
@@ -48,7 +46,6 @@ TABLE = (
 )
 DIGITS = "LPAD(FLOOR(RAND() * 1e18), 20, '0')"
 NOW = "UNIX_TIMESTAMP(SYSDATE(6))"
-DELAY = re.compile(r"^cdc_producer_delay_seconds_(count|sum) (\S+)", re.MULTILINE)
 # Each session notes how long its updates took in a temporary table, which is not logged.
 LOAD = f"""
     CREATE PROCEDURE bench.steady(seconds INT, tables INT, largest INT) BEGIN
@@ -80,7 +77,7 @@ class Run:
 
     wall: float
     programs: Sequence[Ended]
-    delay: float = 0.0  # ms
+    delays: Sequence[Delay] = ()
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,7 @@ class Servers:
     third: MySql
     source: Path
     target: Path
-    metrics_port: int  # of the producer
+    metrics: tuple[int, int]  # ports of producer and consumer
     rows: int
     tables: int
 
@@ -106,9 +103,8 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=300_000, help="of all tables (default %(default)s)")
     parser.add_argument("--tables", type=int, default=50, help="of the shape many (default %(default)s)")
     parser.add_argument("--shapes", default="one,many", help="which to measure (default %(default)s)")
-    options = parser.parse_args()
-    programs = f"{'producer':>16}{'consumer':>16}"
-    print(f"{'':33}{'rows':>9}{'wall s':>8}{'rows/s':>8}{'servers':>14}{programs}{'p99':>7}{'delay':>8}{'ratio':>7}")
+    options, programs = parser.parse_args(), f"{'producer':>16}{'consumer':>16}"
+    print(f"{'':33}{'rows':>9}{'wall s':>8}{'rows/s':>8}{'servers':>14}{programs}{'p99':>7}{'delay':>13}{'ratio':>7}")
     print(f"{'':72}{'rows/CPU s   MB':>16}{'rows/CPU s   MB':>16}")
     for shape in options.shapes.split(","):
         with tempfile.TemporaryDirectory(prefix="cdc-bench-") as folder:
@@ -120,14 +116,14 @@ def measure(folder: Path, *, rows: int, tables: int) -> None:
     leader, follower, third = (MySql(folder / f"s{number}", server_id=number).start() for number in (1, 2, 3))
     kafka = Kafka(folder / "kafka").start()
     source, target = (profile(folder / f"{server.server_id}.toml", server, kafka) for server in (leader, follower))
-    metrics_port = free_port()
+    ports = (first := free_port()), free_port(other_than=first)
     source.write_text(
         source.read_text() + '[producer]\nstart = "copy"\n[filters]\nexclude_tables = ["bench.stop"]\n'
-        f"[metrics]\nport = {metrics_port}\n"
+        f"[metrics]\nport = {ports[0]}\n"
     )
-    target.write_text(target.read_text().replace('"warning"', '"info"'))
+    target.write_text(target.read_text().replace('"warning"', '"info"') + f"[metrics]\nport = {ports[1]}\n")
     fill(leader, rows, tables)
-    servers = Servers(leader, follower, third, source, target, metrics_port, rows, tables)
+    servers = Servers(leader, follower, third, source, target, ports, rows, tables)
     title = "one table" if tables == 1 else f"{tables} tables"
     piped = measured(f"{title}, idle leader", servers, by_pipe)
     measured(f"{title}, idle leader", servers, by_copy, beside=piped)
@@ -143,9 +139,9 @@ def measure(folder: Path, *, rows: int, tables: int) -> None:
 
 
 def under_load(title: str, servers: Servers) -> None:
-    with replicating(servers), watched_delay(servers) as delays, load(servers) as took:
+    with replicating(servers), watched_delay(servers.metrics) as delays, load(servers) as took:
         time.sleep(BEFORE_SECONDS)
-    print(f"{title}  replicated only{p99(took):79.1f}{max(delays):8.0f}", flush=True)
+    print(f"{title}  replicated only{p99(took):79.1f}{worst(delays)}", flush=True)
     servers.empty(servers.third)
     piped = measured(title, servers, by_pipe, loaded=True)
     servers.empty(servers.follower)
@@ -172,7 +168,7 @@ def measured(
     print(
         f"{title:28}{'copy' if run.programs else 'pipe':5}{rows:9}{run.wall:8.2f}{rows / run.wall:8.0f}"
         f"{spent[0]:7.1f}{spent[1]:7.1f}{programs:32}" + (f"{p99(took):7.1f}" if took else f"{'':7}")
-        + (f"{run.delay:8.0f}" if loaded and run.delay else f"{'':8}")
+        + (worst(run.delays) if loaded else f"{'':13}")
         + (f"{beside.wall / run.wall:7.2f}" if beside else ""),
         flush=True,
     )  # fmt: skip
@@ -187,11 +183,11 @@ def by_copy(servers: Servers) -> Run:
         producer = subprocess.Popen([BIN / "cdc-producer", servers.source, "--until-current"])
         consumer = subprocess.Popen([BIN / "cdc-consumer", servers.target], stderr=out)
         there = lambda: log.read_text().count("table copied") >= servers.tables or has_failed(consumer, producer)  # noqa: E731
-        with watched_delay(servers) as delays:
+        with watched_delay(servers.metrics) as delays:
             assert wait_until(there, seconds=SECONDS) and not has_failed(consumer, producer), log.read_text()[-2000:]
         wall = time.monotonic() - begun
         consumer.terminate()
-        return Run(wall, [ended(producer), ended(consumer)], max(delays, default=0.0))
+        return Run(wall, [ended(producer), ended(consumer)], delays)
 
 
 def has_failed(*processes: "subprocess.Popen[bytes]") -> bool:
@@ -242,32 +238,6 @@ def replicating(servers: Servers) -> Iterator[None]:
             for program in programs:
                 program.terminate()
                 program.wait()
-
-
-@contextmanager
-def watched_delay(servers: Servers) -> Iterator[list[float]]:
-    """The average delay of each ``LOOK_SECONDS`` meanwhile, in ms, as the producer's metrics say."""
-    delays: list[float] = []
-    end = threading.Event()
-
-    def watch() -> None:
-        before = 0.0, 0.0
-        while not end.wait(LOOK_SECONDS):
-            with suppress(OSError):  # it starts, or has ended
-                with urlopen(f"http://127.0.0.1:{servers.metrics_port}/metrics") as page:
-                    found = dict(DELAY.findall(page.read().decode()))
-                count, total = float(found["count"]), float(found["sum"])
-                if count > before[0]:
-                    delays.append((total - before[1]) / (count - before[0]) * 1e3)
-                before = count, total
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    try:
-        yield delays
-    finally:
-        end.set()
-        thread.join()
 
 
 @contextmanager

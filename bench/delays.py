@@ -1,0 +1,58 @@
+"""Watches how late the leader's changes reach Kafka and the follower, by the metrics of producer and consumer."""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+from urllib.request import urlopen
+
+__all__ = ["Delay", "watched_delay", "worst"]
+
+LOOK_SECONDS = 0.25
+METRIC = re.compile(r"^cdc_(?:producer|consumer)_(\w+) (\S+)", re.MULTILINE)
+
+
+class Delay(NamedTuple):
+    """From a commit on the leader: ``ms`` to Kafka, on the average, and ``seconds`` to the follower, at most."""
+
+    ms: float
+    seconds: float
+
+
+@contextmanager
+def watched_delay(ports: tuple[int, int]) -> Iterator[list[Delay]]:
+    """The delays of each ``LOOK_SECONDS`` meanwhile; ``ports`` serve the metrics of producer and consumer."""
+    delays: list[Delay] = []
+    end = threading.Event()
+
+    def watch() -> None:
+        before = 0.0, 0.0
+        while not end.wait(LOOK_SECONDS):
+            source, target = map(metrics, ports)
+            count, total = source.get("delay_seconds_count", 0.0), source.get("delay_seconds_sum", 0.0)
+            if count > before[0]:
+                mean = (total - before[1]) / (count - before[0])
+                delays.append(Delay(mean * 1e3, target.get("behind_seconds", 0.0)))
+                before = count, total
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield delays
+    finally:
+        end.set()
+        thread.join()
+
+
+def metrics(port: int) -> dict[str, float]:
+    """Those of a program, by their names; none before it answers and after its end."""
+    with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        return {name: float(value) for name, value in METRIC.findall(page.read().decode())}
+    return {}
+
+
+def worst(delays: Sequence[Delay]) -> str:
+    if not delays:
+        return f"{'':13}"
+    return f"{max(each.ms for each in delays):6.0f}{max(each.seconds for each in delays):7.1f}"
