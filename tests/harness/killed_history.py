@@ -90,7 +90,6 @@ class KilledHistory:
                 assert error.args[0] in _NOT_NOW, error
 
     def _repair(self) -> None:
-        settings = load(self._pair.source).kafka
         values = dict.fromkeys((f'{{"SignedInteger":{self._chance.randrange(900)}}}',) for _ in range(200))
         keys = [Keys((self._name, table), ("id",), tuple(values)) for table in ("keyed", "child")]
-        write_repairs(settings.properties(), settings.topics().copies, resource=self._name, keys=keys, replicas=1)
+        write_repairs(load(self._pair.source).kafka, self._name, keys)
