@@ -21,6 +21,7 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Whole
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 
@@ -42,12 +43,14 @@ def main() -> int:
     options = parser.parse_args()
     tables = [table(f"table_{n}", 0 if options.same else n) for n in range(options.tables)]
     decoder = Decoder(
-        wants_table=lambda database, name: True,
-        collations=COLLATIONS,
+        TableCache(
+            wants_table=lambda database, name: True,
+            collations=COLLATIONS,
+            allow_differences=lambda database, name, columns: None,
+            equal_members=lambda members, charset, collation: False,
+        ),
         xa=XaTransactions({}, read_again=lambda place: ()),
         log=lambda event, **fields: None,
-        allow_differences=lambda database, name, columns: None,
-        equal_members=lambda members, charset, collation: False,
     )
     router = Router(
         resource="bench", topics=Topics("bench"), filters=Filters(), record_bytes=900_000, next_sequence=1

@@ -166,9 +166,8 @@ def _replicate(
         try:
             for applied in _applied(startup, renaming, applier, copied=copied, until=options.until, held=held):
                 if applied is not None:
-                    counters.applied(
-                        applied, conflicts=applier.conflicts, statements=ledger.applied, left_out=ledger.left_out
-                    )
+                    totals = {"statements": ledger.applied, "left_out": ledger.left_out}
+                    counters.applied(applied, conflicts=applier.conflicts, **totals)
                     source.commit(applied.offsets)
                     skips.check_applied(applied.last.sequence)
                 elif source.drained() and not counters.holding():

@@ -18,6 +18,7 @@ from cdc.producer.copy.reading import Reading
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import structure_of
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.filter_changes import Asked
 from cdc.producer.sink.event_messages import EventMessages
@@ -75,12 +76,14 @@ def decoder(
     count = partial(count_different, database.settings(), name=str(database))
     applies = profile.producer.partial_json == "apply"
     return Decoder(
-        wants_table=filters.wants_table,
-        collations=leader.collations,
+        TableCache(
+            wants_table=filters.wants_table,
+            collations=leader.collations,
+            allow_differences=partial_json.unless_triggers(ask) if applies else partial_json.refuse,
+            equal_members=equal_members.asking(count),
+        ),
         xa=XaTransactions(entry.prepared, read_again=read_again),
         log=log,
-        allow_differences=partial_json.unless_triggers(ask) if applies else partial_json.refuse,
-        equal_members=equal_members.asking(count),
         other_events=profile.kafka.events,
     )
 

@@ -217,8 +217,7 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     try:
         effects = net_effects(records, row_identity(first))
     except (ValueError, AttributeError, TypeError):
-        # A key with an invalid value is reported when its literal is rendered.
-        effects = None
+        effects = None  # a key with an invalid value is reported when its literal is rendered
     if effects is None:
         yield from in_order(records)
         return

@@ -1,6 +1,6 @@
 """Decodes binlog events into changes; stops with an error at whatever it does not know."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import PreparedXa
@@ -14,7 +14,7 @@ from cdc.producer.binlog.gtid_event import Gtid, gtid
 from cdc.producer.binlog.row_sql_mode import row_mode
 from cdc.producer.decode.changes import Begin, Change, Commit, Idle, Moved, OtherEvent, Prepared, Refused, Statement
 from cdc.producer.decode.query_event import LoggedStatement, logged_statement
-from cdc.producer.decode.table_cache import AllowDifferences, EqualMembers, TableCache
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.unsupported import Damaged, nameless, not_closed, refused_statement, unknown_event, unreadable
 from cdc.producer.decode.whole_transactions import (
     BEGIN,
@@ -35,31 +35,16 @@ _OF_TRANSACTIONS = frozenset({"begin", "commit", "rollback", "savepoint", "xa"})
 class Decoder:
     """Decodes one leader's events.
 
-    ``wants_table(database, table)`` is called once per table map: the rows of other tables are never decoded.
-    ``collations`` maps the server's collation ids to (character set, collation); ``xa`` holds prepared transactions;
-    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``allow_differences`` is as
-    for TableCache. ``other_events``: events that are part of no record are changes too.
+    ``tables`` decodes the rows of the tables that pass the filters; ``xa`` holds prepared transactions;
+    ``log(event, **fields)`` is called for each statement that is not replicated by design. ``other_events``: events
+    that are part of no record are changes too.
     """
 
     def __init__(
-        self,
-        *,
-        wants_table: Callable[[str, str], bool],
-        collations: Mapping[int, tuple[str, str]],
-        xa: XaTransactions,
-        log: Callable[..., None],
-        allow_differences: AllowDifferences,
-        equal_members: EqualMembers,
-        other_events: bool = False,
+        self, tables: TableCache, *, xa: XaTransactions, log: Callable[..., None], other_events: bool = False
     ) -> None:
-        self._tables = TableCache(
-            wants_table=wants_table,
-            collations=collations,
-            allow_differences=allow_differences,
-            equal_members=equal_members,
-        )
-        self._whole_transactions = WholeTransactions(self._tables)
-        self._collations = collations
+        self._tables = tables
+        self._whole_transactions = WholeTransactions(tables)
         self._xa = xa
         self._log = log
         self._other_events = other_events
@@ -176,7 +161,7 @@ class Decoder:
         elif kind == et.FORMAT_DESCRIPTION:
             return  # only the reading of packets needs it
         elif kind == et.EXECUTE_LOAD_QUERY:
-            yield from self._statement(event, logged_statement(ev.load_query(event), self._collations))
+            yield from self._statement(event, logged_statement(ev.load_query(event), self._tables.collations))
         elif kind in et.OF_A_STATEMENT:
             self._needs_more = True
         elif kind not in et.HARMLESS and not (kind in et.OTHER_ROWS and self._tables.is_left_out(event)):
@@ -241,7 +226,7 @@ class Decoder:
         if event.data.endswith(BEGIN):
             yield self._begin(event, row_mode(event.data))
             return
-        yield from self._statement(event, logged_statement(event, self._collations))
+        yield from self._statement(event, logged_statement(event, self._tables.collations))
 
     def _statement(self, event: RawEvent, statement: LoggedStatement) -> Iterator[Change]:
         kind, text = statement.kind, statement.text

@@ -101,7 +101,7 @@ class TableCache:
         equal_members: EqualMembers,
     ) -> None:
         self._wants_table = wants_table
-        self._collations = collations
+        self.collations = collations
         self._allow_differences = allow_differences
         self._equal_members = equal_members
         self._allowed: set[tuple[str, str, tuple[str, ...]]] = set()
@@ -139,7 +139,7 @@ class TableCache:
         self._by_id[data[TABLE_ID]] = shape
 
     def _table(self, event: RawEvent) -> Table:
-        table = table_map(event, self._collations)
+        table = table_map(event, self.collations)
         columns = tuple(
             column._replace(equal_members=self._equal_members(column.members, column.charset, column.collation))
             if column.members

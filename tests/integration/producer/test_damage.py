@@ -25,6 +25,7 @@ from cdc.producer.binlog.packets import Packets
 from cdc.producer.binlog.source import BinlogSource, Replica
 from cdc.producer.decode.changes import Begin, Commit, Refused, Rows, Statement, Whole
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 from cdc.sandbox.server.mysql import PASSWORD, USER
@@ -87,8 +88,11 @@ def captured(settings: dict[str, object], leader: Leader) -> list[RawEvent]:
 def decoder(leader: Leader) -> Decoder:
     xa = XaTransactions({}, read_again=lambda place: [])
     return Decoder(
-        wants_table=Filters().wants_table, collations=leader.collations, xa=xa, log=lambda *_, **__: None,
-        allow_differences=lambda *_: None, equal_members=lambda *_: False,
+        TableCache(
+            wants_table=Filters().wants_table, collations=leader.collations, allow_differences=lambda *_: None,
+            equal_members=lambda *_: False,
+        ),
+        xa=xa, log=lambda *_, **__: None,
     )  # fmt: skip
 
 

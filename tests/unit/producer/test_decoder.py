@@ -9,6 +9,7 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Change, Idle, OtherEvent
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 
 
@@ -22,12 +23,14 @@ STOP, GTID, ROWS_QUERY = event(et.STOP), event(et.ANONYMOUS_GTID), event(et.ROWS
 def decoded(*chunks: Sequence[RawEvent], other_events: bool = True) -> list[Change]:
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     decoder = Decoder(
-        wants_table=lambda database, table: True,
-        collations={},
+        TableCache(
+            wants_table=lambda database, table: True,
+            collations={},
+            allow_differences=pytest.fail,
+            equal_members=pytest.fail,
+        ),
         xa=xa,
         log=pytest.fail,
-        allow_differences=pytest.fail,
-        equal_members=pytest.fail,
         other_events=other_events,
     )
     return [*decoder.decode(chunks)]

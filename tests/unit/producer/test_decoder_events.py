@@ -127,11 +127,13 @@ class Leader:
         self.logged: list[tuple[str, dict[str, Any]]] = []
         self.read: list[PreparedXa] = []
         self.decoder = Decoder(
-            wants_table=lambda database, table: not table.startswith("left_out"),
-            collations={},
+            TableCache(
+                wants_table=lambda database, table: not table.startswith("left_out"),
+                collations={},
+                **{"allow_differences": pytest.fail, "equal_members": lambda *_: False} | options,
+            ),
             xa=XaTransactions({}, read_again=lambda place: self.read.append(place) or again),
             log=lambda event, **fields: self.logged.append((event, fields)),
-            **{"allow_differences": pytest.fail, "equal_members": lambda *_: False} | options,
         )
 
     def decode(self, *chunks: Chunk) -> list[Change]:
@@ -965,12 +967,14 @@ def test_texts_are_read_in_the_character_set_of_their_column() -> None:
     log.xid()
     leader = Leader()
     leader.decoder = Decoder(
-        wants_table=lambda database, table: True,
-        collations={8: ("latin1", "latin1_swedish_ci"), 45: ("utf8mb4", "utf8mb4_general_ci")},
+        TableCache(
+            wants_table=lambda database, table: True,
+            collations={8: ("latin1", "latin1_swedish_ci"), 45: ("utf8mb4", "utf8mb4_general_ci")},
+            allow_differences=pytest.fail,
+            equal_members=pytest.fail,
+        ),
         xa=XaTransactions({}, read_again=lambda place: ()),
         log=lambda event, **fields: None,
-        allow_differences=pytest.fail,
-        equal_members=pytest.fail,
     )
     assert plain(leader.decode(log.events))[1] == ("t", "Add", ('{"cols":[{"String":"é!"}]}',), 0)
 

@@ -6,6 +6,7 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog.event_types import FATAL, HANDLED, HARMLESS, NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 
 
@@ -19,12 +20,14 @@ def test_each_type_is_on_one_list() -> None:
 def test_an_event_that_is_not_handled_stops_the_stream_at_its_position(kind: int) -> None:
     xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     decoder = Decoder(
-        wants_table=lambda database, table: True,
-        collations={},
+        TableCache(
+            wants_table=lambda database, table: True,
+            collations={},
+            allow_differences=lambda *_: None,
+            equal_members=lambda *_: False,
+        ),
         xa=xa,
         log=pytest.fail,
-        allow_differences=lambda *_: None,
-        equal_members=lambda *_: False,
     )
     event = RawEvent(kind, bytes(30), "binlog.000001", 400, 430)
     with pytest.raises(PromiseError, match=rf"event {kind} .*is not supported.*at binlog\.000001:400; hint: "):

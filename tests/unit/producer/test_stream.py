@@ -23,6 +23,7 @@ from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
 from cdc.producer.decode.changes import Begin, Whole
 from cdc.producer.decode.decoder import Decoder
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
@@ -72,12 +73,14 @@ def stream_into(sink: Any, pending: Pending, widened: Widened | None = None) -> 
     retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
     return Stream(
         Decoder(
-            wants_table=lambda *_: True,
-            collations={},
+            TableCache(
+                wants_table=lambda *_: True,
+                collations={},
+                allow_differences=lambda *_: None,
+                equal_members=lambda *_: False,
+            ),
             xa=xa,
             log=pytest.fail,
-            allow_differences=lambda *_: None,
-            equal_members=lambda *_: False,
             other_events=True,
         ),
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
