@@ -36,6 +36,7 @@ from cdc.consumer.scope import replicated
 from cdc.consumer.source.assembler import Transaction, UntilError, assemble
 from cdc.consumer.source.batches import batches
 from cdc.consumer.source.follower_statements import FollowerStatements
+from cdc.consumer.source.group_offsets import note_of
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
@@ -47,6 +48,7 @@ from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.commit_log import oldest_commits
+from cdc.kafka.follower_places import group_of
 from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
@@ -98,6 +100,8 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
         _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
+        if not stop.is_set():
+            reader.offsets.flush()
 
 
 def _gone_back(
@@ -152,13 +156,9 @@ def _replicate(
     profile, source, calls, skips = startup.profile, startup.source, startup.calls, options.skips
     passes = replicated(profile)
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
+    statements, wait = FollowerStatements(renaming, engine=profile.consumer.engine), profile.consumer.retry_seconds
     ledger = DdlLedger(
-        startup.session,
-        copied=copied,
-        passes=passes,
-        statements=FollowerStatements(renaming, engine=profile.consumer.engine),
-        skips=skips,
-        lock_seconds=profile.consumer.retry_seconds,
+        startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
     )
     applier = _applier(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
     held = _held(startup, counters, again_upto=checkpoint.rewound)
@@ -168,9 +168,11 @@ def _replicate(
                 if applied is not None:
                     totals = {"statements": ledger.applied, "left_out": ledger.left_out}
                     counters.applied(applied, conflicts=applier.conflicts, **totals)
-                    source.commit(applied.offsets)
+                    source.commit(applied.offsets, sequence=applied.last.sequence)
                     skips.check_applied(applied.last.sequence)
-                elif source.drained() and not counters.holding():
+                    continue
+                source.commit({})  # so that the last ones do not wait for the next
+                if source.drained() and not counters.holding():
                     counters.drained()
         except Reread:
             begin = applier.checkpoint
@@ -284,7 +286,8 @@ def _reader(profile: Profile) -> KafkaReader:
     database = profile.database
     return KafkaReader(
         bootstrap_servers=profile.kafka.bootstrap_servers,
-        group=f"cdc-consumer:{profile.mysql_resource_name}:{database.ip_or_host}:{database.port}",
+        group=group_of(profile.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
         properties=profile.kafka.properties(),
         retry_seconds=profile.consumer.retry_seconds,
+        note=note_of(profile.kafka.topic, delayed=bool(profile.consumer.delay_seconds)),
     )

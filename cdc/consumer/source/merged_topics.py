@@ -40,7 +40,7 @@ class MergedSource:
         self._unknown_since: float | None = None
         self._missing: tuple[int, Mapping[TopicIdPartition, int]] | None = None
         self.topics = reader.topics
-        self.commit = reader.commit
+        self.commit = reader.offsets.commit
 
     def topic(self) -> Topic | None:
         """The commit log, or None where there is none. Raises Unreachable where the brokers can't be reached."""

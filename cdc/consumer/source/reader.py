@@ -1,6 +1,6 @@
 """A connection to the brokers: reads committed messages from given offsets, and looks up topics and their offsets.
 
-The consumer group is never asked for offsets. They are committed to it for lag tools alone.
+The consumer group is never asked for offsets. They are committed to it for others alone (``GroupOffsets``).
 """
 
 import logging
@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 
+from cdc.consumer.source.group_offsets import GroupOffsets
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
@@ -26,7 +27,6 @@ __all__ = ["KafkaReader", "Topic"]
 _LOG = logging.getLogger("cdc.consumer")
 _ASK_SECONDS = 10.0
 _MOST_MESSAGES = 1000
-_COMMIT_SECONDS = 1.0
 # librdkafka's default of 64 MB fetched in advance would be more memory than everything else takes, and the second for
 # which it then stops fetching would keep the follower waiting. It reports the end of a partition after a broker has
 # found nothing for the third time: its default of 500 ms is half of what a short --until-current takes.
@@ -47,16 +47,23 @@ class Topic:
 
 
 class KafkaReader:
-    """Reads assigned partitions. ``properties`` are librdkafka's, from the profile; ``group`` is for lag tools."""
+    """Reads assigned partitions. ``properties`` are librdkafka's, from the profile.
+
+    ``group`` is for others, and what ``note`` gives of each sequence that is applied.
+    """
 
     def __init__(
-        self, *, bootstrap_servers: str, group: str, properties: Mapping[str, Any], retry_seconds: float
+        self,
+        *,
+        bootstrap_servers: str,
+        group: str,
+        properties: Mapping[str, Any],
+        retry_seconds: float,
+        note: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._servers = bootstrap_servers
         self._retry_seconds = retry_seconds
         self._down_since: float | None = None
-        self._committed_at = 0.0
-        self._to_commit: dict[TopicIdPartition, int] = {}
         self._looked_at = time.monotonic()
         self._unseen: set[str] = set()
         self._last_error = ""
@@ -80,6 +87,7 @@ class KafkaReader:
             self._consumer = Consumer(settings, logger=logging.getLogger("cdc.consumer.kafka"))
         except KafkaException as error:
             raise settings_refused(error.args[0]) from None
+        self.offsets = GroupOffsets(self._consumer, note=note)
 
     def __enter__(self) -> Self:
         return self
@@ -216,17 +224,6 @@ class KafkaReader:
             return True
         self._check(error, f"topic {message.topic()} on {self._servers}")
         return False
-
-    def commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Commit the offsets to the group, at most once a second, without waiting for the result."""
-        self._to_commit.update(offsets)
-        if time.monotonic() - self._committed_at > _COMMIT_SECONDS:
-            self._committed_at = time.monotonic()
-            partitions = [
-                TopicPartition(partition.topic, partition.number, at) for partition, at in self._to_commit.items()
-            ]
-            self._consumer.commit(offsets=partitions, asynchronous=True)
-            self._to_commit.clear()
 
     @property
     def away(self) -> bool:

@@ -50,5 +50,5 @@ class RecordSource(Protocol):
         between two records, never raises.
         """
 
-    def commit(self, offsets: Mapping[TopicIdPartition, int]) -> None:
-        """Publish the applied offsets to the consumer group, for lag tools."""
+    def commit(self, offsets: Mapping[TopicIdPartition, int], *, sequence: int | None = None) -> None:
+        """Publish applied offsets to the consumer group, up to record ``sequence``; none: those that still wait."""

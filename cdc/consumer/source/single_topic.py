@@ -26,7 +26,7 @@ class SingleTopic:
         self._parser = RecordParser()
         self._received = Received(reader.messages, self._located)
         self.topics = reader.topics
-        self.commit = reader.commit
+        self.commit = reader.offsets.commit
         self.read_ahead = self._received.read_ahead
 
     def topic(self) -> Topic | None:

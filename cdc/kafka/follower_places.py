@@ -1,0 +1,143 @@
+"""How far each follower is, as its consumer tells it in the offsets of its consumer group: in their metadata.
+
+An offset says how far one partition is read. The metadata that Kafka keeps with each has what is applied: the newest
+sequence, and the topic (``kafka.topic``) which it is counted in. It is for those who look on: what a consumer goes on
+after is the checkpoint in the follower.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from cdc.service.logs import LIBRDKAFKA
+
+__all__ = ["FollowerPlaces", "group_of", "noted", "place_note", "places_now"]
+
+_GROUPS = "cdc-consumer:"
+_LIST_SECONDS = 1.0  # between two looks for new groups
+_LOOK_SECONDS = 0.2
+_SHARE = 4  # times as long as an answer took is the least time between two questions: a group can have many partitions
+_ANSWER_SECONDS = 10.0
+_ASK_SECONDS = 0.02
+
+
+def group_of(resource: str, follower: str) -> str:
+    """The consumer group of the ``follower`` (its address) of the leader ``resource``."""
+    return f"{_GROUPS}{resource}:{follower}"
+
+
+def place_note(topic: str, sequence: int) -> str:
+    """The metadata of an offset which say that everything up to ``sequence`` is applied."""
+    return json.dumps({"topic": topic, "sequence": sequence})
+
+
+def noted(metadata: Iterable[str | None], topic: str) -> int | None:
+    """The sequence up to which all is applied, by the metadata of a group's offsets; None where they do not say.
+
+    Of the partitions each has the sequence of the time at which it was committed: the newest counts.
+    """
+    told = (_sequence(each, topic) for each in metadata)
+    return max((sequence for sequence in told if sequence is not None), default=None)
+
+
+def _sequence(metadata: str | None, topic: str) -> int | None:
+    try:
+        body = json.loads(metadata or "")
+        return int(body["sequence"]) if body["topic"] == topic else None
+    except (ValueError, KeyError, TypeError):
+        return None  # no consumer of ours has committed it, or an older one
+
+
+def places_now(properties: Mapping[str, Any], *, resource: str, topic: str) -> dict[str, int]:
+    """As ``FollowerPlaces.look``; waits for the answer, for a moment. Raises KafkaException."""
+    places, give_up = FollowerPlaces(properties, resource=resource, topic=topic), time.monotonic() + _ANSWER_SECONDS
+    while (found := places.look()) is None and time.monotonic() < give_up:
+        time.sleep(_ASK_SECONDS)
+    return found or {}
+
+
+class FollowerPlaces:
+    """Asks the brokers for the places of the followers of ``resource``, and never waits for the answer.
+
+    ``properties`` are librdkafka's, ``topic`` is ``kafka.topic``. To be used from one thread.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], *, resource: str, topic: str) -> None:
+        self._properties = properties
+        self._prefix = group_of(resource, "")
+        self._topic = topic
+        self._admin: AdminClient | None = None
+        self._groups: list[str] = []
+        self._listing: Future[Any] | None = None
+        self._listed = False
+        self._asked: dict[str, Future[Any]] = {}
+        self._answered_at = self._asked_at = self._listed_at = self._look_at = float("-inf")
+
+    def look(self) -> dict[str, int] | None:
+        """The newest sequence that each follower, by its address, has applied; None where there is no new answer yet.
+
+        Raises KafkaException for what the brokers answer instead, or where they do not answer.
+        """
+        now = time.monotonic()
+        try:
+            self._list(now)
+            return self._answers(now)
+        except KafkaException:
+            self._listing, self._asked = None, {}
+            self._look_at = now + 1.0
+            raise
+
+    def _list(self, now: float) -> None:
+        """Find out which groups there are, now and then."""
+        if self._listing is None:
+            if now >= max(self._listed_at + _LIST_SECONDS, self._look_at):
+                self._listed_at = now
+                self._listing = self._client().list_consumer_groups(request_timeout=_ANSWER_SECONDS)
+        elif self._listing.done():
+            listing, self._listing = self._listing, None
+            found = listing.result()
+            for error in found.errors:
+                raise KafkaException(error)
+            self._listed = True
+            self._groups = sorted(each.group_id for each in found.valid if each.group_id.startswith(self._prefix))
+
+    def _answers(self, now: float) -> dict[str, int] | None:
+        if not self._groups:
+            return {} if self._listed else None
+        if not self._asked:
+            if now >= self._look_at:
+                self._asked_at = now
+                self._asked = {group: self._ask(group) for group in self._groups}
+            return None
+        if not all(answer.done() for answer in self._asked.values()):
+            return None
+        asked, self._asked = self._asked, {}
+        self._look_at = self._asked_at + max(_LOOK_SECONDS, _SHARE * (self._answered_at - self._asked_at))
+        places: dict[str, int] = {}
+        for group, answer in asked.items():
+            partitions = answer.result().topic_partitions
+            for error in filter(None, (each.error for each in partitions)):
+                raise KafkaException(error)
+            if (sequence := noted((each.metadata for each in partitions), self._topic)) is not None:
+                places[group.removeprefix(self._prefix)] = sequence
+        return places
+
+    def _ask(self, group: str) -> "Future[Any]":
+        wanted = [ConsumerGroupTopicPartitions(group)]
+        answers = self._client().list_consumer_group_offsets(wanted, request_timeout=_ANSWER_SECONDS)
+        answer: Future[Any] = next(iter(answers.values()))
+        answer.add_done_callback(self._note_answered)
+        return answer
+
+    def _note_answered(self, _: "Future[Any]") -> None:
+        self._answered_at = time.monotonic()
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(dict(self._properties), logger=LIBRDKAFKA)
+        return self._admin
