@@ -168,6 +168,7 @@ class Producer:
     partial_json: str = field(default="refuse", metadata={"choices": ("refuse", "apply")})
     copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
     copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
+    copy_ahead_bytes: int = field(default=8_000_000, metadata={"range": (0, 1_000_000_000)})
 
     def __post_init__(self) -> None:
         """Raises UserError for an invalid ``start``."""

@@ -12,7 +12,7 @@ from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import file_number
 from cdc.producer.binlog.source import BinlogSource
-from cdc.producer.copy_speed import Copying
+from cdc.producer.copy_pace.speed import Copying
 from cdc.service.health import Check
 from cdc.service.retry import Retry
 from cdc.service.seconds_behind import Behind
@@ -140,6 +140,8 @@ class ProducerMetrics:
         if copying.estimated is not None:
             what = "Rows that the table has, as the leader estimates."
             yield _of_table("copying_rows_estimated", what, table, copying.estimated)
+        what = "1 while the next chunk waits for a follower, which has others to apply first."
+        yield _of_table("copying_waits", what, table, copying.waits_for is not None)
         if copying.seconds_left is not None:
             what = "How long the copy of the table takes yet, by that estimate and the speed of the last minute."
             yield _of_table("copying_seconds_left", what, table, copying.seconds_left)
@@ -200,6 +202,7 @@ class ProducerMetrics:
             "rows_estimated": copying.estimated,
             "megabytes_per_second": round(copying.bytes_per_second / 1_000_000, 1),
             "seconds_left": None if left is None else round(left),
+            "waits_for": copying.waits_for,
         }
 
 
@@ -207,7 +210,8 @@ def _told(copying: Copying) -> str:
     known = "" if copying.estimated is None else f" of about {copying.estimated:,}"
     speed = f", {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
     left = "" if copying.seconds_left is None else f", {copying.seconds_left:,.0f} s left"
-    return f"copying {copying.table}: {copying.rows:,}{known} rows{speed}{left}"
+    waits = f", waiting for follower {copying.waits_for}" if copying.waits_for else ""
+    return f"copying {copying.table}: {copying.rows:,}{known} rows{speed}{left}{waits}"
 
 
 def _of_table(name: str, what: str, table: str, value: float) -> Metric:

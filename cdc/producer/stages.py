@@ -5,6 +5,7 @@ from functools import partial
 
 from cdc.config.filters import Filters, Widened
 from cdc.config.profile import Profile
+from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
 from cdc.producer import equal_members, partial_json
@@ -17,6 +18,8 @@ from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
 from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import structure_of
+from cdc.producer.copy_pace.followers import Followers
+from cdc.producer.copy_pace.pace import Pace
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -25,7 +28,6 @@ from cdc.producer.sink.event_messages import EventMessages
 from cdc.producer.sink.router import Router
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.producer.skips import Skips
-from cdc.producer.table_rows.pace import Pace
 
 __all__ = ["asked", "copier", "decoder", "dumps", "event_messages", "former_filters", "leader", "router", "topic_admin"]
 
@@ -123,9 +125,9 @@ def copier(
     """What copies the tables that ``entry`` names, after what is ``widened``."""
     settings = profile.database.settings()
     limits = profile.producer
-    pace = partial(
-        Pace, rows_per_second=limits.copy_rows_per_second, threads_running=limits.copy_pause_threads_running, log=log
-    )
+    followers = _followers(profile, log)
+    rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
+    pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
     structure = partial(structure_of, settings, leader, widened or profile.filters)
     reading = lambda: Reading(settings, name=leader.name, pace=pace(), read_structure=structure)  # noqa: E731
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
@@ -133,6 +135,12 @@ def copier(
     requests.start()
     wants_table = (widened.then if widened else profile.filters).wants_table
     return Copier(pending, requests=requests, open_reading=reading, wants_table=wants_table, log=log, widened=widened)
+
+
+def _followers(profile: Profile, log: Callable[..., None]) -> Followers:
+    kafka = profile.kafka
+    places = FollowerPlaces(kafka.properties(), resource=profile.mysql_resource_name, topic=kafka.topic)
+    return Followers(places, limit=profile.producer.copy_ahead_bytes, log=log)
 
 
 def event_messages(profile: Profile, shown: Position | None) -> EventMessages:

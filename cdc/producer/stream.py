@@ -157,7 +157,7 @@ class Stream:
                 self.router.next_sequence += 1
             while not self.sink.has_visible and (due := self.copier.due(self.progress)) is not None:
                 self._write_copied(due)
-                self.copier.written(due)
+                self.copier.written(due, sequence=self.router.next_sequence - 1)
                 if self.sink.is_full:
                     self._commit(self.router.sent)
         self._note_copies()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import pymysql
@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
 from cdc.kafka.errors import open_error
+from cdc.kafka.follower_places import places_now
 from cdc.kafka.partitions import backwards
 from cdc.model.commit_entry import Entry
 from cdc.model.printable import visible
@@ -21,17 +22,18 @@ from cdc.producer.copy.requests import Request, waiting
 from cdc.producer.table_rows.estimates import Estimate, estimates
 from cdc.service.mysql_connection import connected
 
-__all__ = ["State", "copy_status", "current_state", "lines"]
+__all__ = ["State", "copy_status", "current_state", "follower_lines", "lines"]
 
 _MOST = 2_000  # entries that are looked at
 _RATE_SECONDS = 60.0  # of which the speed is that
 
 
 class State(NamedTuple):
-    """What was pending ``at`` a time, in seconds since 1970."""
+    """What was pending ``at`` a time, in seconds since 1970, and the sequence of the record after that."""
 
     at: float
     pending: Pending
+    next_sequence: int = 0
 
 
 def copy_status(profile: Profile) -> int:
@@ -47,9 +49,29 @@ def copy_status(profile: Profile) -> int:
             sizes = estimates(cursor, sorted(tables))
     except pymysql.MySQLError as error:
         raise translated(error, str(profile.database)) from None
-    for line in lines(states, asked, sizes, now=time.time()):
+    for line in chain(lines(states, asked, sizes, now=time.time()), _followers(profile, states[0])):
         print(visible(line))
     return 0
+
+
+def _followers(profile: Profile, newest: State) -> Iterator[str]:
+    """How far those are that the copy may wait for, while there is one."""
+    if not newest.pending.active:
+        return
+    kafka = profile.kafka
+    try:
+        places = places_now(kafka.properties(), resource=profile.mysql_resource_name, topic=kafka.topic)
+    except KafkaException as error:
+        yield f"how far followers are is not known: {error.args[0].str()}"
+        return
+    yield from follower_lines(places, newest.next_sequence)
+
+
+def follower_lines(places: Mapping[str, int], next_sequence: int) -> Iterator[str]:
+    """``places`` are the sequences up to which followers have applied all."""
+    for name, sequence in sorted(places.items()):
+        behind = max(next_sequence - 1 - sequence, 0)
+        yield f"follower {name}: " + (f"{behind:,} records to apply" if behind else "has applied all")
 
 
 def current_state(profile: Profile) -> tuple[Pending | None, list[Request]]:
@@ -75,7 +97,7 @@ def _states(profile: Profile) -> Iterator[State]:
             if not message.value():
                 continue
             entry = Entry.parse(message.value() or b"", where=f"topic {commits}, offset {message.offset()}")
-            yield State(message.timestamp()[1] / 1000, Pending.from_json(entry.copy))
+            yield State(message.timestamp()[1] / 1000, Pending.from_json(entry.copy), entry.next_sequence)
             if number >= _MOST or (number and not Pending.from_json(entry.copy).active):
                 return
     except KafkaException as error:

@@ -13,7 +13,7 @@ from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Request, Requests
 from cdc.producer.copy.snapshot import Snapshot
 from cdc.producer.copy.window import Overrun
-from cdc.producer.copy_speed import Copying, Speed
+from cdc.producer.copy_pace.speed import Copying, Speed
 from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
 from cdc.producer.table_rows.definition import TableDefinition
@@ -65,7 +65,8 @@ class Copier:
         if pending.current is None:
             return None
         estimated = self._estimated if pending.rows else None
-        return Copying(named(pending.current), pending.rows, estimated, *self.speed.per_second(time.monotonic()))
+        speed, waits_for = self.speed.per_second(time.monotonic()), self._questions.waits_for
+        return Copying(named(pending.current), pending.rows, estimated, *speed, waits_for)
 
     @property
     def active(self) -> bool:
@@ -247,8 +248,8 @@ class Copier:
             return self._repairs.after(self.pending, len(due.keys))
         return self.pending.chunk_written(due.upto, len(due.rows))
 
-    def written(self, due: Chunk | Beginning) -> None:
-        """What was due is in the stream."""
+    def written(self, due: Chunk | Beginning, *, sequence: int) -> None:
+        """What was due is in the stream, its last record with this ``sequence``."""
         answer = self._questions.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
@@ -267,7 +268,9 @@ class Copier:
         else:
             self._notices.written(due, pending, estimated=self._estimated)
         if isinstance(due, Chunk):
-            self.speed.add(len(due.rows), sum(map(len, due.rows)), now=time.monotonic())
+            size = sum(map(len, due.rows))
+            self.speed.add(len(due.rows), size, now=time.monotonic())
+            self._questions.written(sequence, size)
         if pending.active and not self.pending.active:
             self._notices.complete()
         if not self.active:

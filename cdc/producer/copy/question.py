@@ -116,6 +116,16 @@ class Questions:
         self._unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
 
+    @property
+    def waits_for(self) -> str | None:
+        """The follower that the reading waits for just now."""
+        return self._reading.waits_for if self._reading else None
+
+    def written(self, sequence: int, size: int) -> None:
+        """The chunk that the oldest one is answered with is in the stream."""
+        if self._reading is not None:
+            self._reading.written(sequence, size)
+
     def hurry(self, *, hurried: bool) -> None:
         """Have the reading know whether the stream waits for it."""
         if self._reading is not None:

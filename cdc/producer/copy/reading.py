@@ -27,11 +27,11 @@ from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.chunk import Keys, Structure
 from cdc.producer.copy.key_rows import read_keys
 from cdc.producer.copy.pending import Table
+from cdc.producer.copy_pace.pace import Pace
 from cdc.producer.table_rows.cascades import above, unlogged_cascades
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
 from cdc.producer.table_rows.estimates import estimates
-from cdc.producer.table_rows.pace import Pace
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
 
@@ -124,6 +124,15 @@ class Reading:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def written(self, sequence: int, size: int) -> None:
+        """A chunk that was read is in the stream."""
+        self._pace.followers.written(sequence, size)
+
+    @property
+    def waits_for(self) -> str | None:
+        """The follower that it waits for just now."""
+        return self._pace.followers.waits_for
 
     def close(self) -> None:
         """End the thread, whatever it waits for: a table may be locked on the leader for hours."""

@@ -5,12 +5,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cdc.producer.copy.reading import Answer, Reading, Wanted
-from cdc.producer.table_rows.pace import Pace
+from cdc.producer.copy_pace.followers import Followers
+from cdc.producer.copy_pace.pace import Pace
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.programs import own_name
 from tests.harness.wait import until
@@ -27,7 +29,10 @@ def _reading(leader: MySql, name: str, **limits: Any) -> Iterator[Reading]:
         cursor.execute(f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
         cursor.execute(f"INSERT INTO {name}.t VALUES " + ", ".join(f"({number})" for number in range(_ROWS)))
     settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "password": PASSWORD}
-    pace = Pace(**{"rows_per_second": 0, "threads_running": 0, "log": lambda *_, **__: None} | limits)
+    nobody: Any = None
+    followers = Followers(nobody, limit=0, log=lambda *_, **__: None)
+    defaults = {"rows_per_second": 0, "threads_running": 0, "followers": followers, "log": lambda *_, **__: None}
+    pace = Pace(**defaults | limits)
     reading = Reading(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
     try:
         yield reading
@@ -77,6 +82,22 @@ def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql)
         assert said == ["the copy waits for the leader", "the copy goes on"]
     for thread in busy:
         thread.join()
+
+
+def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(tmp_path: Path, leader: MySql) -> None:
+    name, places = own_name(tmp_path), iter([{"f": 1}])
+    behind: Any = SimpleNamespace(look=lambda: next(places, {"f": 2}))
+    followers = Followers(behind, limit=1, log=lambda *_, **__: None)
+    followers.written(9, 100)
+    with _reading(leader, name, followers=followers) as reading:
+        for _ in range(2):  # the first look shows no follower that moves
+            reading.ask(Wanted((name, "t"), None, ""))
+        until(lambda: reading.waits_for == "f", what="the wait")
+        assert _answer(reading).chunk is not None
+        assert reading.answer() is None
+        ends = time.monotonic()
+    assert time.monotonic() - ends < 2  # breaking its connections takes longer
+    assert followers.waits_for is None
 
 
 def _wait_for_lock(leader: MySql, name: str) -> None:

@@ -40,6 +40,10 @@ class Reading:
         self.asked: list[Wanted] = []
         self.answers: list[Answer] = []
         self.hurried = threading.Event()
+        self.sizes: list[tuple[int, int]] = []
+
+    def written(self, sequence: int, size: int) -> None:
+        self.sizes.append((sequence, size))
 
     def ask(self, wanted: Wanted) -> None:
         self.asked.append(wanted)
@@ -116,7 +120,8 @@ def test_a_chunk_waits_for_its_place_and_has_what_was_changed() -> None:
     due = copying.due(100)
     assert isinstance(due, Chunk)
     assert (due.rows, due.upto) == ([row(1), row(3), row(4)], None)
-    copying.copier.written(due)
+    copying.copier.written(due, sequence=7)
+    assert copying.reading.sizes == [(7, len(row(1)) * 3)]
     assert not copying.copier.pending.active
 
 
@@ -128,7 +133,7 @@ def test_the_next_chunk_is_read_while_one_is_written() -> None:
     assert isinstance(first, Chunk)
     assert [wanted.after for wanted in copying.reading.asked] == [None, ("1",)]
     copying.changed("Add", 7)
-    copying.copier.written(first)
+    copying.copier.written(first, sequence=7)
     copying.reading.give(2, end=60)
     second = copying.due(60)
     assert isinstance(second, Chunk)
@@ -193,7 +198,7 @@ def test_structure_is_read_again_after_any_statement() -> None:
     copying.reading.answers.append(Answer(Position("b.1", 60), 6, structure=structure))
     due = copying.due(60)
     assert due == Beginning(structure, 6)
-    copying.copier.written(due)
+    copying.copier.written(due, sequence=7)
     assert copying.copier.pending == Pending(fresh=(T,))
 
 
@@ -223,7 +228,7 @@ def test_a_table_without_a_key_is_written_in_pieces_and_its_changes_wait() -> No
         copying.piece(*piece, last=piece == (4,))
         due = copying.due()
         assert isinstance(due, Chunk)
-        copying.copier.written(due)
+        copying.copier.written(due, sequence=7)
         found.append((due.piece, due.after, due.upto, due.rows, copying.copier.pending.after))
     assert found == [
         (0, None, (), [row(1), row(2)], ()), (1, (), (), [row(3)], ()), (2, (), None, [row(4)], None),
@@ -283,7 +288,7 @@ def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_wai
     first = copying.due(50)
     assert isinstance(first, Chunk)
     assert (first.keys, first.upto) == (None, ("1",))
-    copying.copier.written(first)
+    copying.copier.written(first, sequence=7)
     # Not all of the keys at once: their rows may be large.
     for keys, end in (((1, 2), 60), ((3,), 70)):
         assert copying.due() is None
@@ -296,7 +301,7 @@ def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_wai
         assert isinstance(due, Chunk)
         assert (due.keys, due.rows, due.after, due.upto) == (part, [row(key) for key in keys[1:]], None, None)
         state = copying.copier.after(due)
-        copying.copier.written(due)
+        copying.copier.written(due, sequence=7)
         assert state.requests == (6 if keys == (3,) else 0)
     assert copying.copier.pending == first_pending(written=3, repairs=2, requests=7, again=(T, U))
     assert copying.due() is None
@@ -334,7 +339,7 @@ def test_no_rows_of_some_keys_come_between_the_pieces_of_a_table() -> None:
         due = copying.due()
         assert isinstance(due, Chunk)
         assert due.piece is not None
-        copying.copier.written(due)
+        copying.copier.written(due, sequence=7)
         assert copying.due() is None
         assert (copying.reading.asked[-1].keys is not None) == last
 
@@ -393,7 +398,7 @@ def test_a_table_whose_rows_followers_have_removed_is_copied_to_its_end(restarte
     copying.piece(1)
     due = copying.due()
     assert isinstance(due, Chunk)
-    copying.copier.written(due)
+    copying.copier.written(due, sequence=7)
     if restarted:
         copying = Copying(Pending.from_json(copying.copier.pending.to_json()))
     copying.due()
@@ -406,7 +411,7 @@ def test_a_table_whose_rows_followers_have_removed_is_copied_to_its_end(restarte
     due = copying.due()
     assert isinstance(due, Chunk)
     assert (due.piece, due.upto) == (0 if restarted else 1, None)
-    copying.copier.written(due)
+    copying.copier.written(due, sequence=7)
     assert not copying.copier.active
 
 
@@ -425,7 +430,7 @@ def test_what_the_filters_let_in_is_created_first_and_copied_after_what_is_under
     assert isinstance(due, Beginning)
     assert due.filters == WIDENED.now
     assert copying.copier.after(due) == replace(pending, fresh=(*pending.again, U), again=())
-    copying.copier.written(due)
+    copying.copier.written(due, sequence=7)
     assert copying.copier.widened is None
     # From here on a request for a table that only the filters of now let in is taken up.
     asked_for(copying, Request([("d", "v")], 5))

@@ -1,6 +1,6 @@
 """What is shown of copies, by the states that the commit log has."""
 
-from cdc.producer.commands.copy_status import State, lines
+from cdc.producer.commands.copy_status import State, follower_lines, lines
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
@@ -53,4 +53,12 @@ def test_requests_that_nobody_has_taken_up_are_named() -> None:
     keys = Keys(C, ("id",), (("1",), ("2",)))
     assert _lines(State(100, Pending()), asked=[Request([], 1, keys=keys)]) == [
         "d.c: 2 rows to be repaired, not done yet"
+    ]
+
+
+def test_followers_are_shown_with_what_they_have_to_apply() -> None:
+    assert list(follower_lines({"g:3306": 99, "f:3306": 8099, "h:3306": 8100}, 8100)) == [
+        "follower f:3306: has applied all",
+        "follower g:3306: 8,000 records to apply",
+        "follower h:3306: has applied all",
     ]

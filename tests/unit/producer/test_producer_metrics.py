@@ -6,7 +6,7 @@ from typing import Any
 from cdc.kafka.broker_checks import Brokers
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
-from cdc.producer.copy_speed import Copying
+from cdc.producer.copy_pace.speed import Copying
 from cdc.producer.metrics import ProducerMetrics
 from cdc.service.retry import Retry
 
@@ -39,6 +39,13 @@ def test_the_table_that_is_copied_is_shown_with_its_estimate() -> None:
     assert (figures | {"copying_rows_estimatedd.t": 5000, "copying_seconds_leftd.t": 40}).items() <= (
         _figures(metrics).items()
     )
+
+
+def test_a_follower_that_the_copy_waits_for_is_shown() -> None:
+    metrics = _metrics(Copying("d.t", 1000, None, 0.0, 0.0, waits_for="f:3306"))
+    assert metrics.line(rate=0).endswith("copying d.t: 1,000 rows, waiting for follower f:3306")
+    assert metrics.totals()["waits_for"] == "f:3306"
+    assert _figures(metrics)["copying_waitsd.t"] == 1
 
 
 def test_what_is_not_known_is_left_out() -> None:

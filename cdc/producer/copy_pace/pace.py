@@ -1,9 +1,11 @@
-"""How fast tables are read: so many rows a second, and not while the leader is busy."""
+"""How fast tables are read: so many rows a second, and not while the leader is busy or a follower behind."""
 
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+from cdc.producer.copy_pace.followers import Followers
 
 __all__ = ["Pace"]
 
@@ -11,11 +13,16 @@ _LOOK_SECONDS = 0.5
 
 
 class Pace:
-    """No more than ``rows_per_second``, and nothing while more than ``threads_running`` threads of the server run; 0
-    stands for any number. ``log(event, **fields)`` is called when it begins to wait for these, and when it goes on.
+    """No more than ``rows_per_second``, nothing while more than ``threads_running`` threads of the server run (0 stands
+    for any number), and nothing that ``followers`` are not ready for.
+
+    ``log(event, **fields)`` is called when it begins to wait for the server, and when it goes on.
     """
 
-    def __init__(self, *, rows_per_second: int, threads_running: int, log: Callable[..., None]) -> None:
+    def __init__(
+        self, *, rows_per_second: int, threads_running: int, followers: Followers, log: Callable[..., None]
+    ) -> None:
+        self.followers = followers
         self._rows_per_second = rows_per_second
         self._threads_running = threads_running
         self._log = log
@@ -33,6 +40,7 @@ class Pace:
         """
         end = until or self._stopped
         end.wait(max(0.0, self._next_at - time.monotonic()))
+        self.followers.wait(end)
         waits = False
         while self._threads_running and not end.is_set():
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")

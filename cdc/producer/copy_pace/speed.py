@@ -11,7 +11,7 @@ _APART = 1.0  # seconds between two samples
 class Copying(NamedTuple):
     """The table that is copied now, with how many ``rows`` of ``estimated`` ones, None where that is not known.
 
-    The speed is 0 where it is not known yet.
+    The speed is 0 where it is not known yet. ``waits_for`` is the follower that has to apply more first.
     """
 
     table: str
@@ -19,6 +19,7 @@ class Copying(NamedTuple):
     estimated: int | None
     rows_per_second: float
     bytes_per_second: float
+    waits_for: str | None = None
 
     @property
     def seconds_left(self) -> float | None:
