@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 from cdc.spark.compare.cascades import without_cascades
 from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.digest_agreement import Agreement, agreement
-from cdc.spark.compare.fold import carried, changes, fold, segments, with_relative_era
+from cdc.spark.compare.fold import carried, changes, fold, segments
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.input.one_part import cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
-from cdc.spark.schema.lineage import Act, Name, Segment, lineage, named_tables
+from cdc.spark.schema.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
 from cdc.spark.schema.scope import Scope
 from cdc.spark.schema.table_copies import TableCopy, table_copies
 from cdc.spark.state.coverage import Held, rows_upto
@@ -66,40 +66,46 @@ class History:
         return segments(self.records.sparkSession, lineage)
 
     def folded(self, held: DataFrame | None = None) -> DataFrame:
-        """All rows, with ``era`` for a later ``carried``; ``held`` is the fold of the records before these."""
+        """All rows; ``held`` is the fold of the records before these."""
         lineage = self.segments()
         found = changes(self.records, lineage, self.marks)
         if held is not None:
             found = in_one_part(found.unionByName(carried(held, lineage)))
-        return with_relative_era(fold(found), lineage)
+        return fold(found)
 
     def hashes(self) -> DataFrame:
         """The hashes of the rows that were changed."""
         return changes(self.records, self.segments()).select("hash")
 
-    def folded_where_open(self, agreed: Agreement, *, has_chunks: bool) -> DataFrame:
-        """The open rows of ``agreed``, of which there are some. ``has_chunks``: chunks of copies are in the records."""
+    def folded_where_open(self, agreed: Agreement) -> DataFrame:
+        """The open rows of ``agreed``, of which there are some."""
         parts = []
         if agreed.whole:
             parts.append(changes(self.records, self.segments(agreed.whole), self.marks))
         if agreed.among is not None:
             lineage = self.segments(agreed.among_of)
             parts.append(changes(self.records, lineage, self.marks, among=agreed.among))
-        found = fold(parts[0] if len(parts) == 1 else in_one_part(parts[0].unionByName(parts[1])))
-        return with_relative_era(found, self.segments()) if has_chunks else found
+        return fold(parts[0] if len(parts) == 1 else in_one_part(parts[0].unionByName(parts[1])))
 
 
 @dataclass(frozen=True, slots=True)
 class Histories:
     """Both sides' ``records`` up to where they are compared, and the history of each side.
 
-    ``copied`` are the tables that were copied into the leader's stream; ``copies_held`` are those that the state knew.
+    ``copied`` are the tables that were copied into the leader's stream, or are older; ``copied_before`` are those that
+    the state knew.
     """
 
     records: DataFrame
     sides: Mapping[str, History]
     copied: Copied
-    copies_held: Mapping[Name, TableCopy]
+    copied_before: Copied
+
+    @property
+    def perhaps_older(self) -> frozenset[Name]:
+        """The leader's tables that may have rows from before its stream."""
+        known = beginnings(self.sides[LEADER].lineage)
+        return frozenset(name for name, beginning in known.items() if beginning is not Beginning.KNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +155,27 @@ def histories(streams: Streams, within: Extent, held: Held | None, *, resource: 
     acts = {LEADER: [*within.acts[LEADER], *within.copy_ends], FOLLOWER: [*within.acts[FOLLOWER]]}
     if within.copies:
         acts[FOLLOWER] += replacements(streams.new_records, streams.new_transactions)
-    sides = {
-        side: History(
-            records=records.where(F.col("side") == side),
-            lineage=lineage(
-                within.tables[side] | named_tables(those),
-                [act for act in those if not held or act.sequence >= held.next[side]],
-            ),
-            marks=of_side[side],
-        )
-        for side, those in acts.items()
-    }
-    before = [act for act in acts[LEADER] if held and act.sequence < held.next[LEADER]]
-    copied = Copied(within.copies, began=streams.copy is not None)
-    return Histories(records, sides, copied, table_copies(before))
+    names = {side: within.tables[side] | named_tables(those) for side, those in acts.items()}
+    old, new = ({side: [act for act in those if (held is not None and act.sequence < held.next[side]) is is_old]
+                 for side, those in acts.items()} for is_old in (True, False))  # fmt: skip
+    before = {side: lineage(names[side], those) for side, those in old.items()}
+    since = {side: lineage(names[side], those, beginnings(before[side])) for side, those in new.items()}
+    began = streams.copy is not None
+    return Histories(
+        records,
+        {side: History(records.where(F.col("side") == side), since[side], of_side[side]) for side in acts},
+        copied=Copied(within.copies, began, _older(since)),
+        copied_before=Copied(table_copies(old[LEADER]), began, _older(before)),
+    )
+
+
+def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
+    """The tables that neither side's stream has from their beginning."""
+    of_sides = [beginnings(each) for each in lineages.values()]
+    names = frozenset[Name]().union(*of_sides)
+    return frozenset(
+        name for name in names if all(known.get(name, Beginning.OLDER) is Beginning.OLDER for known in of_sides)
+    )
 
 
 def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_state: bool) -> Comparison:
@@ -178,8 +191,7 @@ def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_s
         agreed = agreement(both.records, lineage, streams.contents, incomplete)
         if agreed.complete:
             return Comparison(None, agreed.tally.plus(Tally()), None, touched)
-        has_chunks = LEADER in streams.contents and streams.contents[LEADER].chunks
-        folds = {side: each.folded_where_open(agreed, has_chunks=has_chunks) for side, each in both.sides.items()}
+        folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}
         rows, others = compare(folds[LEADER], folds[FOLLOWER], both.copied), agreed.tally
     counted = others.plus(tally(rows))
     if not counted.drifted and not any(counted.breaks.values()):
@@ -194,7 +206,9 @@ def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
     few = few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
     # A copy that began, or is complete now, makes all rows of its table others, or known.
-    few = few and both.copies_held == both.copied.tables
+    few = few and both.copied_before.tables == both.copied.tables
+    # So does a CREATE that tells of a table's beginning.
+    few = few and not any((both.copied_before.older ^ both.copied.older) & names)
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())

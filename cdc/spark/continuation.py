@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cdc.service.logs import print_error
-from cdc.spark.compare.row_drift import JOINED
+from cdc.spark.compare.row_drift import as_folded
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
@@ -34,7 +34,7 @@ def covered(
     return Covered(
         ends=within.ends,
         contents=streams.contents,
-        rows=comparison.rows.select(*JOINED),
+        rows=as_folded(comparison.rows),
         touched=comparison.touched,
         open=comparison.listed.select("hash") if comparison.listed else None,
         tally=comparison.tally,

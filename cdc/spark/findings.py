@@ -1,6 +1,6 @@
 """Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``)."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -157,14 +157,21 @@ def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
 
 
 def row_findings(
-    comparison: Comparison, streams: Streams, within: Extent, unmatched: Sequence[Unmatched], folder: Path
+    comparison: Comparison,
+    streams: Streams,
+    within: Extent,
+    unmatched: Sequence[Unmatched],
+    older: Collection[Name],
+    folder: Path,
 ) -> RowFindings:
     """The section on the rows of ``comparison``; all drifted rows are written to ``folder``.
 
-    ``unmatched`` are the statements that one side lacks, which explain some of them.
+    ``unmatched`` are the statements that one side lacks, which explain some of them; ``older`` are the tables that may
+    have rows from before the topics.
     """
     counted, listed = comparison.tally, comparison.listed
-    found = RowFindings(list(counted.lines), counted.drifted, discontinuities=dict(counted.breaks))
+    lines = [replace(each, older=each.name in older) for each in counted.lines]
+    found = RowFindings(lines, counted.drifted, discontinuities=dict(counted.breaks))
     if listed is None:
         return found
     sides = [side for side, count in counted.breaks.items() if count]

@@ -92,6 +92,6 @@ def judge(topics: Topics, replication: Replication, folder: Path, *, for_state: 
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):
         return Judgement(Audit.of(*sections, RowFindings(list(comparison.tally.lines)), reasons=[reason]))
 
-    rows = row_findings(comparison, streams, within, defined.unmatched, folder)
+    rows = row_findings(comparison, streams, within, defined.unmatched, both.perhaps_older, folder)
     audit = Audit.of(*sections, rows)
     return Judgement(audit, covered(topics, streams, within, comparison, times) if for_state else None)

@@ -45,9 +45,16 @@ def test_a_follower_that_began_from_a_copy(pair: Pair, kafka: Kafka, tmp_path: P
     made.replicate()
     audit = made.audit(spark, tmp_path / "true")
     assert (audit.verdict, audit.reasons, audit.schema, audit.copy) == ("no drift", [], [], held)
-    assert f"in what has changed since the copy that it began from: {2:,} rows in 2 tables." in verdict_sentence(audit)
+    sentence = verdict_sentence(audit)
+    assert sentence.startswith("What has changed since the copy that it began from is on ")
+    assert sentence.endswith(": 2 rows in 2 tables. No other row was compared.")
     assert "What the copy held was never compared" in "\n".join(terminal(audit))
     # A write to a row that was in the copy only.
     made.on_follower("UPDATE k SET n = 0 WHERE id = 3", database=name)
     audit = made.audit(spark, tmp_path / "drifted")
-    assert [(each.table, each.cause) for each in audit.drifted] == [("k", causes.FOREIGN)]
+    found = [(each.table, each.kind, each.columns, each.cause) for each in audit.drifted]
+    assert found == [("k", "different", ["n"], causes.FOREIGN)]
+    assert f"have changed since were compared: {name}." in "\n".join(terminal(audit))
+    made.on_follower("UPDATE k SET n = 3 WHERE id = 3", database=name)
+    audit = made.audit(spark, tmp_path / "undone")
+    assert (audit.verdict, audit.foreign_writes > 1) == ("no drift", True)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.spark.compare.fold import carried, changes, fold, segments, with_relative_era
-from cdc.spark.schema.lineage import END, Segment
+from cdc.spark.compare.fold import carried, changes, fold, segments
+from cdc.spark.schema.lineage import END, Beginning, Segment
 from tests.generators.frames import frame_of
 
 pytestmark = pytest.mark.spark
@@ -38,6 +38,7 @@ class History:
     records: list[tuple[int, list[str], bool, bool, list[Row]]] = field(default_factory=list)
     statements: dict[int, bool] = field(default_factory=dict)
     dropped: bool = False
+    beginning: Beginning = Beginning.OLDER
 
     def frame_rows(self) -> Iterable[Sequence[object]]:
         for sequence, columns, stated, valid, rows in self.records:
@@ -54,15 +55,15 @@ class History:
         gone = max((at for at in limits[1:-1] if not self.statements[at]), default=-1)
         for first, end in pairwise(limits):
             era += first in self.statements and self.statements[first]
-            owner = None if end <= gone or (self.dropped and upto == END and end == END) else name
-            segments.append(Segment(*name, first, end, era, owner))
+            owner = None if end <= gone or (self.dropped and upto == END) else name
+            segments.append(Segment(*name, first, end, era, owner, self.beginning))
         return segments
 
 
 def history(pick: random.Random, name: str) -> History:
     key = pick.choice([None, None, ["a"], ["a"], ["b", "a"]])
     made = History(name, key, database="cdc" if pick.random() < 0.03 else "db")
-    made.dropped = pick.random() < 0.05
+    made.dropped, made.beginning = pick.random() < 0.05, pick.choice(list(Beginning))
     columns = ["a", "b"]
     for sequence in range(SEQUENCES):
         if pick.random() < 0.08:
@@ -93,6 +94,14 @@ class Folded:
     marked: int | None = None
     breaks: int = 0
     broken: int | None = None
+    found: Image | None = None
+    stood: Image | None = None
+
+    def find(self, era: int, before: Image | None, *, older: bool) -> None:
+        """The first change since the beginning, or since an ALTER, found this image, None if none or a chunk."""
+        if self.last < 0 or self.era != era:
+            self.found = before if self.last >= 0 or older else None
+            self.stood = self.image if self.found is not None else None
 
     def change(
         self, sequence: int, era: int, *, keyed: bool, stated: bool, before: Image | None, after: Image | None
@@ -119,6 +128,8 @@ def by_a_loop(made: History) -> dict[Any, Folded]:
                 assert known is not None
                 identity = _key(known, made.key) if made.key else known
                 row = found.setdefault((made.name, made.key is not None, identity), Folded())
+                older = made.beginning is Beginning.OLDER
+                row.find(life.era, one if made.key and not stated else None, older=older)
                 row.change(sequence, life.era, keyed=made.key is not None, stated=stated, before=one, after=other)
     now = lives[-1]
     return {} if now.owner is None else {known: replace(row, era=row.era - now.era) for known, row in found.items()}
@@ -149,6 +160,7 @@ def collected(folded: DataFrame) -> dict[Any, Folded]:
         (row["table"], row["keyed"], image(row["identity"])): Folded(
             row["net"], image(row["image"]), row["last"]["sequence"], row["era"],
             row["marked"] and row["marked"]["sequence"], row["breaks"], row["broken"] and row["broken"]["sequence"],
+            image(row["found"]), image(row["stood"]),
         )
         for row in folded.collect()
     }  # fmt: skip
@@ -169,12 +181,13 @@ def test_any_records(spark: SparkSession, histories: list[History], cut: int | N
     records = frame_of(spark, [row for made in histories for row in made.frame_rows()], _RECORD)
     if cut is None:
         lives = _lives(spark, histories, 0, END)
-        folded = with_relative_era(fold(changes(records, lives)), lives)
+        folded = fold(changes(records, lives))
     else:
         lives, later = _lives(spark, histories, 0, cut), _lives(spark, histories, cut, END)
-        before = with_relative_era(fold(changes(records.where(f"sequence < {cut}"), lives)), lives)
+        before = fold(changes(records.where(f"sequence < {cut}"), lives))
         since = changes(records.where(f"sequence >= {cut}"), later)
-        folded = with_relative_era(fold(carried(before, later).unionByName(since)), later)
+        folded = fold(carried(before, later).unionByName(since))
     expected = {known: row for made in histories for known, row in by_a_loop(made).items()}
     assert collected(folded) == expected, f"CDC_SEED={SEED}"
+    assert sum(row.stood is not None for row in expected.values()) > TABLES / 10
     assert sum(row.breaks > 1 for row in expected.values()) > TABLES / 10

@@ -140,12 +140,13 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
         pair.on_from(tmp_path / "state")
 
 
-def test_a_state_from_before_records_named_the_table_that_another_is_made_like(
-    spark: SparkSession, kafka: Kafka, tmp_path: Path
-) -> None:
-    leader, follower = both([query("CREATE TABLE toy (id INT)", "db", ("CreateTable", "db/toy"))])
+def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
+    """Its records do not name the table that another is made like, nor its rows how their first changes found them."""
+    pet = Table("db/pet", ["id", "name"], ["id"])
+    create = query("CREATE TABLE toy (id INT)", "db", ("CreateTable", "db/toy"))
+    leader, follower = both([create], [pet.update(((1, "old"), (1, "ball")))])
     follower.transaction(query("ALTER TABLE toy", "db", ("AlterTable", "db/toy")))
-    replicate(follower, [like := query("CREATE TABLE db.copy LIKE db.toy", "db", ("CreateTable", "db/copy"))], before=0)
+    replicate(follower, [like := query("CREATE TABLE db.copy LIKE db.toy", "db", ("CreateTable", "db/copy"))], before=1)
     leader.transaction(like)
     pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
@@ -155,16 +156,23 @@ def test_a_state_from_before_records_named_the_table_that_another_is_made_like(
         "affects", F.expr("transform(affects, a -> struct(a.action, a.uri, a.to))")
     )
     frame = frame.withColumn("chunk", F.expr("IF(chunk IS NULL, NULL, struct(chunk.after, chunk.upto))"))
-    frame.write.parquet(str(tmp_path / "aside"))
-    shutil.rmtree(old)
-    (tmp_path / "aside").rename(old)
-    pointer["schemas"]["records"], pointer["files"]["1/records"] = frame.schema.jsonValue(), sizes(old)
-    (tmp_path / "state/state.json").write_text(json.dumps(pointer))
-    drop = query("DROP TABLE toy", "db", ("DropTable", "db/toy"))
-    leader.transaction(drop)
-    replicate(follower, [drop], before=1)
+    rows = spark.read.parquet(str(tmp_path / "state/1/rows"))
+    rows = rows.drop(*(f"{side}_{name}" for side in (LEADER, FOLLOWER) for name in ("found", "stood")))
+    for name, former in (("records", frame), ("rows", rows)):
+        former.write.parquet(str(tmp_path / "aside"))
+        shutil.rmtree(tmp_path / "state/1" / name)
+        (tmp_path / "aside").rename(tmp_path / "state/1" / name)
+        pointer["schemas"][name], pointer["files"][f"1/{name}"] = former.schema.jsonValue(), sizes(old.parent / name)
+    (tmp_path / "state/state.json").write_text(json.dumps(pointer | {"format": 4}))
+    drop = [query("DROP TABLE toy", "db", ("DropTable", "db/toy")), pet.update(((1, "ball"), (1, "bone")))]
+    for at, part in enumerate(drop, 2):
+        leader.transaction(part)
+        replicate(follower, [part], before=at)
     pair.grow(leader, follower)
-    assert [each.name for each in pair.on_from(tmp_path / "state").schema] == ["copy"]
+    audit = pair.on_from(tmp_path / "state")
+    assert ([each.name for each in audit.schema], audit.drifted_rows) == (["copy"], 0)
+    assert [(line.table, line.leader_rows, line.older) for line in audit.tables] == [("pet", 1, True)]
+    assert kept(tmp_path / "state")["format"] == 5
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:

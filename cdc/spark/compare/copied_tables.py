@@ -1,4 +1,5 @@
-"""Tables that were copied into the leader's stream: what the copy, and the follower's log, say of their rows.
+"""Tables whose rows the logs do not tell from their beginning: those older than both, and those that were copied into
+the leader's stream. Of the latter, what the copy, and the follower's log, say of their rows.
 
 From the copy's beginning on the leader's stream tells all of the table's rows. So a row that it does not name is none
 of the leader's, whatever was logged before, and whether it was ever deleted: the fold's ``net`` does not matter.
@@ -13,8 +14,9 @@ knows them from before, or it does not:
 These rows are **unknown**: they are counted, but not compared. Of a table whose copy is not complete no row is.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -26,7 +28,8 @@ from cdc.spark.schema.table_copies import TableCopy
 
 __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 
-_ROWS = "database STRING, table STRING, began BIGINT, complete BOOLEAN, altered BOOLEAN, alters INT"
+_FIELDS = {"began": "BIGINT", "complete": "BOOLEAN", "altered": "BOOLEAN", "alters": "INT", "older": "BOOLEAN"}
+_ROWS = ", ".join(f"{name} {kind}" for name, kind in {"database": "STRING", "table": "STRING", **_FIELDS}.items())
 _STATED = (
     "(leader_image IS NOT NULL AND leader_marked.kind = 'chunk' AND leader_marked.sequence = leader_last.sequence)"
 )
@@ -44,10 +47,14 @@ KIND_OF_COPIED = "IF(unlogged AND follower_last IS NULL AND leader_marked.kind =
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The tables that were copied, or are about to be, and whether the follower ``began`` from a copy of the leader."""
+    """The tables that were copied, or are about to be, and whether the follower ``began`` from a copy of the leader.
+
+    ``older`` are tables that both sides may have had before their streams begin.
+    """
 
     tables: Mapping[Name, TableCopy] = field(default_factory=dict)
     began: bool = False
+    older: frozenset[Name] = frozenset()
 
 
 NO_COPIES = Copied()
@@ -58,22 +65,23 @@ def with_copies(joined: DataFrame, copied: Copied) -> DataFrame:
 
     ``comparable`` are all rows but those of a table whose copy is not complete, ``copied`` those of one whose copy is.
     ``began`` is the leader's sequence at which that began. ``unlogged``: the follower may have rows of the table that
-    its log lacks. ``unknown`` rows are not compared.
+    its log lacks. ``unknown`` rows are not compared. ``older``: both sides may have had rows before their logs.
     """
-    if copied.tables:
-        rows = [
-            {"database": name[0], "table": name[1], "began": each.began, "complete": each.complete,
-             "altered": each.altered, "alters": each.alters}
-            for name, each in copied.tables.items()
-        ]  # fmt: skip
+    if rows := list(_known(copied)):
         known = beside(local_frame(joined.sparkSession, rows, _ROWS))
         joined = in_one_part(joined.join(known, ["database", "table"], "left"))
     else:
-        nothing = {"began": "BIGINT", "complete": "BOOLEAN", "altered": "BOOLEAN", "alters": "INT"}
-        joined = joined.withColumns({name: F.lit(None).cast(kind) for name, kind in nothing.items()})
+        joined = joined.withColumns({name: F.lit(None).cast(kind) for name, kind in _FIELDS.items()})
     known_of = joined.withColumns({
         "comparable": F.expr("coalesce(complete, true)"),
         "copied": F.expr("coalesce(complete, false)"),
         "unlogged": F.expr("coalesce(altered, false)") | F.lit(copied.began),
     }).drop("complete", "altered")  # fmt: skip
     return known_of.withColumn("unknown", F.expr(_UNKNOWN)).drop("alters")
+
+
+def _known(copied: Copied) -> Iterator[dict[str, Any]]:
+    """What is known of each table of which not all is usual."""
+    for name in {*copied.tables, *copied.older}:
+        copy = asdict(copied.tables[name]) if name in copied.tables else {}
+        yield {"database": name[0], "table": name[1], "older": name in copied.older, **copy}

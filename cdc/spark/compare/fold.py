@@ -10,6 +10,10 @@ image), adds one (the after image), or both. For each identity the fold keeps:
              topic began
     image    the image added last; NULL if the last change removed it
     last     the sequence and binlog position of the last change
+    found    of a row that may be older than the stream, or than the last ALTER before its last change: the image that
+             its first change since has removed, so how the row was before
+    stood    how the row was before that ALTER, by the change before; NULL if there is none
+
 
 ALTER TABLE changes rows without logging them, and the fold does not know how. After an ALTER, until a logged change of
 the row, the fold shows: columns that were dropped or renamed, under their old names; a new column as NULL, whatever its
@@ -33,11 +37,11 @@ from pyspark.sql import functions as F
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
-from cdc.spark.schema.lineage import END, Segment
+from cdc.spark.schema.lineage import END, Beginning, Segment
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
 
-__all__ = ["IDENTITY", "carried", "changes", "fold", "segments", "with_relative_era"]
+__all__ = ["IDENTITY", "carried", "changes", "fold", "segments"]
 
 # Rows are sorted by the hash first: comparing images costs most, and nearly all comparisons end at the hash.
 IDENTITY = ["hash", "database", "table", "keyed", "identity"]
@@ -54,7 +58,7 @@ _KEY = f"""
 _KNOWN_BY = "IF({0} IS NULL, NULL, " + _KEY + ")"
 _KNOWN = {"before": "old", "after": "new"}
 _LOGGED = ("side", "sequence", "file", "position", "transaction", "ts_us", "columns", "key")
-_OF_CHANGE = ("owner", "era", *_LOGGED, "keyed", "stated", "row")
+_OF_CHANGE = ("owner", "era", "older", *_LOGGED, "keyed", "stated", "row")
 _DID = (("removes", "before IS NOT NULL AND step != 'add'"), ("adds", "after IS NOT NULL AND step != 'remove'"))
 _STEPS = """
     IF(before IS NOT NULL AND after IS NOT NULL AND coalesce(old != new, true), array('remove', 'add'), array('both'))
@@ -72,18 +76,39 @@ _BROKE = f"""
             WHEN removes THEN NOT ({_CONTINUES}) ELSE previous_adds END, false)
 """
 _POSITION = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
-_BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}>"
+_PAIRS = "ARRAY<STRUCT<column: STRING, value: STRING>>"
+_BEFORE = f"STRUCT<net: BIGINT, breaks: BIGINT, broken: {_POSITION}, found: {_PAIRS}, stood: {_PAIRS}>"
+# Whether a change is the first one since a row's beginning, or since an ALTER, and removes what was there.
+_FINDS = """
+    coalesce(keyed AND CASE WHEN so_far IS NOT NULL THEN so_far.found IS NOT NULL
+        WHEN stated OR NOT removes THEN false WHEN previous_era IS NULL THEN older ELSE previous_era < era END, false)
+"""
+_FOUND = f"""
+    IF(finds, struct(era,
+        IF(so_far IS NULL, {_IMAGE.format("columns", "before")}, so_far.found) AS found,
+        CASE WHEN so_far IS NOT NULL THEN so_far.stood
+            WHEN previous_adds THEN {_IMAGE.format("previous_columns", "previous_after")} END AS stood), NULL)
+"""
 _SEGMENTS = """
-    database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>
+    database STRING, table STRING, first BIGINT, end BIGINT, era INT, owner STRUCT<database: STRING, table: STRING>,
+    older BOOLEAN
 """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """Lineage segments as a small DataFrame, to be joined with changes."""
+    """Lineage segments as a small DataFrame, to be joined with changes.
+
+    ``era`` is 0 if no ALTER followed, else negative: so it means the same for both sides, and in a state.
+    """
+    now = {each.owner: each.era for each in lineage if each.end == END}
     owners = [
         None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lineage
     ]
-    rows = [asdict(each) | {"owner": owner} for each, owner in zip(lineage, owners, strict=True)]
+    rows = [
+        asdict(each)
+        | {"owner": owner, "era": each.era - now.get(each.owner, 0), "older": each.beginning is Beginning.OLDER}
+        for each, owner in zip(lineage, owners, strict=True)
+    ]
     return local_frame(spark, rows, _SEGMENTS)
 
 
@@ -101,7 +126,7 @@ def changes(
     # In few steps: Spark analyzes all of a plan with each.
     rows = records.where(f"valid AND rows IS NOT NULL AND database != '{CHECKPOINT_DATABASE}'")
     rows = _owned(rows, lineage).select(
-        *("owner", "era", *_LOGGED),
+        *("owner", "era", "older", *_LOGGED),
         *(F.expr("key IS NOT NULL").alias("keyed"), F.expr("chunk IS NOT NULL").alias("stated")),
         F.posexplode("rows").alias("row", "images"),
     )
@@ -123,8 +148,7 @@ def changes(
 def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
     """An earlier fold's rows in the form of ``changes``, to be followed by the changes of new records.
 
-    ``folded`` has the columns of ``fold``, under the names that tables had then, with ``era`` as ``with_relative_era``
-    gives it. ``lineage`` is by the new statements.
+    ``folded`` has the columns of ``fold``, under the names that tables had then. ``lineage`` is by the new statements.
     """
     rows = folded.withColumns({
         "held": F.col("era"),
@@ -139,9 +163,9 @@ def carried(folded: DataFrame, lineage: DataFrame) -> DataFrame:
         "after": F.col("image.value"),
         "mark": F.col("marked"),
         "stated": F.lit(False),
-        "so_far": F.struct("net", "breaks", "broken"),
-    }).drop("era")  # fmt: skip
-    owned = _owned(rows, lineage).withColumn("era", F.col("held"))
+        "so_far": F.struct("net", "breaks", "broken", "found", "stood"),
+    }).drop("era", "found", "stood")  # fmt: skip
+    owned = _owned(rows, lineage).withColumn("era", F.expr("era + held"))
     return _foldable(owned, F.col("identity"), F.col("so_far"))
 
 
@@ -152,7 +176,7 @@ def _foldable(owned: DataFrame, identity: Column, so_far: Column) -> DataFrame:
         F.col("owner.table").alias("table"),
         "keyed",
         identity,
-        *("removes", "adds", "columns", "before", "after", "era", "mark", "stated"),
+        *("removes", "adds", "columns", "before", "after", "era", "older", "mark", "stated"),
         *("sequence", "row", "file", "position"),
         so_far,
     )
@@ -188,20 +212,15 @@ def fold(changes: DataFrame) -> DataFrame:
         "followed": F.lead(F.lit(True), 1, False).over(along),
         "net": F.sum(net).over(upto),
         "marked": F.max("mark").over(upto),
-    }).withColumn("broke", F.expr(_BROKE))  # fmt: skip
-    # Of the changes without a break only an identity's last one is needed.
+    }).withColumns({"broke": F.expr(_BROKE), "finds": F.expr(_FINDS)})  # fmt: skip
+    # Of the others only an identity's last one is needed.
     position = "struct(sequence, file, position)"
-    counted = followed.where("broke OR so_far.breaks > 0 OR NOT followed").withColumns({
+    counted = followed.where("broke OR finds OR so_far.breaks > 0 OR NOT followed").withColumns({
         "breaks": F.sum(F.expr("coalesce(so_far.breaks, 0) + IF(broke, 1, 0)")).over(upto),
         "broken": F.max(F.expr(f"IF(broke, {position}, so_far.broken)")).over(upto),
+        "since": F.last(F.expr(_FOUND), ignorenulls=True).over(upto),
     }).where("NOT followed")  # fmt: skip
     image = F.expr(f"IF(adds, {_IMAGE.format('columns', 'after')}, NULL)").alias("image")
-    return counted.select(*IDENTITY, "net", image, F.expr(position).alias("last"), "era", "marked", "breaks", "broken")
-
-
-def with_relative_era(folded: DataFrame, lineage: DataFrame) -> DataFrame:
-    """``folded`` for a later ``carried``: ``era`` is 0 if no ALTER followed the row's last change, else negative."""
-    now = lineage.where((F.col("end") == END) & F.col("owner").isNotNull())
-    now = now.select("owner.database", "owner.table", F.col("era").alias("now"))
-    joined = folded.join(beside(now), ["database", "table"])
-    return joined.select(*[F.expr("era - now").alias("era") if name == "era" else name for name in folded.columns])
+    last = F.expr(position).alias("last")
+    since = [F.expr(f"IF(since.era = era, since.{name}, NULL)").alias(name) for name in ("found", "stood")]
+    return counted.select(*IDENTITY, "net", image, last, "era", "marked", "breaks", "broken", *since)

@@ -7,6 +7,10 @@ deleted it and the other never changed it: it was there before the topic began, 
 Keyless rows are a multiset: equal images are counted, and the difference in count is the number of rows missing or
 extra.
 
+A row that only one side has changed, in a table older than the topics, is on the other side as the first change found
+it: it was there before. So it is different only until it is changed back. So is one that both sides had before an ALTER
+and only one has changed since.
+
 A row that the leader deleted, that its topic never showed, and that the consumer found missing did not drift. Nor did
 one of which a repair was the last to say that the leader does not have it: after it the follower does not, either. For
 rows of tables that were copied into the leader's stream see ``compare.copied_tables``.
@@ -29,13 +33,22 @@ from cdc.spark.schema.definitions import Unmatched
 from cdc.spark.streams.contents import offsets
 
 __all__ = [
-    "JOINED", "Discontinuity", "DriftedRow", "compare", "compared", "discontinuities", "drifted_rows", "fold_of",
-    "key_lines", "not_equal", "with_offsets",
+    "JOINED", "Discontinuity", "DriftedRow", "as_folded", "compare", "compared", "discontinuities", "drifted_rows",
+    "fold_of", "key_lines", "not_equal", "with_offsets",
 ]  # fmt: skip
 
 _SIDES = ("leader", "follower")
-_FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken")
+_FOLDED = ("net", "image", "last", "era", "marked", "breaks", "broken", "found", "stood")
 JOINED = [*IDENTITY, *(f"{side}_{name}" for side in _SIDES for name in _FOLDED)]
+# A row that {0} has not changed since the table is logged, or since an ALTER that {1}'s last changes come behind: {0}
+# has it as {1} found it, if both had the same before. An ALTER may add and drop columns, the others stay as they are.
+_AS_FOUND = """
+    keyed AND {1}_found IS NOT NULL AND NOT leader_marked.kind <=> 'conflict' AND
+        CASE WHEN {0}_last IS NULL THEN older AND NOT copied AND {1}_stood IS NULL
+            ELSE {0}_era < {1}_era AND {0}_image = {1}_stood
+                AND NOT exists({1}_stood, p -> exists({1}_found, q -> q.column = p.column AND q.value != p.value)) END
+"""
+_NOW = "IF(coalesce({found}, false), {1}_found, {0}_image)"
 _KIND = f"""
     CASE
         WHEN unknown OR NOT comparable THEN NULL
@@ -123,6 +136,11 @@ def compare(leader: DataFrame, follower: DataFrame, copied: Copied = NO_COPIES) 
 def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
     """Rows with both sides' columns of a fold (``JOINED``), and the result of comparing them."""
     joined = with_copies(joined, copied)
+    now = {
+        f"{one}_image": F.expr(_NOW.format(one, other, found=_AS_FOUND.format(one, other)))
+        for one, other in (_SIDES, reversed(_SIDES))
+    }
+    joined = joined.withColumns({f"{side}_folded": F.col(f"{side}_image") for side in _SIDES} | now)
     found = {"kind": _KIND, "rows": "IF(keyed, 1, abs(leader_net - follower_net))"}
     # A keyed row's net is off by one after an unlogged change; its image shows whether the row is there.
     there = "IF(unknown, 0L, IF(keyed, IF({0}_image IS NOT NULL, 1L, 0L), {0}_net))"
@@ -133,6 +151,14 @@ def compared(joined: DataFrame, copied: Copied = NO_COPIES) -> DataFrame:
         content = f"IF(keyed, xxhash64(identity, {side}_image), xxhash64(identity, {side}_net))"
         found[f"{side}_hash"] = f"IF({side}_rows != 0, {content}, 0L)"
     return joined.withColumns({name: F.expr(sql) for name, sql in found.items()})
+
+
+def as_folded(comparison: DataFrame) -> DataFrame:
+    """The rows of a comparison with the columns ``JOINED``, as both sides' folds have them."""
+    return comparison.select(*(
+        F.col(f"{name.removesuffix('_image')}_folded").alias(name) if name.endswith("_image") else name
+        for name in JOINED
+    ))  # fmt: skip
 
 
 def not_equal(comparison: DataFrame) -> DataFrame:

@@ -20,7 +20,8 @@ class Table:
     """One table's rows, counted. The row counts, and the checksums, are of the rows that the topics show.
 
     ``not_compared`` are rows of a copied table, not among the others, of which the follower's log does not tell whether
-    they are as the copy says.
+    they are as the copy says. ``older``: the table may be older than the topics, and have had rows before; those that
+    have not changed since are in none of the counts.
     """
 
     database: str
@@ -33,6 +34,7 @@ class Table:
     leader_checksum: str
     follower_checksum: str
     not_compared: int = 0
+    older: bool = False
 
     @property
     def drifted(self) -> int:

@@ -257,6 +257,10 @@ def with_new_fields(saved: StructType) -> StructType:
         keys = ArrayType(StringType())
         saved.add("chunk", StructType([StructField("after", keys), StructField("upto", keys)]))
         saved.add("copying", BooleanType())
+    for side in (LEADER, FOLLOWER):
+        if f"{side}_marked" in saved.names and f"{side}_found" not in saved.names:
+            image = ArrayType(StructType([StructField("column", StringType()), StructField("value", StringType())]))
+            saved.add(f"{side}_found", image).add(f"{side}_stood", image)
     for field in saved.fields:
         if field.name == "chunk" and isinstance(field.dataType, StructType) and "repair" not in field.dataType.names:
             field.dataType.add("repair", BooleanType())

@@ -55,9 +55,13 @@ def verdict_sentence(audit: Audit) -> str:
     tables = counted(len(audit.tables), "table")
     at = f"at the leader's sequence {audit.sequence:,}"
     if audit.verdict == "no drift":
-        rows = counted(sum(table.leader_rows for table in audit.tables), "row")
-        what = " in what has changed since the copy that it began from" if audit.copy else ""
-        return f"{follower} is a true copy of {leader} {at}{what}: {rows} in {tables}."
+        rows = f"{counted(sum(table.leader_rows for table in audit.tables), 'row')} in {tables}"
+        if not audit.copy and not any(table.older for table in audit.tables):
+            return f"{follower} is a true copy of {leader} {at}: {rows}."
+        since = "the copy that it began from" if audit.copy else "the topics begin"
+        # "A true copy" would be said of rows that nobody compared.
+        what = f"What has changed since {since} is on {follower} as on {leader}"
+        return f"{what} {at}: {rows}. No other row was compared."
     found = []
     if audit.drifted_rows:
         found.append(
@@ -101,8 +105,21 @@ def not_compared(audit: Audit) -> Iterator[str]:
             f"Not compared: {counted(unknown, 'row')} of copied tables ({of}), of which the follower's log does not "
             "tell whether they are as the copy says."
         )
+    if older := sorted((t for t in audit.tables if t.older), key=lambda t: (-t.leader_rows, t.name)):
+        yield _only_what_changed(older)
     if audit.copy:
         yield _began_from_copy(audit.copy)
+
+
+def _only_what_changed(tables: list[Table]) -> str:
+    """Of tables from before the topics, how many rows were compared."""
+    compared = [f"{t.database}.{t.table} {counted(t.leader_rows, 'row')}" for t in tables[:_NAMED]]
+    if len(tables) > _NAMED:
+        compared.append(f"{counted(len(tables) - _NAMED, 'more table')}")
+    return (
+        "Of tables that may be older than the topics only the rows that have changed since were compared: "
+        f"{enumerated(compared)}. Their other rows, however many there are, were never compared."
+    )
 
 
 def _began_from_copy(held: str) -> str:

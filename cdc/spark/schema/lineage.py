@@ -4,13 +4,16 @@ Statements drop, empty and rename tables, so the rows that were logged for a nam
 name, or be gone.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from cdc.model.uri import Uri
 
 __all__ = [
-    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Name", "Segment", "lineage", "named_tables", "table_name"
+    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "lineage",
+    "named_tables", "table_name",
 ]  # fmt: skip
 
 Name = tuple[str, str]
@@ -21,6 +24,20 @@ BEGINS_COPY, ENDS_COPY = "CopyTable", "CopiedTable"
 """Actions of records, not of statements: with one a copy of a table begins, with the other it is complete."""
 
 TEXT = 10_000  # characters of a statement that are kept; the rest is truncated
+
+_IF_NOT_EXISTS = re.compile(r"\bIF\s+NOT\s+EXISTS\b", re.IGNORECASE)
+
+
+class Beginning(IntEnum):
+    """Whether a stream has a table from its beginning, and so all of its rows.
+
+    OLDER: nothing says so, there may have been rows before. PERHAPS: it was created IF NOT EXISTS, so it may have been
+    there before.
+    """
+
+    OLDER = 0
+    PERHAPS = 1
+    KNOWN = 2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,7 +69,7 @@ class Segment:
     """The rows logged for a table from sequence ``first`` up to but not including ``end``, and their final ``owner``.
 
     The owner is None where the rows are gone. ``era`` counts the ALTERs before: only images of one era have the same
-    columns and can be compared.
+    columns and can be compared. ``beginning`` is the table's.
     """
 
     database: str
@@ -61,6 +78,7 @@ class Segment:
     end: int
     era: int
     owner: Name | None
+    beginning: Beginning = field(default=Beginning.OLDER, compare=False)
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +87,7 @@ class _Life:
 
     name: Name | None
     since: int
+    beginning: Beginning
     era: int = 0
     stretches: list[tuple[Name, int, int, int]] = field(default_factory=list)
 
@@ -82,8 +101,8 @@ class _Life:
 class _Lives:
     """The lives of one server's tables. The next life of a name starts where the last one ended, not at its CREATE."""
 
-    def __init__(self, names: Iterable[Name]) -> None:
-        self.all = [_Life(name, 0) for name in names]
+    def __init__(self, names: Iterable[Name], known: Mapping[Name, Beginning]) -> None:
+        self.all = [_Life(name, 0, known.get(name, Beginning.OLDER)) for name in names]
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
 
     def end(self, name: Name, sequence: int) -> None:
@@ -107,26 +126,41 @@ class _Lives:
         self.live[name].close(name, sequence)
         self.live[name].era += 1
 
+    def begin(self, name: Name, beginning: Beginning) -> None:
+        """The table was created, or the database that it is in."""
+        life = self.live[name]
+        life.beginning = max(life.beginning, beginning)
+
     def _start(self, name: Name, sequence: int) -> None:
-        self.live[name] = _Life(name, sequence)
+        self.live[name] = _Life(name, sequence, Beginning.KNOWN)
         self.all.append(self.live[name])
 
 
-def lineage(tables: Iterable[Name], acts: Iterable[Act]) -> list[Segment]:
+def lineage(
+    tables: Iterable[Name], acts: Iterable[Act], known: Mapping[Name, Beginning] | None = None
+) -> list[Segment]:
     """Segments that cover every sequence of every table exactly once: of ``tables`` and of those that ``acts`` name.
 
-    ``acts`` are one server's statements, up to the sequence at which its stream is compared.
+    ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` has the
+    beginnings of tables that earlier ones told.
     """
     ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
-    lives = _Lives(sorted({*tables, *named_tables(ordered)}))
+    lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})
     for act in ordered:
         _apply(lives, act)
     segments = []
     for life in lives.all:
         if life.name:
             life.close(life.name, END)
-        segments += [Segment(*name, first, end, era, life.name) for name, first, end, era in life.stretches]
+        segments += [
+            Segment(*name, first, end, era, life.name, life.beginning) for name, first, end, era in life.stretches
+        ]
     return segments
+
+
+def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
+    """The beginning of each table that has rows, or may have some."""
+    return {each.owner: each.beginning for each in lineage if each.owner}
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
@@ -146,6 +180,12 @@ def _apply(lives: _Lives, act: Act) -> None:
         lives.rename(name, new, act.sequence)
     elif name and act.action == "AlterTable":
         lives.alter(name, act.sequence)
+    elif act.action == "CreateDatabase" and not act.copying and not _IF_NOT_EXISTS.search(act.text):
+        database = Uri.parse(act.uri).database
+        for each in [each for each in lives.live if each[0] == database]:
+            lives.begin(each, Beginning.KNOWN)
+    elif name and act.action == "CreateTable" and not act.copying:
+        lives.begin(name, Beginning.PERHAPS if _IF_NOT_EXISTS.search(act.text) else Beginning.KNOWN)
 
 
 def table_name(uri: str) -> Name | None:

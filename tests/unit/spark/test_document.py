@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cdc.spark.page.document import page
 from cdc.spark.page.markup import element
 from cdc.spark.report.outcome import Audit, to_json
+from cdc.spark.report.phrases import verdict_sentence
 from cdc.spark.report.printable import Cut, cut, differing, visible
 from cdc.spark.report.terminal import terminal
 from tests.checks.html_page import Page
@@ -77,6 +78,12 @@ def test_tables_under_copy_are_told_by_name_and_are_no_verdict() -> None:
         {"database": "shop", "table": "archive_2001", "began": 18009},
     )
     assert "Being copied, not compared yet: 30" in read.text
+    older = "only the rows that have changed since were compared: shop.order 981,442 rows. Their other rows"
+    assert older in read.text
+    assert older in "\n".join(lines)
+    sentence = verdict_sentence(replace(audit, under_copy=[]))
+    assert sentence.startswith("What has changed since the topics begin is on mysql-srv1-follower as on mysql-srv1 at ")
+    assert sentence.endswith(" in 3 tables. No other row was compared.")
     assert "30 tables are being copied. No drift in 3 other tables at the leader's sequence 1,204,331." in lines[1]
     assert "Not compared: 1,200 rows of copied tables (shop.customer)" in lines[3]
     # Drift elsewhere is known, whatever is being copied.

@@ -2,12 +2,13 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.spark.schema.lineage import END, Act, Segment, lineage, named_tables
+from cdc.spark.schema.lineage import BEGINS_COPY, END, Act, Beginning, Segment, beginnings, lineage, named_tables
 from cdc.spark.state.layers import tables_unchanged
 
 Name = tuple[str, str]
@@ -176,3 +177,29 @@ def test_the_named_tables_are_those_of_both_names() -> None:
         act(3, "CreateTrigger", "db/t"),
     ]
     assert named_tables(acts) == {("db", "a"), ("other", "b"), ("db", "t")}
+
+
+def test_what_the_stream_has_from_its_beginning() -> None:
+    """Tables that it creates, empties, or copies, alone or with their database; but not one whose copy has to begin."""
+    acts = [
+        act(1, "CreateTable", "db/made"),
+        replace(act(2, "CreateTable", "db/copying"), copying=True),
+        replace(act(2, "CreateTable", "db/perhaps"), text="create table if  not\nexists perhaps (id INT)"),
+        act(3, "TruncateTable", "db/emptied"),
+        act(4, BEGINS_COPY, "db/copied"),
+        act(5, "AlterTable", "db/old"),
+        act(6, "RenameTable", "db/moved", "db/new"),
+        act(7, "RenameTable", "db/made", "db/renamed"),
+    ]
+    names = [("db", "earlier"), ("db", "moved"), ("new", "any"), ("there", "any"), ("gone", "any")]
+    acts += [
+        act(8, "CreateDatabase", "new"),
+        replace(act(9, "CreateDatabase", "there"), text="CREATE DATABASE IF NOT EXISTS there"),
+        act(10, "DropDatabase", "gone"),
+    ]
+    found = beginnings(lineage(names, acts, {("db", "earlier"): Beginning.KNOWN, ("db", "emptied"): Beginning.PERHAPS}))
+    assert {f"{database}.{table}" for (database, table), each in found.items() if each is Beginning.OLDER} == {
+        "db.copying", "db.old", "db.new", "there.any",
+    }  # fmt: skip
+    assert {name for name, each in found.items() if each is Beginning.PERHAPS} == {("db", "perhaps")}
+    assert found["db", "renamed"] is found["new", "any"] is found["gone", "any"] is Beginning.KNOWN
