@@ -77,12 +77,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     new_contents, notes, all_acts = answers(
         survey(new), ledger(everything, replication.resource), statements(everything)
     )
-    sizes = [(each.records, each.rows) for each in new_contents.values()]
-    records, rows = (sum(counts) for counts in zip(*sizes, strict=True)) if sizes else (0, 0)
-    configure_for(new.sparkSession, records, rows=rows)
-    before = held.size if held else 0
-    set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
-    new = in_one_part(new)
+    new = _configured(new, new_contents, before=held.size if held else 0)
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
     records = in_one_part(new.unionByName(held.records)) if held else new
@@ -94,10 +89,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     has_chunks = LEADER in contents and contents[LEADER].chunks
     copy = copy_of(records, replication.resource) if FOLLOWER in contents and contents[FOLLOWER].copied else None
     copy = copy.among(all_transactions) if copy and has_chunks else copy
-    acts = {
-        side: [act for act in those if copy is None or not copy.holds(act, side)] for side, those in all_acts.items()
-    }
-    ends_of_copies = copy_ends(records) if has_chunks else []
+    acts = {side: _behind(those, copy, side) for side, those in all_acts.items()}
     return Streams(
         new_records=new,
         new_transactions=new_transactions,
@@ -113,8 +105,21 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         not_run=notes.not_run,
         sequences=sequences,
         copy=copy,
-        copy_ends=[act for act in ends_of_copies if copy is None or not copy.holds(act, LEADER)],
+        copy_ends=_behind(copy_ends(records), copy, LEADER) if has_chunks else [],
     )
+
+
+def _configured(new: DataFrame, contents: Mapping[str, Contents], *, before: int) -> DataFrame:
+    """The ``new`` records, in as many parts as suit them; Spark is set for their size, ``before`` are rows held."""
+    records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
+    configure_for(new.sparkSession, records, rows=rows)
+    set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
+    return in_one_part(new)
+
+
+def _behind(acts: list[Act], copy: Copy | None, side: str) -> list[Act]:
+    """The acts of one side that the copy which the follower began from, if any, does not hold already."""
+    return [act for act in acts if copy is None or not copy.holds(act, side)]
 
 
 def preconditions(streams: Streams, topics: Topics, replication: Replication) -> Preconditions:

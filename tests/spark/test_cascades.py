@@ -9,7 +9,7 @@ from cdc.sandbox.server.kafka import Kafka
 from tests.checks.told import told
 from tests.generators.streams import Part, Stream, Table, checkpoint, follower_stream, query, replicate
 from tests.harness.programs import own_name
-from tests.spark.test_state import Pair, kept
+from tests.spark.test_state import GrowingTopics, kept
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +40,7 @@ class History:
 def test_cascades_are_told_by_the_sequences_they_came_with_and_a_state_goes_on_from_them(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
-    history, pair, state = History(), Pair(spark, kafka, tmp_path, own_name(tmp_path)), tmp_path / "state"
+    history, pair, state = History(), GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path)), tmp_path / "state"
     # As a dump is loaded.
     history.applied(PARENT.add((1,), (2,), (3,)), CHILD.add((10, 1), (20, 2), (30, 3)), flags=UNCHECKED)
     history.applied(PARENT.delete((1,)), cascades=(CHILD.delete((10, 1)),))

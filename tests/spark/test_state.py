@@ -60,7 +60,7 @@ def profiles(kafka: Kafka, name: str) -> dict[str, Profile]:
     }
 
 
-class Pair:
+class GrowingTopics:
     """Two growing topics, audited from their beginning and on from a state."""
 
     def __init__(self, spark: SparkSession, kafka: Kafka, folder: Path, name: str, *, fragmented: bool = False) -> None:
@@ -94,7 +94,7 @@ def test_audits_over_cuts_tell_what_one_audit_tells(
     """Up to the second cut statements move and alter tables; between the last ones nobody runs any, and rows stay."""
     streams = RandomStreams(f"{SEED} {number}", steps=200, settled=80, keys=400, unlogged=0.05)
     pair, which = (
-        Pair(spark, kafka, tmp_path, own_name(tmp_path), fragmented=(SEED + number) % 2 == 0),
+        GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path), fragmented=(SEED + number) % 2 == 0),
         f"CDC_SEED={SEED}, stream {number}",
     )
     judged, layers = 0, []
@@ -120,7 +120,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     )
     held = len(leader.messages), len(follower.messages)
     leader.transaction(TOY.add((3, "rope")))
-    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert (pair.on_from(tmp_path / "state").verdict, held) == ("no drift", (2, 7))
     # What the state covers may expire, the ends of Kafka transactions with it.
@@ -148,7 +148,7 @@ def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_pa
     follower.transaction(query("ALTER TABLE toy", "db", ("AlterTable", "db/toy")))
     replicate(follower, [like := query("CREATE TABLE db.copy LIKE db.toy", "db", ("CreateTable", "db/copy"))], before=1)
     leader.transaction(like)
-    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert [each.name for each in pair.on_from(tmp_path / "state").schema] == ["copy", "toy"]
     pointer, old = kept(tmp_path / "state"), tmp_path / "state/1/records"
@@ -176,7 +176,7 @@ def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_pa
 
 
 def test_a_topic_that_was_made_anew_is_refused(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
-    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     state = made(spark, tmp_path / "state", identity(pair.profiles, None))
     state.close()
     state = StateStore.open(spark, tmp_path / "state", identity(pair.profiles, None))
@@ -325,7 +325,7 @@ def test_a_save_that_fails_costs_no_verdict(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, run_audit: RunAudit
 ) -> None:
     leader, follower = both([query("CREATE TABLE", "db", ("CreateTable", "db/toy"))], [TOY.add((1, "ball"))])
-    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path))
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
     pair.grow(leader, follower)
     assert pair.on_from(tmp_path / "state").verdict == "no drift"
     kept = (tmp_path / "state/state.json").read_text()

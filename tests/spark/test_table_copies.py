@@ -21,7 +21,7 @@ from tests.generators.copied_tables import Copied, CopiedTables
 from tests.generators.streams import Stream, Table, checkpoint, follower_stream, messages, query, replicate
 from tests.harness.programs import own_name
 from tests.spark.conftest import Judge
-from tests.spark.test_state import Pair
+from tests.spark.test_state import GrowingTopics
 
 pytestmark = pytest.mark.spark
 
@@ -89,7 +89,7 @@ def folded(spark: SparkSession, leader: Stream) -> dict[str, list[dict[str, str]
 
 def test_on_from_a_state_in_the_midst_of_copies(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
     made, which = CopiedTables(f"{SEED} state", tables=5, steps=16, left=1), f"CDC_SEED={SEED}"
-    pair = Pair(spark, kafka, tmp_path, own_name(tmp_path), fragmented=True)
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path), fragmented=True)
     pair.grow(made.leader, made.follower, made.moments[len(made.moments) // 2])
     assert pair.on_from(tmp_path / "state").sequence is not None
     pair.grow(made.leader, made.follower)

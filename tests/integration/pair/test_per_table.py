@@ -36,7 +36,7 @@ from tests.harness.wait import LIMIT_SECONDS, until
 pytestmark = pytest.mark.integration
 
 
-class Stage:
+class TableTopics:
     """One test's database on the shared leader, its topics (all named after it) and both profiles."""
 
     def __init__(self, folder: Path, leader: MySql, follower: MySql, kafka: Kafka, name: str, **keys: Any) -> None:
@@ -71,11 +71,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> Stage:
+def stage(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, request: pytest.FixtureRequest) -> TableTopics:
     name = request.node.originalname.removeprefix("test_").replace("_", "")[:40] + str(
         getattr(request, "param_index", "")
     )
-    return Stage(tmp_path, leader, follower, kafka, name, **getattr(request, "param", {}))
+    return TableTopics(tmp_path, leader, follower, kafka, name, **getattr(request, "param", {}))
 
 
 def execute(server: MySql, *statements: str, database: str | None = None) -> None:
@@ -107,7 +107,7 @@ def read(kafka: Kafka, topic: str) -> list[tuple[int, str, dict[str, str], dict[
     return found
 
 
-def test_each_table_has_its_topic_and_the_follower_the_order(stage: Stage) -> None:
+def test_each_table_has_its_topic_and_the_follower_the_order(stage: TableTopics) -> None:
     stage.execute(
         "CREATE TABLE a (i INT PRIMARY KEY, t TEXT)",
         "CREATE TABLE b (i INT PRIMARY KEY)",
@@ -153,7 +153,7 @@ def test_each_table_has_its_topic_and_the_follower_the_order(stage: Stage) -> No
 
 
 @pytest.mark.parametrize("stage", [{"partitions": 3, "excluded": 1_500}], indirect=True)
-def test_partitions_are_merged_again(stage: Stage) -> None:
+def test_partitions_are_merged_again(stage: TableTopics) -> None:
     """Also where the commit log's entries are so large that they are packed."""
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
     for number in range(10):
@@ -170,7 +170,7 @@ def test_partitions_are_merged_again(stage: Stage) -> None:
     assert json.loads(newest.value() or b"").keys() == {"version", "next_sequence", "packed"}
 
 
-def test_a_running_pair_meets_new_tables_and_kills(stage: Stage) -> None:
+def test_a_running_pair_meets_new_tables_and_kills(stage: TableTopics) -> None:
     """New topics in the middle of a run, both programs killed at any moment: the follower ends as the leader."""
     enough = threading.Event()
 
@@ -223,7 +223,7 @@ def test_names_that_collide_or_that_kafka_forbids(
         assert content(leader, database) == content(follower, database)
 
 
-def test_another_leaders_topics_are_refused(stage: Stage, mysql_server: MySqlFactory, tmp_path: Path) -> None:
+def test_another_leaders_topics_are_refused(stage: TableTopics, mysql_server: MySqlFactory, tmp_path: Path) -> None:
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
     run_well("cdc-producer", stage.producer, "--until-current")
     other = mysql_server()
@@ -241,7 +241,7 @@ def test_another_leaders_topics_are_refused(stage: Stage, mysql_server: MySqlFac
     assert {value["uri"].split("/")[2] for *_, value in stage.messages(f"{stage.name}_a")} == {stage.name}
 
 
-def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: Stage) -> None:
+def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: TableTopics) -> None:
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
     run_well("cdc-producer", stage.producer, "--until-current")
     run_well("cdc-consumer", stage.consumer, "--until-current")
@@ -258,7 +258,7 @@ def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: Stage) -> N
     assert "deleted, or created again" in refused("cdc-consumer", stage.consumer, "--until-current")
 
 
-def test_a_gap_stops_the_consumer(stage: Stage) -> None:
+def test_a_gap_stops_the_consumer(stage: TableTopics) -> None:
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
     stage.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
     run_well("cdc-producer", stage.producer, "--until-current")
@@ -270,7 +270,7 @@ def test_a_gap_stops_the_consumer(stage: Stage) -> None:
     assert "a gap: sequence 0 is committed, but in no topic" in line
 
 
-def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: Stage) -> None:
+def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: TableTopics) -> None:
     """Readers see a part of a transaction: what is missing is written again, and what they see is not."""
     shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
     other = stage.profile("shadow", stage.leader, **shadow)
@@ -301,7 +301,7 @@ def test_a_transaction_that_kafka_ended_in_some_topics_only_is_completed(stage: 
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
-def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: Stage) -> None:
+def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: TableTopics) -> None:
     """No entry of the commit log that counts names the topic, yet what is in it is ours."""
     shadow = {"topic": f"{stage.name}-shadow", "prefix": f"{stage.name}-shadow."}
     other = stage.profile("shadow", stage.leader, **shadow)
@@ -325,7 +325,7 @@ def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: 
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
-def tables(stage: Stage, prefix: str) -> list[str]:
+def tables(stage: TableTopics, prefix: str) -> list[str]:
     return [f"{prefix}{stage.name}_{table}" for table in "ab"]
 
 
@@ -338,13 +338,13 @@ def raw(kafka: Kafka, topic: str) -> list[Raw]:
     return [(message.key(), message.value() or b"", message.headers()) for message in found][::-1]
 
 
-def entry_of(stage: Stage, shadow: dict[str, str]) -> Raw:
+def entry_of(stage: TableTopics, shadow: dict[str, str]) -> Raw:
     """The newest entry of the shadow's commit log, as ours would be."""
     (*_, (key, value, headers)) = raw(stage.kafka, f"{shadow['topic']}.commits")
     return key, value.replace(shadow["prefix"].encode(), f"{stage.name}.".encode()), headers
 
 
-def leave_half(stage: Stage, *, seen: dict[str, list[Raw]], hidden: dict[str, list[Raw]]) -> None:
+def leave_half(stage: TableTopics, *, seen: dict[str, list[Raw]], hidden: dict[str, list[Raw]]) -> None:
     """What a broker leaves that lost some of a transaction's ends: ``seen`` is committed, ``hidden`` has no end."""
     name = f"cdc-producer:{stage.name}:{stage.name}"
     producer = Producer({"bootstrap.servers": stage.kafka.bootstrap_servers, "transactional.id": name})
@@ -360,7 +360,7 @@ def leave_half(stage: Stage, *, seen: dict[str, list[Raw]], hidden: dict[str, li
 
 
 @pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
-def test_the_binlogs_other_events_are_shown_once_each(stage: Stage) -> None:
+def test_the_binlogs_other_events_are_shown_once_each(stage: TableTopics) -> None:
     # Events alone may be out before any record is.
     execute(stage.leader, "FLUSH BINARY LOGS")
     run_well("cdc-producer", stage.producer, "--until-current")
@@ -396,7 +396,7 @@ def test_the_binlogs_other_events_are_shown_once_each(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("stage", [{"events": True}, {"events": True, "layout": "single"}], indirect=True)
-def test_another_prefix_and_back(stage: Stage) -> None:
+def test_another_prefix_and_back(stage: TableTopics) -> None:
     execute(stage.leader, "FLUSH BINARY LOGS")
     layout = {"layout": "single"} if "single" in stage.producer.read_text() else {}
     for number, prefix in enumerate(["", "", "other.", "other.", "", ""]):
@@ -425,7 +425,7 @@ def server_events(server: MySql, *, first: tuple[str, int]) -> Iterator[tuple[st
 
 
 @pytest.mark.parametrize("stage", [{}, {"layout": "single"}], indirect=True)
-def test_a_message_that_is_no_record_is_cut_off(stage: Stage) -> None:
+def test_a_message_that_is_no_record_is_cut_off(stage: TableTopics) -> None:
     """It stops both programs until it is deleted, with what every follower has applied before it."""
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "INSERT INTO a VALUES (1)")
     run_well("cdc-producer", stage.producer, "--until-current")
@@ -447,7 +447,7 @@ def test_a_message_that_is_no_record_is_cut_off(stage: Stage) -> None:
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
 
 
-def test_retention_in_the_topic_of_a_quiet_table(stage: Stage) -> None:
+def test_retention_in_the_topic_of_a_quiet_table(stage: TableTopics) -> None:
     stage.execute("CREATE TABLE a (i INT PRIMARY KEY)", "CREATE TABLE b (i INT PRIMARY KEY)")
     stage.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
     run_well("cdc-producer", stage.producer, "--until-current")
@@ -579,7 +579,7 @@ def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
     until_readable(admin, *held, names.commits)
 
 
-def killed_after_some_commits(stage: Stage) -> None:
+def killed_after_some_commits(stage: TableTopics) -> None:
     with running("cdc-producer", stage.producer) as producer, running("cdc-consumer", stage.consumer) as consumer:
         before = end_offset_of(stage)
         until(lambda: end_offset_of(stage) > before + 3, what="commits")
@@ -588,7 +588,7 @@ def killed_after_some_commits(stage: Stage) -> None:
             process.wait()
 
 
-def end_offset_of(stage: Stage) -> int:
+def end_offset_of(stage: TableTopics) -> int:
     return end_offset(stage.kafka, f"{stage.name}.commits")
 
 
