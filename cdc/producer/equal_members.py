@@ -30,6 +30,8 @@ def asking(
         decode = text_decoder(charset)
         if len(members) < 2 or decode is None or collation.endswith(("_bin", "binary")):
             return False
+        if charset == "ascii" and not all(map(bytes.isascii, members)):
+            return False  # records have their numbers
         return count_different([decode(member) for member in members], charset, collation) < len(members)
 
     return are_equal

@@ -6,6 +6,9 @@ value, because without strict mode a column that is too narrow on the follower c
 
 So are rows stored of which a computed value is another one in the modes that the log names: a session may have changed
 them since its BEGIN.
+
+No statement stores some values: a VECTOR that an ALTER TABLE made of a BLOB with any bytes, text in ascii with bytes
+above 127 that a former version stored. Where the leader updated other columns of such a row, ``keeping`` does, too.
 """
 
 from collections.abc import Callable
@@ -13,12 +16,13 @@ from collections.abc import Callable
 from cdc.consumer.errors import DUPLICATE_KEY, Refused
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals import row_sql_mode
-from cdc.consumer.literals.values import exact, table_name
+from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
+from cdc.consumer.plan.inserts import written_indexes
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import Change
 from cdc.model.record import Uri
 
-__all__ = ["NonStrictWriter"]
+__all__ = ["NonStrictWriter", "keeping"]
 
 _SAVEPOINT = "non_strict"
 _BEFORE = b"SAVEPOINT before_row"
@@ -118,3 +122,25 @@ class NonStrictWriter:
         except Refused:
             return None  # the follower's table does not have these columns
         return int(found)
+
+
+def keeping(change: Change, generated: frozenset[str]) -> Statement | None:
+    """The update of a row that is, in all columns that stay, as in its before-image; None where no column stays.
+
+    A column is set to itself, since the server would change one with ON UPDATE CURRENT_TIMESTAMP that is not set.
+    """
+    record, before, after = change.record, change.row.before, change.row.after
+    if before is None or after is None:
+        return None
+    indexes = written_indexes(record, generated)
+    # Compared by their text: in Python -0.0 is equal to 0.0.
+    kept = {index for index in indexes if repr(before[index]) == repr(after[index])}
+    if not kept:
+        return None
+    names = [identifier(column) for column in record.columns]
+    values = ",".join(f"{names[index]}={names[index] if index in kept else literal(after[index])}" for index in indexes)
+    found = [equal(column, before[record.columns.index(column)]) for column in record.key or ()]
+    compared = kept if record.key else indexes
+    found += [f"({exact(record.columns[index], before[index])})" for index in compared]
+    sql = f"UPDATE {table_name(record.uri)} SET {values} WHERE {' AND '.join(found)} LIMIT 1"
+    return Statement(sql.encode(), 1, [change], scans=record.key is None)

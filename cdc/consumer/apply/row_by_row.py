@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import groupby
 
-from cdc.consumer.apply.non_strict import NonStrictWriter
+from cdc.consumer.apply.non_strict import NonStrictWriter, keeping
 from cdc.consumer.apply.refusals import ambiguous, refusal, shown_key, stopped
 from cdc.consumer.apply.row_differences import RowDifferences
 from cdc.consumer.errors import DUPLICATE_KEY, Refused, Unapplicable, unreadable
@@ -246,9 +246,11 @@ class RowByRow:
         except Refused as error:
             if error.code in DUPLICATE_KEY:
                 raise
-            if (found := self._non_strict.store(change, self._without_values(change) or statement)) is None:
-                raise
-            return found
+            others = self._without_values(change) or statement, keeping(change, self._tables.generated(record.uri))
+            for other in others:
+                if other is not None and (found := self._non_strict.store(change, other)) is not None:
+                    return found
+            raise
         if checks and count == statement.rows and not self._non_strict.holds(change, before):
             return self._non_strict.again(change, statement)
         return count

@@ -115,6 +115,10 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
     if decode is None:
         text = f'{{"Text":{{"charset":"{column.charset}","base64":"%s"}}}}'
         return ColumnCode("", lines, text, f"b64({x}, newline=False).decode()")
+    if column.charset == "ascii":
+        # Servers of former versions let any byte into such a column; those above 127 are no characters.
+        short = f"'{{\"String\":%s}}' % quote({x}.decode('latin-1'))"
+        return ColumnCode("", lines, "%s", f"({short} if {x}.isascii() else not_ascii({x}))")
     constants[f"text_{column.charset}"] = decode
     return ColumnCode(
         "",
@@ -196,7 +200,8 @@ def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
     """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
     decode = text_decoder(column.charset)
-    if decode is None or (column.type == SET and b"" in column.members) or column.equal_members:
+    no_text = decode is None or (column.charset == "ascii" and not all(map(bytes.isascii, column.members)))
+    if decode is None or no_text or (column.type == SET and b"" in column.members) or column.equal_members:
         # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
         # second one like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
@@ -228,6 +233,11 @@ def _quote_long(text: bytes) -> str:
     if len(escaped.translate(None, _CONTROLS)) < len(escaped):
         return encode_basestring(text.decode("latin-1"))
     return f'"{escaped.decode("latin-1")}"'
+
+
+def not_ascii(data: bytes) -> str:
+    """The JSON text of a value in an ascii column that has bytes above 127."""
+    return f'{{"Text":{{"charset":"ascii","base64":"{b2a_base64(data, newline=False).decode()}"}}}}'
 
 
 def _in_utf8(text: str) -> str:
@@ -286,5 +296,6 @@ _CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
     "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": _quote_long, "in_utf8": _in_utf8,
+    "not_ascii": not_ascii,
     "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from cdc.model.charset import text_decoder
+from cdc.producer.decode.column_code import not_ascii
 from cdc.producer.table_rows.definition import CopiedColumn
 from cdc.producer.table_rows.documents import document_json, document_sql
 from cdc.producer.table_rows.temporal_texts import CLOCKS, DATES, DATETIME_DAYS, TIMES
@@ -110,6 +111,10 @@ def _text(column: CopiedColumn, name: str, x: str, constants: dict[str, Any]) ->
     if decode is None:
         text = f'{{{{"Text":{{{{"charset":"{column.charset}","base64":"{{X}}"}}}}}}}}'
         return ColumnText((name,), "d", ("X = b64(X, newline=False).decode()",), text)
+    if column.charset == "ascii":
+        constants["not_ascii"] = not_ascii
+        line = "X = '{\"String\":%s}' % quote(X.decode()) if X.isascii() else not_ascii(X)"
+        return ColumnText((name,), "d", (line,), "{X}")
     constants[f"text_{column.charset}"] = decode
     return ColumnText((name,), "d", (f"X = quote(text_{column.charset}(X))",), '{{"String":{X}}}')
 

@@ -234,7 +234,7 @@ def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Ite
         members: tuple[str, ...] = ()
         if kind in _MEMBERS:
             members = member_texts(full)
-            if charset == "utf8mb4" and any("?" in member for member in members):
+            if charset in ("utf8mb4", "ascii") and any("?" in member for member in members):
                 refusals.append(f"column {name} has a member with a question mark, or a character that is shown as one")
             members = members if _are_texts(cursor, kind, members, charset or "binary", collation or "binary") else ()
         yield CopiedColumn(
