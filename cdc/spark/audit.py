@@ -15,7 +15,7 @@ from shutil import get_terminal_size
 from cdc.service.logs import print_error, setup_logging
 from cdc.service.process import exit_status
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.job.options import consumer_profile, parse_options, side_profiles
+from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
@@ -46,9 +46,11 @@ def _run(options: argparse.Namespace) -> int:
     # Not before the state is locked: the report may be that of another audit that uses the same state.
     clear(options.report)
 
+    terms = Terms(max_age=options.max_age, exact=options.exact)
+
     def audited() -> Audit:
         try:
-            return audit_topics(spark, profiles, consumer, options.report, state, max_age=options.max_age)
+            return audit_topics(spark, profiles, consumer, options.report, state, terms=terms)
         except Exception as error:
             if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"

@@ -178,11 +178,16 @@ def _older(lineages: Mapping[str, Sequence[Segment]]) -> frozenset[Name]:
     )
 
 
-def compared_rows(both: Histories, streams: Streams, held: Held | None, *, for_state: bool) -> Comparison:
-    """Compare the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state."""
+def compared_rows(
+    both: Histories, streams: Streams, held: Held | None, *, for_state: bool, exact: bool = False
+) -> Comparison:
+    """Compare the rows of both histories, and of ``held``. ``for_state``: all rows are needed for a state.
+
+    ``exact``: all are compared one by one, without digests, and those of ``held`` as well.
+    """
     touched = False
-    if for_state or held:
-        touched = held is not None and _few_touched(both, streams, held)
+    if for_state or held or exact:
+        touched = held is not None and not exact and _few_touched(both, streams, held)
         rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
         rows = cached(rows)
     else:

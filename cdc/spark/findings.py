@@ -20,6 +20,7 @@ from cdc.spark.compare.row_drift import (
     key_lines,
     with_offsets,
 )
+from cdc.spark.compare.samples import sampled
 from cdc.spark.compare.tally import Table, Tally
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.one_part import cached
@@ -29,7 +30,7 @@ from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
-from cdc.spark.report.files import KEYS, PARQUET
+from cdc.spark.report.files import FOREIGN, KEYS, PARQUET
 from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
 from cdc.spark.schema.lineage import Name, named_tables
@@ -38,7 +39,7 @@ from cdc.spark.schema.table_copies import UnderCopy, under_copy
 from cdc.spark.state.parquet_check import location, write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents
-from cdc.spark.streams.foreign_writes import ForeignWrite, foreign_times, foreign_writes
+from cdc.spark.streams.foreign_writes import ForeignWrite, all_foreign_writes, foreign_times, foreign_writes
 from cdc.spark.streams.integrity import Break, Integrity
 from cdc.spark.streams.skipped_events import skipped_event_drift
 from cdc.spark.topics import Replication, Topics
@@ -50,7 +51,6 @@ __all__ = [
 
 _LISTED = 100  # of each list in the report
 _MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
-_ORDER = ("database", "table", "kind", "leader_last.sequence", "follower_last.sequence", "rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,14 @@ class RowFindings:
     discontinued: list[Discontinuity] = field(default_factory=list)
 
 
-def stream_findings(streams: Streams, integrity: Integrity, topics: Topics, replication: Replication) -> StreamFindings:
-    """The section on ``streams`` by themselves; its audit time is now."""
+def stream_findings(
+    streams: Streams, integrity: Integrity, topics: Topics, replication: Replication, folder: Path
+) -> StreamFindings:
+    """The section on ``streams`` by themselves; its audit time is now. All foreign writes are written to ``folder``."""
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)
+    if streams.watermark.foreign:
+        write(all_foreign_writes(streams.transactions), (folder / FOREIGN).absolute(), option="option --report")
     return StreamFindings(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], topics.spans[LEADER], streams.contents.get(LEADER)),
@@ -184,16 +188,23 @@ def row_findings(
     if counted.drifted > _LISTED:
         written = drifted.sparkSession.read.parquet(location((folder / PARQUET).absolute()))
         write_lines(folder / KEYS, key_lines(written, counted.lines, most=_MOST_KEYS))
+    samples = sampled(drifted, sum(line.drifted > 0 for line in counted.lines), most=_LISTED)
     by_cause = drifted.groupBy("cause").agg(F.sum("rows").alias("rows"))
     causes, rows = answers(
         Question(by_cause, lambda counts: {row["cause"]: row["rows"] for row in counts}),
-        Question(drifted.orderBy(*_ORDER).limit(_LISTED), _drifted),
+        Question(samples, lambda rows: sorted(_drifted(rows), key=_place)),
     )
     return replace(found, drifted_by_cause=causes, drifted=rows)
 
 
 def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
     return [DriftedRow(**row.asDict(recursive=True)) for row in rows]
+
+
+def _place(row: DriftedRow) -> tuple[Any, ...]:
+    """Sorts as ``samples.ORDER`` does, NULLs first."""
+    lasts = (each["sequence"] if each else -1 for each in (row.leader_last, row.follower_last))
+    return row.database, row.table, row.kind, *lasts, row.rows
 
 
 def with_signs_of_life(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:

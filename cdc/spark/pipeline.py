@@ -22,6 +22,7 @@ from cdc.spark.findings import (
 )
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
+from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
@@ -40,22 +41,22 @@ def audit_topics(
     folder: Path,
     state: StateStore | None = None,
     *,
-    max_age: float | None = None,
+    terms: Terms = NO_TERMS,
 ) -> Audit:
     """Audit both topics as they are now, continuing from ``state`` if there is one, and write the report to ``folder``.
 
-    The verdict is "could not judge" if a producer's last sign of life is more than ``max_age`` seconds old.
+    ``terms`` are what the verdict is held to.
     """
     replication = Replication(profiles, consumer)
     topics = read_topics(spark, replication, state)
     try:
         with staged(folder) as aside:
-            judgement = judge(topics, replication, aside, for_state=state is not None)
+            judgement = judge(topics, replication, aside, terms, for_state=state is not None)
             # Only a comparison that was made is kept. A crash before leaves the old state, a crash after leaves one of
             # which the next audit reports the same.
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
-            audit = with_signs_of_life(judgement.audit, profiles, max_age)
+            audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
             write(audit, page(audit), aside)
     finally:
         spark.catalog.clearCache()
@@ -70,13 +71,18 @@ class Judgement:
     covered: Covered | None = None
 
 
-def judge(topics: Topics, replication: Replication, folder: Path, *, for_state: bool = False) -> Judgement:
-    """Compare both ``topics``, and write the drifted rows to ``folder``. ``for_state``: the coverage will be kept."""
+def judge(
+    topics: Topics, replication: Replication, folder: Path, terms: Terms = NO_TERMS, *, for_state: bool = False
+) -> Judgement:
+    """Compare both ``topics``, and write drifted rows and foreign writes to ``folder``.
+
+    ``for_state``: the coverage will be kept.
+    """
     scope, held = replication.scope, topics.held
 
     streams = inspected(topics, replication)
     checks = preconditions(streams, topics, replication)
-    found = stream_findings(streams, checks.integrity, topics, replication)
+    found = stream_findings(streams, checks.integrity, topics, replication, folder)
     if reasons := unmet(checks):
         return Judgement(Audit.of(found, reasons=reasons))
 
@@ -85,7 +91,7 @@ def judge(topics: Topics, replication: Replication, folder: Path, *, for_state: 
         return Judgement(Audit.of(found, reasons=reasons))
 
     both = histories(streams, within, held, resource=replication.resource)
-    comparison = compared_rows(both, streams, held, for_state=for_state)
+    comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
     times = transit_times(streams, topics, for_state=for_state)
     defined = compared_definitions(streams, within, replication)
     sections = found, progress(streams, times), schema_findings(defined, streams, within, scope)

@@ -24,6 +24,7 @@ from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
 from cdc.spark.job.class_archive import class_archive, mapped
 from cdc.spark.job.jvm_names import look_up_once
+from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.job.session import CODE_CACHE, NO_TRACES
 from cdc.spark.lag.arrivals import SCHEMA
 from cdc.spark.pipeline import judge
@@ -101,7 +102,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
     """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
 
     ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us). ``folded``: all rows are folded, as for a
-    state, whatever digests tell. ``consumer`` is the consumer's profile.
+    state, whatever digests tell. ``consumer`` is the consumer's profile, ``terms`` what the verdict is held to.
     """
 
     def run(
@@ -112,6 +113,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         arrived: Sequence[tuple[str, int, int, int]] = (),
         folded: bool = False,
         consumer: Profile | None = None,
+        terms: Terms = NO_TERMS,
     ) -> Audit:
         profiles = {
             LEADER: Profile(),
@@ -128,7 +130,7 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
             arrivals = frame_of(spark, [(*each, at) for at, each in enumerate(arrived)], SCHEMA)
             clear(tmp_path)
             topics = Topics(records, arrivals, spans)
-            return judge(topics, Replication(profiles, consumer), tmp_path, for_state=folded).audit
+            return judge(topics, Replication(profiles, consumer), tmp_path, terms, for_state=folded).audit
         finally:
             spark.catalog.clearCache()
 

@@ -9,6 +9,7 @@ from cdc.config.profile import load
 from cdc.spark.audit import audit_topics
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import newest_entry_us
+from cdc.spark.job.options import Terms
 from tests.harness.pair import Pair
 from tests.harness.programs import running
 from tests.harness.wait import until
@@ -42,7 +43,7 @@ def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
         alive = newest(pair.source)
         until(lambda: newest(pair.source) > alive, what="another one")
         profiles = {LEADER: load(pair.source), FOLLOWER: load(pair.capture)}
-        audit = audit_topics(spark, profiles, None, tmp_path / "after", max_age=4)
+        audit = audit_topics(spark, profiles, None, tmp_path / "after", terms=Terms(max_age=4))
     assert (audit.verdict, audit.exit_status, audit.drifted_rows) == ("could not judge", 2, 0)
     (reason,) = audit.reasons
     assert reason.startswith(f"the commit log of the follower's topic {database}-follower is ")

@@ -2,14 +2,30 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.config.profile import Profile, load
 from cdc.errors import UserError
 
-__all__ = ["SMALL", "consumer_profile", "parse_options", "side_profiles"]
+__all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "parse_options", "side_profiles"]
 
 SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a verdict is held to.
+
+    There is none if a producer's last sign of life is more than ``max_age`` seconds old. ``exact``: rows are compared
+    one by one, not by digests of 64 bits.
+    """
+
+    max_age: float | None = None
+    exact: bool = False
+
+
+NO_TERMS = Terms()
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -32,6 +48,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--state", "folder in which the next audit finds what this one read", metavar="DIR")
     seconds("--watch", "repeat the audit at this interval, until a signal")
     seconds("--max-age", "no verdict if the newest entry of a commit log is older")
+    parser.add_argument("--exact", action="store_true", help="compare all rows one by one, none by digests of 64 bits")
     parser.add_argument("--metrics", metavar="[HOST:]PORT", help="with --watch: the address of /metrics and /healthz")
     return parser
 

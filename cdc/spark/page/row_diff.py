@@ -63,7 +63,7 @@ def drifted(audit: Audit) -> Html:
         return Html("")
     causes = sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1])
     shown = sum(row.rows for row in audit.drifted)
-    more = element("p", f"The first {shown:,} of {audit.drifted_rows:,}; drift.parquet has all of them.")
+    more = element("p", f"{shown:,} of {audit.drifted_rows:,}, some of each table; drift.parquet has all of them.")
     return fragment(
         table(("cause", "rows"), causes),
         more if shown < audit.drifted_rows else Html(""),

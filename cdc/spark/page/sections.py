@@ -138,7 +138,7 @@ def foreign(audit: Audit) -> Html:
          code(", ".join(each.tables)), element("code", cut(each.statement or "")))
         for each in audit.foreign
     ]  # fmt: skip
-    more = _more(audit.foreign_writes, len(lines))
+    more = _more(audit.foreign_writes, len(lines), "; foreign.parquet has all")
     return fragment(
         element("p", f"{said}."), _time_line(audit, said), with_rest_hidden(head, lines, _WRITES_OPEN), more
     )

@@ -8,9 +8,10 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.service.private_files import make_folder, take_from_others
 
-__all__ = ["ASIDE", "HTML", "JSON", "KEYS", "PARQUET", "clear", "staged"]
+__all__ = ["ASIDE", "FOREIGN", "HTML", "JSON", "KEYS", "PARQUET", "clear", "staged"]
 
-JSON, HTML, PARQUET, KEYS = "report.json", "report.html", "drift.parquet", "drift.keys.jsonl"
+JSON, HTML, KEYS = "report.json", "report.html", "drift.keys.jsonl"
+PARQUET, FOREIGN = "drift.parquet", "foreign.parquet"  # folders
 ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one that users give
 
 
@@ -21,15 +22,16 @@ def clear(folder: Path) -> None:
         _take_from_others(folder)
         for name in (JSON, HTML, KEYS):
             (folder / name).unlink(missing_ok=True)
-        if (folder / PARQUET).is_dir():
-            shutil.rmtree(folder / PARQUET)
+        for name in (PARQUET, FOREIGN):
+            if (folder / name).is_dir():
+                shutil.rmtree(folder / name)
     except OSError as error:
         raise UserError(f"cannot write the report: {error}", where=f"option --report {folder}") from None
 
 
 def _take_from_others(folder: Path) -> None:
     """Make ``folder`` unreadable for other users, unless it holds other files than a report."""
-    if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, KEYS, ASIDE}:
+    if {path.name for path in folder.iterdir()} <= {JSON, HTML, PARQUET, FOREIGN, KEYS, ASIDE}:
         # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
         with suppress(PermissionError):
             take_from_others(folder)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from unicodedata import combining, east_asian_width
 
 from cdc.spark.compare.row_drift import DriftedRow
+from cdc.spark.compare.samples import evenly
 from cdc.spark.compare.tally import Table
 from cdc.spark.lag.summary import Lag
-from cdc.spark.report.files import HTML, PARQUET
+from cdc.spark.report.files import FOREIGN, HTML, PARQUET
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import (
     backlog,
@@ -105,7 +106,8 @@ def _drifted(audit: Audit) -> Iterator[str]:
     """The first drifted rows, each with its cause and the values that differ."""
     if causes := sorted(audit.drifted_by_cause.items(), key=lambda item: -item[1]):
         yield f"drifted rows by cause: {', '.join(f'{cause} {count:,}' for cause, count in causes)}"
-    for row in audit.drifted[:_SHOWN]:
+    shown = [audit.drifted[at] for at in evenly([(row.database, row.table) for row in audit.drifted], _SHOWN)]
+    for row in shown:
         count = f" ({row.rows} times)" if row.rows > 1 else ""
         yield f"{row.kind}{count} in {row.database}.{row.table}: {_image(row.identity)}"
         yield f"  {row.cause}: {row.evidence}"
@@ -113,7 +115,7 @@ def _drifted(audit: Audit) -> Iterator[str]:
         if row.kind == "different":
             yield from _both(row)
         yield f"  last change: leader {binlog_position(row.leader_last)}, follower {binlog_position(row.follower_last)}"
-    if audit.drifted_rows > sum(row.rows for row in audit.drifted[:_SHOWN]):
+    if audit.drifted_rows > sum(row.rows for row in shown):
         yield f"… {audit.drifted_rows:,} drifted rows in all, see {PARQUET} in the report"
 
 
@@ -140,7 +142,7 @@ def _foreign(audit: Audit) -> Iterator[str]:
         where = f"{each.file}:{each.position}"
         yield f"foreign write at {where} on the follower: {what} in {', '.join(each.tables)} ({each.transaction})"
     if audit.foreign_writes > _SHOWN:
-        yield f"… {audit.foreign_writes:,} foreign writes in all"
+        yield f"… {audit.foreign_writes:,} foreign writes in all, see {FOREIGN} in the report"
 
 
 def _lag(lag: Lag, width: int) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from cdc.spark.input.questions import Question
 from cdc.spark.streams.transactions import FOREIGN
 
-__all__ = ["ForeignWrite", "foreign_times", "foreign_writes"]
+__all__ = ["ForeignWrite", "all_foreign_writes", "foreign_times", "foreign_writes"]
 
 _TABLES_LISTED = 20
 _PARTS = 120
@@ -33,6 +33,17 @@ class ForeignWrite:
 def foreign_writes(transactions: DataFrame, *, limit: int) -> Question[list[ForeignWrite]]:
     """The first ``limit`` foreign transactions, in the follower's order."""
     return Question(transactions.where(FOREIGN).orderBy("final").limit(limit), _listed)
+
+
+def all_foreign_writes(transactions: DataFrame) -> DataFrame:
+    """All foreign transactions with the fields of ForeignWrite, all tables of each, and its time as a timestamp."""
+    return transactions.where(FOREIGN).select(
+        "transaction",
+        *("start.sequence", "start.file", "start.position"),
+        F.expr("timestamp_micros(ts_us)").alias("committed_at"),
+        F.array_sort("tables").alias("tables"),
+        *("rows", "statement"),
+    )
 
 
 def _listed(foreign: Sequence[Row]) -> list[ForeignWrite]:
