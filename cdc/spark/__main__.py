@@ -20,6 +20,7 @@ from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
+from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.class_archive import archivable, class_archive, mapped, written
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
@@ -43,6 +44,8 @@ def _run(options: Sequence[str]) -> int:
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
     kafkas = [profile.kafka for profile in profiles]
     consumer_profile(given)
+    if given.accept:
+        accepted_drift(given.accept)
     pyspark = _pyspark()
     archive = class_archive(os.environ, java=require_java(os.environ), pyspark=pyspark)
     # Done here too: Spark takes seconds to start, and a user's mistake is reported at once. With a state it has to wait

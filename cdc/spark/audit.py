@@ -15,6 +15,7 @@ from shutil import get_terminal_size
 from cdc.service.logs import print_error, setup_logging
 from cdc.service.process import exit_status
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
@@ -46,7 +47,8 @@ def _run(options: argparse.Namespace) -> int:
     # Not before the state is locked: the report may be that of another audit that uses the same state.
     clear(options.report)
 
-    terms = Terms(max_age=options.max_age, exact=options.exact)
+    accepted = accepted_drift(options.accept) if options.accept else ()
+    terms = Terms(max_age=options.max_age, exact=options.exact, accepted=accepted)
 
     def audited() -> Audit:
         try:

@@ -1,28 +1,17 @@
 """Findings: from what each stage found, the sections of the audit's outcome (``report.outcome.Audit.of``)."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Profile
 from cdc.model.partition import partition_name
-from cdc.service.private_files import write_lines
-from cdc.spark.compare.row_drift import (
-    Discontinuity,
-    DriftedRow,
-    discontinuities,
-    drifted_rows,
-    key_lines,
-    with_offsets,
-)
-from cdc.spark.compare.samples import sampled
-from cdc.spark.compare.tally import Table, Tally
-from cdc.spark.comparison import Comparison, Extent
+from cdc.spark.compare.tally import Tally
+from cdc.spark.comparison import Extent
 from cdc.spark.input.one_part import cached
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -30,13 +19,14 @@ from cdc.spark.input.spans import Span, newest_entry_us
 from cdc.spark.inspection import Streams
 from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
-from cdc.spark.report.files import FOREIGN, KEYS, PARQUET
+from cdc.spark.report.files import FOREIGN
 from cdc.spark.report.outcome import Audit, Topic
-from cdc.spark.schema.definitions import Definitions, SchemaDrift, Unmatched, definitions
+from cdc.spark.schema.accepted_drift import Entry, first_entry
+from cdc.spark.schema.definitions import Definitions, SchemaDrift, definitions
 from cdc.spark.schema.lineage import Name, named_tables
 from cdc.spark.schema.scope import Scope
 from cdc.spark.schema.table_copies import UnderCopy, under_copy
-from cdc.spark.state.parquet_check import location, write
+from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.foreign_writes import ForeignWrite, all_foreign_writes, foreign_times, foreign_writes
@@ -45,12 +35,11 @@ from cdc.spark.streams.skipped_events import skipped_event_drift
 from cdc.spark.topics import Replication, Topics
 
 __all__ = [
-    "Progress", "RowFindings", "SchemaFindings", "StreamFindings", "compared_definitions", "progress", "row_findings",
-    "schema_findings", "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
+    "Progress", "SchemaFindings", "StreamFindings", "compared_definitions", "progress", "schema_findings",
+    "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
 ]  # fmt: skip
 
 _LISTED = 100  # of each list in the report
-_MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +73,6 @@ class SchemaFindings:
     schema_drift: int
     schema: list[SchemaDrift]
     under_copy: list[UnderCopy] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class RowFindings:
-    """The section on rows that differ."""
-
-    tables: list[Table]
-    drifted_rows: int = 0
-    drifted_by_cause: dict[str, int] = field(default_factory=dict)
-    drifted: list[DriftedRow] = field(default_factory=list)
-    discontinuities: dict[str, int] = field(default_factory=dict)
-    discontinued: list[Discontinuity] = field(default_factory=list)
 
 
 def stream_findings(
@@ -148,63 +125,26 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
     )
 
 
-def schema_findings(defined: Definitions, streams: Streams, within: Extent, scope: Scope) -> SchemaFindings:
-    """The section on ``defined`` objects, and on those that events changed which a producer skipped."""
-    drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
-    return SchemaFindings(len(drift), drift[:_LISTED], under_copy(within.copies))
+def schema_findings(
+    defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
+) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
+    """The section on ``defined`` objects, and on those that events changed which a producer skipped.
+
+    What one of the ``entries`` accepts is not in it, but told beside it, with the number of the entry.
+    """
+    found = [
+        (each, first_entry(each, entries))
+        for each in [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
+    ]
+    drift = [each for each, entry in found if entry is None]
+    accepted = [(entry, each) for each, entry in found if entry is not None]
+    return SchemaFindings(len(drift), drift[:_LISTED], under_copy(within.copies)), accepted
 
 
 def tables_unknown_to_follower(counted: Tally, within: Extent) -> list[Name]:
     """The tables with rows missing or extra that neither a statement nor a row of the follower's topic names."""
     known = within.tables[FOLLOWER] | named_tables([*within.acts[FOLLOWER], *within.acts[LEADER]])
     return [each.name for each in counted.lines if (each.missing or each.extra) and each.name not in known]
-
-
-def row_findings(
-    comparison: Comparison,
-    streams: Streams,
-    within: Extent,
-    unmatched: Sequence[Unmatched],
-    older: Collection[Name],
-    folder: Path,
-) -> RowFindings:
-    """The section on the rows of ``comparison``; all drifted rows are written to ``folder``.
-
-    ``unmatched`` are the statements that one side lacks, which explain some of them; ``older`` are the tables that may
-    have rows from before the topics.
-    """
-    counted, listed = comparison.tally, comparison.listed
-    lines = [replace(each, older=each.name in older) for each in counted.lines]
-    found = RowFindings(lines, counted.drifted, discontinuities=dict(counted.breaks))
-    if listed is None:
-        return found
-    sides = [side for side, count in counted.breaks.items() if count]
-    broken = with_offsets(streams.records, discontinuities(listed, sides, limit=_LISTED))
-    found = replace(found, discontinued=broken)
-    if not counted.drifted:
-        return found
-    drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
-    write(drifted, (folder / PARQUET).absolute(), option="option --report")
-    if counted.drifted > _LISTED:
-        written = drifted.sparkSession.read.parquet(location((folder / PARQUET).absolute()))
-        write_lines(folder / KEYS, key_lines(written, counted.lines, most=_MOST_KEYS))
-    samples = sampled(drifted, sum(line.drifted > 0 for line in counted.lines), most=_LISTED)
-    by_cause = drifted.groupBy("cause").agg(F.sum("rows").alias("rows"))
-    causes, rows = answers(
-        Question(by_cause, lambda counts: {row["cause"]: row["rows"] for row in counts}),
-        Question(samples, lambda rows: sorted(_drifted(rows), key=_place)),
-    )
-    return replace(found, drifted_by_cause=causes, drifted=rows)
-
-
-def _drifted(rows: Iterable[Row]) -> list[DriftedRow]:
-    return [DriftedRow(**row.asDict(recursive=True)) for row in rows]
-
-
-def _place(row: DriftedRow) -> tuple[Any, ...]:
-    """Sorts as ``samples.ORDER`` does, NULLs first."""
-    lasts = (each["sequence"] if each else -1 for each in (row.leader_last, row.follower_last))
-    return row.database, row.table, row.kind, *lasts, row.rows
 
 
 def with_signs_of_life(audit: Audit, profiles: Mapping[str, Profile], max_age: float | None) -> Audit:

@@ -10,10 +10,8 @@ from cdc.config.profile import Profile
 from cdc.spark.comparison import compared_rows, extent, histories
 from cdc.spark.continuation import covered, keep
 from cdc.spark.findings import (
-    RowFindings,
     compared_definitions,
     progress,
-    row_findings,
     schema_findings,
     stream_findings,
     tables_unknown_to_follower,
@@ -26,6 +24,7 @@ from cdc.spark.job.options import NO_TERMS, Terms
 from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
+from cdc.spark.row_findings import AcceptedFindings, RowFindings, row_findings
 from cdc.spark.state.coverage import Covered
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.preconditions import unmet
@@ -94,10 +93,13 @@ def judge(
     comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
     times = transit_times(streams, topics, for_state=for_state)
     defined = compared_definitions(streams, within, replication)
-    sections = found, progress(streams, times), schema_findings(defined, streams, within, scope)
+    entries = terms.in_force(found.audited_at)
+    schema, objects = schema_findings(defined, streams, within, scope, entries)
+    sections = found, progress(streams, times), schema
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):
         return Judgement(Audit.of(*sections, RowFindings(list(comparison.tally.lines)), reasons=[reason]))
 
-    rows = row_findings(comparison, streams, within, defined.unmatched, both.perhaps_older, folder)
-    audit = Audit.of(*sections, rows)
+    rows, taken = row_findings(comparison, streams, within, defined.unmatched, folder, entries)
+    accepted = AcceptedFindings.of(terms.accepted, entries, objects, taken)
+    audit = Audit.of(*sections, rows.with_older(both.perhaps_older), accepted)
     return Judgement(audit, covered(topics, streams, within, comparison, times) if for_state else None)

@@ -21,7 +21,8 @@ class Table:
 
     ``not_compared`` are rows of a copied table, not among the others, of which the follower's log does not tell whether
     they are as the copy says. ``older``: the table may be older than the topics, and have had rows before; those that
-    have not changed since are in none of the counts.
+    have not changed since are in none of the counts. ``accepted`` are rows that differ, as ``--accept`` says they may,
+    and are not counted as drifted.
     """
 
     database: str
@@ -35,6 +36,7 @@ class Table:
     follower_checksum: str
     not_compared: int = 0
     older: bool = False
+    accepted: int = 0
 
     @property
     def drifted(self) -> int:

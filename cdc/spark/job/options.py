@@ -3,10 +3,12 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cdc.config.profile import Profile, load
 from cdc.errors import UserError
+from cdc.spark.schema.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "parse_options", "side_profiles"]
 
@@ -18,11 +20,17 @@ class Terms:
     """What a verdict is held to.
 
     There is none if a producer's last sign of life is more than ``max_age`` seconds old. ``exact``: rows are compared
-    one by one, not by digests of 64 bits.
+    one by one, not by digests of 64 bits. What the ``accepted`` entries name is no drift.
     """
 
     max_age: float | None = None
     exact: bool = False
+    accepted: tuple[Entry, ...] = ()
+
+    def in_force(self, audited_at: str) -> tuple[Entry, ...]:
+        """The accepted entries that hold at that time (ISO 8601, in UTC)."""
+        today = datetime.fromisoformat(audited_at).date()
+        return tuple(each for each in self.accepted if each.until is None or today <= each.until)
 
 
 NO_TERMS = Terms()
@@ -46,6 +54,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
     path("--report", "folder for the report", required=True, metavar="DIR")
     path("--state", "folder in which the next audit finds what this one read", metavar="DIR")
+    path("--accept", "TOML file with the drift that is known and wanted", metavar="FILE")
     seconds("--watch", "repeat the audit at this interval, until a signal")
     seconds("--max-age", "no verdict if the newest entry of a commit log is older")
     parser.add_argument("--exact", action="store_true", help="compare all rows one by one, none by digests of 64 bits")

@@ -62,6 +62,8 @@ class Verdicts:
         if audit.why:
             what += f": {audit.why[0]}"
         counts = f"{audit.drifted_rows} rows drifted, {audit.foreign_writes} foreign writes"
+        if audit.accepted_rows or audit.accepted_objects:
+            counts += f", {audit.accepted_rows} rows and {audit.accepted_objects} definitions accepted"
         if audit.schema_drift:
             counts += f", {audit.schema_drift} definitions differ"
         return f"{when} {what} ({counts}, {self.seconds:.1f} s)"
@@ -124,6 +126,7 @@ def _found(audit: Audit) -> Iterator[Metric]:
         for line in audit.tables:
             rows.add_metric([line.database, line.table], line.missing + line.extra + line.different)
         yield rows
+        yield _gauge("accepted_rows", "Rows that differ, as --accept says they may.", audit.accepted_rows)
         yield _gauge("tables_being_copied", "Tables that are not compared until their copy is complete.",
                      len(audit.under_copy))  # fmt: skip
         yield _gauge(

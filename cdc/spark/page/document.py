@@ -5,7 +5,18 @@ from importlib.resources import files
 from cdc.spark.page.lag_section import lag_section
 from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.page.row_diff import drifted
-from cdc.spark.page.sections import breaks, compared, copying, discontinued, foreign, schema, section, skipped, tables
+from cdc.spark.page.sections import (
+    accepted,
+    breaks,
+    compared,
+    copying,
+    discontinued,
+    foreign,
+    schema,
+    section,
+    skipped,
+    tables,
+)
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import audit_time, not_compared, not_found, verdict_sentence
 
@@ -22,6 +33,7 @@ def page(audit: Audit) -> str:
         _verdict(audit),
         section("What was read" if audit.reasons else "What was compared", compared(audit)),
         section("Tables", tables(audit.tables)),
+        section("Accepted, and no part of the verdict", accepted(audit)),
         section(f"Being copied, not compared yet: {len(audit.under_copy):,}", copying(audit)),
         section(f"Not defined as on the leader: {audit.schema_drift:,}", schema(audit)),
         section(f"Drifted rows: {audit.drifted_rows:,}", drifted(audit)),

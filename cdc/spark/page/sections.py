@@ -7,6 +7,7 @@ from cdc.spark.page.markup import Content, Figure, Html, element, fragment, tabl
 from cdc.spark.page.plots import time_line
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import (
+    accepted_drift,
     audit_time,
     backlog,
     binlog_position,
@@ -22,6 +23,7 @@ from cdc.spark.report.units import clock
 from cdc.sql.redaction import excerpt
 
 __all__ = [
+    "accepted",
     "breaks",
     "compared",
     "copying",
@@ -37,6 +39,7 @@ __all__ = [
 _TABLES_OPEN = 20
 _TABLES_SHOWN = 10_000
 _WRITES_OPEN = 20
+_WHOLE = 2_000
 _SHORT = 48  # characters that stay on one line
 
 
@@ -125,6 +128,16 @@ def schema(audit: Audit) -> Html:
     """Tables, views, routines and databases that are defined differently on the two sides."""
     lines = [(code(object_name(each)), each.cause, element("bdi", cut(each.evidence))) for each in audit.schema]
     return fragment(table(("what", "cause", "evidence"), lines), _more(audit.schema_drift, len(lines)))
+
+
+def accepted(audit: Audit) -> Html:
+    """The entries of ``--accept``, and what each has taken out of the verdict."""
+    head = ("accepted", "of", "why", "until", "what differs")
+    lines = [
+        (", ".join(each.what), code(each.name), cut(each.reason), each.until or "", cut(accepted_drift(each), _WHOLE))
+        for each in audit.accepted
+    ]
+    return with_rest_hidden(head, lines, _TABLES_OPEN) if lines else Html("")
 
 
 def foreign(audit: Audit) -> Html:

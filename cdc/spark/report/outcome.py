@@ -22,7 +22,7 @@ from cdc.spark.streams.consumer_notes import Skip
 from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
 
-__all__ = ["VERSION", "Audit", "Topic", "to_json", "write"]
+__all__ = ["VERSION", "AcceptedDrift", "Audit", "Topic", "to_json", "write"]
 
 VERSION = 1
 
@@ -46,6 +46,23 @@ class Topic:
     last_us: int | None
     offsets: dict[str, tuple[int, int]]
     newest_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedDrift:
+    """What an entry of ``--accept`` took out of the verdict: ``rows`` by table, and ``objects`` defined differently.
+
+    Of an entry that is ``expired`` neither is known. The other fields are the entry's (``compare.accepted``).
+    """
+
+    number: int
+    what: list[str]
+    name: str
+    reason: str
+    until: str | None
+    expired: bool = False
+    rows: dict[str, int] = field(default_factory=dict)
+    objects: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +91,7 @@ class Audit:
     waiting_us: int | None = None
     copy: str | None = None
     under_copy: list[UnderCopy] = field(default_factory=list)
+    accepted: list[AcceptedDrift] = field(default_factory=list)
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":
@@ -97,6 +115,16 @@ class Audit:
         if self.reasons or self.verdict != "could not judge":
             return self.reasons
         return [incomplete_copies(self.under_copy, self.sequence)]
+
+    @property
+    def accepted_rows(self) -> int:
+        """The number of rows that differ and are accepted."""
+        return sum(sum(each.rows.values()) for each in self.accepted)
+
+    @property
+    def accepted_objects(self) -> int:
+        """The number of objects that are defined differently, and accepted."""
+        return sum(len(each.objects) for each in self.accepted)
 
     @property
     def behind_records(self) -> int | None:
@@ -152,7 +180,10 @@ def to_json(audit: Audit) -> str:
         "behind_seconds": _whole(audit.behind_seconds),
         "ages_seconds": {side: _whole(age) for side, age in audit.ages.items()},
     }
-    return json.dumps(head | derived | asdict(audit) | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
+    body = asdict(audit)
+    for each in body["schema"]:
+        del each["statements"]  # whole texts, in which passwords may be
+    return json.dumps(head | derived | body | {"reasons": audit.why}, ensure_ascii=False, indent=1) + "\n"
 
 
 def write(audit: Audit, page: str, folder: Path) -> None:

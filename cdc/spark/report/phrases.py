@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from cdc.spark.compare.row_drift import DriftedRow
 from cdc.spark.compare.tally import Table
-from cdc.spark.report.outcome import Audit, Topic
+from cdc.spark.report.outcome import AcceptedDrift, Audit, Topic
 from cdc.spark.report.units import duration, moment
 from cdc.spark.schema.definitions import SchemaDrift
 
 __all__ = [
+    "accepted_drift",
     "audit_time",
     "backlog",
     "binlog_position",
@@ -55,6 +56,8 @@ def verdict_sentence(audit: Audit) -> str:
     tables = counted(len(audit.tables), "table")
     at = f"at the leader's sequence {audit.sequence:,}"
     if audit.verdict == "no drift":
+        if audit.accepted_rows or audit.accepted_objects:
+            at += f", apart from accepted drift ({_accepted(audit)})"
         rows = f"{counted(sum(table.leader_rows for table in audit.tables), 'row')} in {tables}"
         if not audit.copy and not any(table.older for table in audit.tables):
             return f"{follower} is a true copy of {leader} {at}: {rows}."
@@ -70,7 +73,27 @@ def verdict_sentence(audit: Audit) -> str:
     if audit.schema_drift:
         objects = counted(audit.schema_drift, "table or other object is", "tables or other objects are")
         found.append(f"{objects} defined differently")
-    return f"{follower} is not a true copy of {leader} {at}: {enumerated(found)}."
+    besides = f"; accepted beside that: {_accepted(audit)}" if audit.accepted_rows or audit.accepted_objects else ""
+    return f"{follower} is not a true copy of {leader} {at}: {enumerated(found)}{besides}."
+
+
+def _accepted(audit: Audit) -> str:
+    rows = [counted(audit.accepted_rows, "row")] if audit.accepted_rows else []
+    objects = [counted(audit.accepted_objects, "definition")] if audit.accepted_objects else []
+    return enumerated([*rows, *objects])
+
+
+def accepted_drift(entry: AcceptedDrift) -> str:
+    """What an entry of ``--accept`` has taken out of the verdict."""
+    if entry.expired:
+        return f"expired on {entry.until}: nothing is accepted by it"
+    rows = [f"{counted(rows, 'row')} of {name}" for name, rows in list(entry.rows.items())[:_NAMED]]
+    if len(entry.rows) > _NAMED:
+        rows.append(f"rows of {counted(len(entry.rows) - _NAMED, 'more table')}")
+    objects = entry.objects[:_NAMED]
+    if len(entry.objects) > _NAMED:
+        objects.append(f"{len(entry.objects) - _NAMED:,} more")
+    return enumerated([*rows, *objects]) or "matches nothing: nothing that it names differs (remove it from the file)"
 
 
 def object_name(each: SchemaDrift) -> str:

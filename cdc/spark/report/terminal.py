@@ -10,6 +10,7 @@ from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import FOREIGN, HTML, PARQUET
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import (
+    accepted_drift,
     backlog,
     binlog_position,
     commit_log_age,
@@ -58,6 +59,9 @@ def _lines(audit: Audit, width: int) -> Iterator[str]:
         yield f"    newest entry of its commit log: {commit_log_age(audit, name)}"
     if waiting := backlog(audit):
         yield f"  {waiting}"
+    for entry in audit.accepted:
+        until = f", until {entry.until}" if entry.until and not entry.expired else ""
+        yield f"accepted ({entry.reason}{until}): {', '.join(entry.what)} of {entry.name}: {accepted_drift(entry)}"
     yield from _tables(audit.tables, width)
     yield from _schema(audit)
     yield from _drifted(audit)

@@ -47,13 +47,17 @@ class Unmatched:
 
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
-    """An object that the sides define differently. ``kind`` is Table, View, Database, …; a database has no ``name``."""
+    """An object that the sides define differently. ``kind`` is Table, View, Database, …; a database has no ``name``.
+
+    ``statements`` are the texts of all statements that may have made it different.
+    """
 
     kind: str
     database: str
     name: str | None
     cause: str
     evidence: str
+    statements: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,8 @@ def _drift(key: Key, unmatched: Sequence[Unmatched], defining: Sequence[Unmatche
     about = [each for each in unmatched if _touches(each, key)] or list(defining or unmatched)
     cause = "skipped sequence" if about and all(each.skipped for each in about) else "schema drift"
     evidence = [each.evidence for each in about[:_LISTED]] + (["…"] if len(about) > _LISTED else [])
-    return SchemaDrift(*key, cause, "; ".join(evidence))
+    statements = dict.fromkeys(each.acts[0].text for each in [*about, *defining])
+    return SchemaDrift(*key, cause, "; ".join(evidence), tuple(statements))
 
 
 def _touches(statement: Unmatched, key: Key) -> bool:

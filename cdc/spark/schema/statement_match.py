@@ -11,8 +11,9 @@ from cdc.model.uri import Uri
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.sql.tokens import Token, tokens
 
-__all__ = ["same_statement"]
+__all__ = ["same_statement", "words"]
 
+_NO_NAMES: Mapping[str, str] = {}
 _DOT = Token("mark", ".")
 
 
@@ -26,15 +27,22 @@ def same_statement(leader: Act, follower: Act, renames: Renames) -> bool:
     return not truncated and _words(leader, {}) == _words(follower, renames.leaders)
 
 
-def _words(act: Act, names: Mapping[str, str]) -> list[Token]:
-    """The statement's tokens, with databases renamed by ``names`` to the leader's names."""
-    found = list(tokens(act.text, ansi_quotes=False))
-    of_database = Uri.parse(act.uri).table is None and act.action.endswith("Database")
-    words = []
+def words(statement: str, names: Mapping[str, str] = _NO_NAMES, *, of_database: bool = False) -> list[Token]:
+    """A statement's tokens, without what is ignored here, and with databases renamed by ``names``.
+
+    All of its names are databases' if it is ``of_database``.
+    """
+    found = list(tokens(statement, ansi_quotes=False))
+    compared = []
     for token, following in zip(found, [*found[1:], None], strict=True):
         if token.kind in ("word", "quoted"):
             text = names.get(token.text, token.text) if of_database or following == _DOT else token.text
-            words.append(Token("name", text.upper()))
+            compared.append(Token("name", text.upper()))
         else:
-            words.append(token)
-    return words
+            compared.append(token)
+    return compared
+
+
+def _words(act: Act, names: Mapping[str, str]) -> list[Token]:
+    of_database = Uri.parse(act.uri).table is None and act.action.endswith("Database")
+    return words(act.text, names, of_database=of_database)

@@ -4,10 +4,11 @@ from collections import Counter
 from dataclasses import fields
 from typing import Any
 
-from cdc.spark.findings import Progress, RowFindings, SchemaFindings, StreamFindings
+from cdc.spark.findings import Progress, SchemaFindings, StreamFindings
 from cdc.spark.report.outcome import Audit
+from cdc.spark.row_findings import AcceptedFindings, RowFindings
 
-SECTIONS: tuple[Any, ...] = (StreamFindings, Progress, SchemaFindings, RowFindings)
+SECTIONS: tuple[Any, ...] = (StreamFindings, Progress, SchemaFindings, RowFindings, AcceptedFindings)
 
 
 def test_sections_have_each_field_of_the_outcome_but_the_reasons_once() -> None:

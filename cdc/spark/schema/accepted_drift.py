@@ -1,0 +1,66 @@
+"""Accepted drift: which definitions and tables an entry of ``--accept FILE`` names as known and wanted. Pure.
+
+An entry takes drift out of the verdict only where all that it says holds. What several entries name counts for the
+first of them. ``compare.accepted_rows`` finds the rows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from cdc.config.table_globs import TableGlobs
+from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.schema.lineage import TEXT
+from cdc.spark.schema.statement_match import words
+
+__all__ = ["DEFINITION", "ROWS", "SKIPPED_EVENT", "Entry", "first_entry"]
+
+ROWS, DEFINITION, SKIPPED_EVENT = "rows", "definition", "skipped event"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Drift that is accepted: of ``what`` (``ROWS``, …), of the objects that the glob ``name`` matches.
+
+    Of rows only those of these ``kinds`` count, those that differ in no other than these ``columns``, and those with
+    these ``keys`` (values as text); of a definition only one that no other than these ``statements`` made different.
+    None is no condition. It holds ``until`` the end of that day, in UTC. ``number`` is its place in the file, from 1.
+    """
+
+    number: int
+    what: tuple[str, ...]
+    name: str
+    reason: str
+    until: date | None = None
+    kinds: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    keys: tuple[Mapping[str, str], ...] | None = None
+    statements: tuple[str, ...] | None = None
+
+    def names(self, database: str, name: str | None) -> bool:
+        """Whether its name matches an object; a database has no ``name`` of its own."""
+        if name is None:
+            return self.name == database
+        if not _names_object(self.name):
+            return False
+        return TableGlobs.of([self.name], key="accept.name", names_database=True).match(database, name)
+
+    def accepts(self, drift: SchemaDrift) -> bool:
+        """Whether it accepts that an object is defined differently, or that an event of it was skipped."""
+        wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
+        if wanted not in self.what or not self.names(drift.database, drift.name):
+            return False
+        if self.statements is None:
+            return True
+        # Without a statement that is known to be the reason, something else is.
+        listed = [words(statement) for statement in self.statements]
+        return bool(drift.statements) and all(len(each) < TEXT and words(each) in listed for each in drift.statements)
+
+
+def _names_object(name: str) -> bool:
+    return "." in name or "`" in name
+
+
+def first_entry(drift: SchemaDrift, entries: Iterable[Entry]) -> int | None:
+    """The number of the first entry that accepts ``drift``; None without one."""
+    return next((each.number for each in entries if each.accepts(drift)), None)
