@@ -24,6 +24,7 @@ from cdc.spark.report.outcome import Audit, Topic
 from cdc.spark.schema.accepted_drift import Entry, first_entry
 from cdc.spark.schema.definitions import Definitions, SchemaDrift, definitions
 from cdc.spark.schema.lineage import Name, named_tables
+from cdc.spark.schema.not_replicated import LeftOut
 from cdc.spark.schema.scope import Scope
 from cdc.spark.schema.table_copies import UnderCopy, under_copy
 from cdc.spark.state.parquet_check import write
@@ -35,8 +36,8 @@ from cdc.spark.streams.skipped_events import skipped_event_drift
 from cdc.spark.topics import Replication, Topics
 
 __all__ = [
-    "Progress", "SchemaFindings", "StreamFindings", "compared_definitions", "progress", "schema_findings",
-    "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
+    "Progress", "SchemaFindings", "StreamFindings", "compared_definitions", "not_replicated", "progress",
+    "schema_findings", "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
 ]  # fmt: skip
 
 _LISTED = 100  # of each list in the report
@@ -125,6 +126,14 @@ def compared_definitions(streams: Streams, within: Extent, replication: Replicat
     )
 
 
+def not_replicated(streams: Streams, within: Extent, defined: Definitions, replication: Replication) -> list[Entry]:
+    """Entries that name what the follower has of its own, since the leader's producer leaves it out by its filters."""
+    leader = streams.contents.get(LEADER)
+    tables, acts = leader.tables if leader else (), [*streams.acts.get(LEADER, []), *streams.copy_ends]
+    left_out = LeftOut.of(replication.profiles[LEADER].filters, tables, acts)
+    return left_out.entries(within.tables[FOLLOWER], defined.drift)
+
+
 def schema_findings(
     defined: Definitions, streams: Streams, within: Extent, scope: Scope, entries: Sequence[Entry]
 ) -> tuple[SchemaFindings, list[tuple[int, SchemaDrift]]]:
@@ -132,10 +141,8 @@ def schema_findings(
 
     What one of the ``entries`` accepts is not in it, but told beside it, with the number of the entry.
     """
-    found = [
-        (each, first_entry(each, entries))
-        for each in [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
-    ]
+    drift = [*_drift_of_skipped_events(streams, within, scope), *defined.drift]
+    found = [(each, first_entry(each, entries)) for each in drift]
     drift = [each for each, entry in found if entry is None]
     accepted = [(entry, each) for each, entry in found if entry is not None]
     return SchemaFindings(len(drift), drift[:_LISTED], under_copy(within.copies)), accepted

@@ -11,6 +11,7 @@ from cdc.spark.comparison import compared_rows, extent, histories
 from cdc.spark.continuation import covered, keep
 from cdc.spark.findings import (
     compared_definitions,
+    not_replicated,
     progress,
     schema_findings,
     stream_findings,
@@ -94,12 +95,13 @@ def judge(
     times = transit_times(streams, topics, for_state=for_state)
     defined = compared_definitions(streams, within, replication)
     entries = terms.in_force(found.audited_at)
-    schema, objects = schema_findings(defined, streams, within, scope, entries)
+    left_out = not_replicated(streams, within, defined, replication)
+    schema, objects = schema_findings(defined, streams, within, scope, [*left_out, *entries])
     sections = found, progress(streams, times), schema
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):
         return Judgement(Audit.of(*sections, RowFindings(list(comparison.tally.lines)), reasons=[reason]))
 
-    rows, taken = row_findings(comparison, streams, within, defined.unmatched, folder, entries)
+    rows, taken = row_findings(comparison, streams, within, defined.unmatched, folder, [*left_out, *entries])
     accepted = AcceptedFindings.of(terms.accepted, entries, objects, taken)
     audit = Audit.of(*sections, rows.with_older(both.perhaps_older), accepted)
     return Judgement(audit, covered(topics, streams, within, comparison, times) if for_state else None)

@@ -25,11 +25,12 @@ from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.inspection import Streams
 from cdc.spark.report.files import KEYS, PARQUET
-from cdc.spark.report.outcome import AcceptedDrift
+from cdc.spark.report.outcome import AcceptedDrift, NotReplicated
 from cdc.spark.report.phrases import object_name
 from cdc.spark.schema.accepted_drift import Entry
 from cdc.spark.schema.definitions import SchemaDrift, Unmatched
 from cdc.spark.schema.lineage import Name
+from cdc.spark.schema.not_replicated import NOT_REPLICATED
 from cdc.spark.state.parquet_check import location, write
 
 __all__ = ["AcceptedFindings", "AcceptedRows", "RowFindings", "row_findings"]
@@ -38,7 +39,7 @@ _LISTED = 100  # of each list in the report
 _MOST_KEYS = 100_000  # that are listed for cdc-repair: of a table with more it asks for all rows
 
 AcceptedRows = Mapping[int, Mapping[Name, Mapping[str, int]]]
-"""How many rows of each kind are accepted, by the number of the entry and the table."""
+"""How many rows of each kind are accepted, by the number of the entry and the table; or not replicated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class AcceptedFindings:
     """The section on drift that is accepted."""
 
     accepted: list[AcceptedDrift]
+    not_replicated: list[NotReplicated]
 
     @classmethod
     def of(
@@ -72,19 +74,29 @@ class AcceptedFindings:
         rows: AcceptedRows,
     ) -> Self:
         """What each of the ``entries`` accepts; those that are not ``in_force`` are told as expired."""
-        return cls([
-            AcceptedDrift(
-                number=each.number,
-                what=list(each.what),
-                name=each.name,
-                reason=each.reason,
-                until=each.until and each.until.isoformat(),
-                expired=each not in in_force,
-                rows={".".join(name): sum(kinds.values()) for name, kinds in rows.get(each.number, {}).items()},
-                objects=[object_name(drift) for number, drift in objects if number == each.number],
-            )
-            for each in entries
-        ])  # fmt: skip
+        names = {(each.database, each.name): 0 for number, each in objects
+                 if number == NOT_REPLICATED and each.kind == "Table" and each.name is not None}  # fmt: skip
+        names |= {name: sum(kinds.values()) for name, kinds in rows.get(NOT_REPLICATED, {}).items()}
+        left_out = [NotReplicated(*name, count) for name, count in sorted(names.items())]
+        return cls(_accepted(entries, in_force, objects, rows), left_out)
+
+
+def _accepted(
+    entries: Sequence[Entry], in_force: Sequence[Entry], objects: Sequence[tuple[int, SchemaDrift]], rows: AcceptedRows
+) -> list[AcceptedDrift]:
+    return [
+        AcceptedDrift(
+            number=each.number,
+            what=list(each.what),
+            name=each.name,
+            reason=each.reason,
+            until=each.until.isoformat() if each.until else None,
+            expired=each not in in_force,
+            rows={".".join(name): sum(kinds.values()) for name, kinds in rows.get(each.number, {}).items()},
+            objects=[object_name(drift) for number, drift in objects if number == each.number],
+        )
+        for each in entries
+    ]
 
 
 def row_findings(
@@ -113,7 +125,8 @@ def row_findings(
     drifted = with_entries(drifted, counted.lines, entries)
     write(drifted, (folder / PARQUET).absolute(), option="option --report")
     causes, samples, accepted = answers(*_questions(drifted, sum(line.drifted > 0 for line in counted.lines)))
-    tables = [_without(line, accepted) for line in counted.lines]
+    left_out = accepted.get(NOT_REPLICATED, {})
+    tables = [_without(line, accepted) for line in counted.lines if line.name not in left_out]
     found = replace(
         found,
         tables=tables,
@@ -150,10 +163,11 @@ def _by_entry(counts: Iterable[Row]) -> AcceptedRows:
 
 def _without(line: Table, accepted: AcceptedRows) -> Table:
     """A table's line, in which accepted rows do not count as drifted."""
-    for by_table in accepted.values():
+    for number, by_table in accepted.items():
         kinds = by_table.get(line.name, {})
+        more = 0 if number == NOT_REPLICATED else sum(kinds.values())
         line = replace(line, **{kind: getattr(line, kind) - rows for kind, rows in kinds.items()},
-                       accepted=line.accepted + sum(kinds.values()))  # fmt: skip
+                       accepted=line.accepted + more)  # fmt: skip
     return line
 
 

@@ -99,7 +99,8 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def judged(spark: SparkSession, tmp_path: Path) -> Judge:
-    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's.
+    """``judged(leader, follower)``: the audit of two streams; ``filters`` are the follower profile's,
+    ``leader_filters`` the leader's.
 
     ``arrived`` says when sequences were in Kafka: (side, since, upto, at_us). ``folded``: all rows are folded, as for a
     state, whatever digests tell. ``consumer`` is the consumer's profile, ``terms`` what the verdict is held to.
@@ -110,13 +111,14 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
         follower: Stream,
         *,
         filters: Filters | None = None,
+        leader_filters: Filters | None = None,
         arrived: Sequence[tuple[str, int, int, int]] = (),
         folded: bool = False,
         consumer: Profile | None = None,
         terms: Terms = NO_TERMS,
     ) -> Audit:
         profiles = {
-            LEADER: Profile(),
+            LEADER: Profile(filters=leader_filters or Filters()),
             FOLLOWER: Profile(
                 mysql_resource_name="mysql-srv1-follower", kafka=Kafka(topic="follower"), filters=filters or Filters()
             ),

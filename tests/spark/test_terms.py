@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc.config.filters import Filters
 from cdc.spark.job.options import Terms
 from cdc.spark.report.terminal import terminal
 from tests.generators.streams import Stream, Table, both, checkpoint, query
@@ -51,3 +52,30 @@ def test_exact_asks_no_digest(judged: Judge) -> None:
     audit = judged(leader, follower, terms=Terms(exact=True))
     assert (audit.verdict, audit.discontinuities) == ("no drift", {"leader": 0, "follower": 3})
     assert [(t.table, t.leader_rows) for t in audit.tables] == [("toy", 1), ("zebra", 1)]
+
+
+def test_what_the_leader_leaves_out_is_not_replicated(judged: Judge) -> None:
+    """But what it has logged is compared, whatever its filters are now."""
+    leader, follower = history()
+    own = Table("reports/daily", ["id"], ["id"])
+    follower.transaction(query("CREATE DATABASE reports", "reports", ("CreateDatabase", "reports")))
+    follower.transaction(query("CREATE TABLE daily (…)", "reports", ("CreateTable", "reports/daily")))
+    follower.transaction(own.add((1,), (2,)))
+    follower.transaction(query("CREATE TABLE empty (…)", "reports", ("CreateTable", "reports/empty")))
+    audit = judged(leader, follower)
+    assert (audit.verdict, audit.drifted_rows, audit.schema_drift) == ("drift", 2, 3)
+    for terms in (Terms(), Terms(exact=True)):
+        audit = judged(leader, follower, leader_filters=Filters(include_dbs=("flvDb",)), terms=terms)
+        assert (audit.verdict, audit.exit_status, audit.drifted_rows, audit.schema_drift) == ("no drift", 0, 0, 0)
+        assert [(t.database, t.table, t.rows) for t in audit.not_replicated] == [
+            ("reports", "daily", 2),
+            ("reports", "empty", 0),
+        ]
+        assert [t.table for t in audit.tables] == ["toy", "zebra"]
+        assert audit.foreign_writes == 4
+        told = "leave out: reports.daily (2 rows) and reports.empty (0 rows)."
+        assert any(line.endswith(told) for line in terminal(audit))
+    follower.transaction(TOY.add((9, "ghost")))
+    narrowed = Filters(include_tables=("flvDb.zebra",))
+    audit = judged(leader, follower, leader_filters=narrowed)
+    assert (audit.verdict, [(row.table, row.kind) for row in audit.drifted]) == ("drift", [("toy", "extra")])

@@ -22,7 +22,7 @@ from cdc.spark.streams.consumer_notes import Skip
 from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break
 
-__all__ = ["VERSION", "AcceptedDrift", "Audit", "Topic", "to_json", "write"]
+__all__ = ["VERSION", "AcceptedDrift", "Audit", "NotReplicated", "Topic", "to_json", "write"]
 
 VERSION = 1
 
@@ -66,6 +66,15 @@ class AcceptedDrift:
 
 
 @dataclass(frozen=True, slots=True)
+class NotReplicated:
+    """A table that the leader's producer leaves out, and the number of ``rows`` that the follower has of its own."""
+
+    database: str
+    table: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """Everything that a report shows; report.schema.json explains the fields."""
 
@@ -92,6 +101,7 @@ class Audit:
     copy: str | None = None
     under_copy: list[UnderCopy] = field(default_factory=list)
     accepted: list[AcceptedDrift] = field(default_factory=list)
+    not_replicated: list[NotReplicated] = field(default_factory=list)
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":

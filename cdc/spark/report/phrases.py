@@ -122,6 +122,14 @@ def not_compared(audit: Audit) -> Iterator[str]:
         names = enumerated([f"{each.database}.{each.table}" for each in audit.under_copy[:_NAMED]])
         more = f" and {len(audit.under_copy) - _NAMED:,} more" if len(audit.under_copy) > _NAMED else ""
         yield f"Not compared yet, since their copy into the leader's topic is not complete: {names}{more}."
+    if audit.not_replicated:
+        tables = [f"{t.database}.{t.table} ({counted(t.rows, 'row')})" for t in audit.not_replicated[:_NAMED]]
+        if len(audit.not_replicated) > _NAMED:
+            tables.append(f"{counted(len(audit.not_replicated) - _NAMED, 'more table')}")
+        yield (
+            "Not replicated, so neither compared nor drift: what the follower has of tables that the [filters] of the "
+            f"leader's producer leave out: {enumerated(tables)}."
+        )
     if unknown := sum(table.not_compared for table in audit.tables):
         of = enumerated([f"{t.database}.{t.table}" for t in audit.tables if t.not_compared][:_NAMED])
         yield (

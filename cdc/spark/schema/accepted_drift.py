@@ -23,8 +23,9 @@ class Entry:
     """Drift that is accepted: of ``what`` (``ROWS``, …), of the objects that the glob ``name`` matches.
 
     Of rows only those of these ``kinds`` count, those that differ in no other than these ``columns``, and those with
-    these ``keys`` (values as text); of a definition only one that no other than these ``statements`` made different.
-    None is no condition. It holds ``until`` the end of that day, in UTC. ``number`` is its place in the file, from 1.
+    these ``keys`` (values as text); of a definition only one that no other than these ``statements`` made different,
+    and of an object of this ``kind``. None is no condition. It holds ``until`` the end of that day, in UTC. ``number``
+    is its place in the file, from 1.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Entry:
     columns: tuple[str, ...] | None = None
     keys: tuple[Mapping[str, str], ...] | None = None
     statements: tuple[str, ...] | None = None
+    kind: str | None = None
 
     def names(self, database: str, name: str | None) -> bool:
         """Whether its name matches an object; a database has no ``name`` of its own."""
@@ -49,6 +51,8 @@ class Entry:
         """Whether it accepts that an object is defined differently, or that an event of it was skipped."""
         wanted = SKIPPED_EVENT if drift.cause == SKIPPED_EVENT else DEFINITION
         if wanted not in self.what or not self.names(drift.database, drift.name):
+            return False
+        if self.kind not in (None, drift.kind):
             return False
         if self.statements is None:
             return True

@@ -1,0 +1,23 @@
+"""What counts as left out by the leader's producer: what its filters leave out, and no record of its names."""
+
+from cdc.config.filters import Filters
+from cdc.spark.schema.accepted_drift import first_entry
+from cdc.spark.schema.definitions import SchemaDrift
+from cdc.spark.schema.not_replicated import NOT_REPLICATED, LeftOut
+
+FILTERS = Filters(exclude_tables=("shop.x", "shop.[[]x]", "reports.*"))
+
+
+def test_the_very_object_is_left_out_and_no_other() -> None:
+    left_out = LeftOut.of(FILTERS, [("reports", "old")], [])
+    assert left_out.has("reports", "new")
+    assert not left_out.has("reports", "old")
+    assert not left_out.has("reports", None)
+    table = SchemaDrift("Table", "shop", "x", "schema drift", "")
+    procedure, other = SchemaDrift("Procedure", "shop", "x", "schema drift", ""), ("shop", "y")
+    entries = left_out.entries([("shop", "x"), other, ("reports", "[a`]")], [table, procedure])
+    assert {each.number for each in entries} == {NOT_REPLICATED}
+    assert [first_entry(each, entries) for each in (table, procedure)] == [NOT_REPLICATED, None]
+    of_rows = [each for each in entries if each.what == ("rows",)]
+    for name, count in ((("shop", "x"), 1), (other, 0), (("reports", "[a`]"), 1), (("reports", "a"), 0)):
+        assert sum(each.names(*name) for each in of_rows) == count
