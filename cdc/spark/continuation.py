@@ -14,11 +14,13 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import has_stopped
 from cdc.spark.lag.transit import Transit
+from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, can_be_resumed
+from cdc.spark.state.history import PastVerdict
 from cdc.spark.state.store import StateStore
 from cdc.spark.topics import Topics
 
-__all__ = ["covered", "keep"]
+__all__ = ["covered", "keep", "past_verdicts"]
 
 
 def covered(
@@ -67,6 +69,29 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
             raise
         print_error("cdc-audit", f"the state was not kept: {_root_cause(error)}")
     spark.sparkContext.setLogLevel("ERROR")
+
+
+def past_verdicts(audit: Audit, state: StateStore | None) -> list[PastVerdict]:
+    """The verdicts of earlier audits on ``state``, and this one's, which is added; none without a state.
+
+    That they can't be written is only reported: no verdict depends on them.
+    """
+    if state is None:
+        return []
+    verdict = PastVerdict(
+        at=audit.audited_at,
+        exit_status=audit.exit_status,
+        sequence=audit.sequence,
+        drifted_rows=audit.drifted_rows,
+        schema_drift=audit.schema_drift,
+        accepted=audit.accepted_rows + audit.accepted_objects,
+        foreign_writes=audit.foreign_writes,
+    )
+    try:
+        return state.remembered(verdict)
+    except OSError as error:
+        print_error("cdc-audit", f"the history of verdicts was not kept: {error}")
+        return [verdict]
 
 
 def _root_cause(error: Exception) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from cdc.config.profile import Profile
 from cdc.spark.comparison import compared_rows, extent, histories
-from cdc.spark.continuation import covered, keep
+from cdc.spark.continuation import covered, keep, past_verdicts
 from cdc.spark.findings import (
     compared_definitions,
     not_replicated,
@@ -57,7 +57,7 @@ def audit_topics(
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
-            write(audit, page(audit), aside)
+            write(audit, page(audit, past_verdicts(audit, state)), aside)
     finally:
         spark.catalog.clearCache()
     return audit

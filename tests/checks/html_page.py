@@ -36,7 +36,7 @@ _LOADING_ATTRIBUTES = {
 }
 _INSIDE = {
     "tr": {"thead", "tbody"}, "td": {"tr"}, "th": {"tr"}, "thead": {"table"}, "tbody": {"table"}, "li": {"ul"},
-    "summary": {"details"}, "figcaption": {"figure"}, "rect": {"svg"}, "title": {"head", "rect"},
+    "summary": {"details"}, "figcaption": {"figure"}, "rect": {"svg"}, "title": {"head", "rect", "circle"},
 }  # fmt: skip
 
 

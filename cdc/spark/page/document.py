@@ -1,5 +1,6 @@
 """Renders the outcome of an audit as report.html: one file that loads nothing, for screen and print."""
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 from cdc.spark.page.lag_section import lag_section
@@ -17,8 +18,10 @@ from cdc.spark.page.sections import (
     skipped,
     tables,
 )
+from cdc.spark.page.verdict_history import verdict_history
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.phrases import audit_time, not_compared, not_found, verdict_sentence
+from cdc.spark.state.history import PastVerdict
 
 __all__ = ["page"]
 
@@ -27,10 +30,14 @@ _SIGNS = {"no drift": "✓", "drift": "✗", "could not judge": "?"}
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def page(audit: Audit) -> str:
-    """The whole report as HTML, with its parts in the same order as on the terminal."""
+def page(audit: Audit, verdicts: Sequence[PastVerdict] = ()) -> str:
+    """The whole report as HTML, with its parts in the same order as on the terminal.
+
+    ``verdicts`` are those of the audits on the same state, oldest first, this one's included.
+    """
     parts = (
         _verdict(audit),
+        section("Verdicts so far", verdict_history(verdicts)),
         section("What was read" if audit.reasons else "What was compared", compared(audit)),
         section("Tables", tables(audit.tables)),
         section("Accepted, and no part of the verdict", accepted(audit)),

@@ -8,7 +8,7 @@ from cdc.spark.page.axes import Axis, count_axis, duration_axis, time_axis
 from cdc.spark.page.markup import Html, element, empty, fragment
 from cdc.spark.report.units import day, duration
 
-__all__ = ["QUANTILES", "histogram", "over_time", "time_line"]
+__all__ = ["QUANTILES", "Point", "histogram", "over_time", "points", "time_line"]
 
 QUANTILES = ("p50", "p95", "p99", "max")
 
@@ -19,6 +19,9 @@ _HALF_MARK = 34  # half the width of the longest text of a mark
 
 Bar = tuple[int, int, int]
 """From, to, and a count."""
+
+Point = tuple[int, int, str, str]
+"""A time in µs since 1970, a count, the class of its colour, and a title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,19 @@ def time_line(bars: Sequence[Bar], label: str, *, first_us: int, last_us: int) -
     up = count_axis(max(count for *_, count in bars))
     frame = _Frame(time_axis(first_us, last_us), up, _when(first_us, "follower's commit"), "writes", 2 * _WIDTH)
     return _plot(frame, label, [_bar(frame, bar, f"{bar[2]:,}") for bar in bars])
+
+
+def points(drawn: Sequence[Point], label: str) -> Html:
+    """Points of counts over time, each in the colour of its verdict."""
+    across = time_axis(drawn[0][0], drawn[-1][0])
+    frame = _Frame(across, count_axis(max(1, *(count for _, count, *_ in drawn))), _when(drawn[0][0], "audit"),
+                   "rows and definitions that differ", 2 * _WIDTH)  # fmt: skip
+    circles = [
+        element("circle", element("title", title), cx=float(frame.x(at_us)), cy=float(frame.y(count)), r=4,
+                class_=f"verdict {colour}")
+        for at_us, count, colour, title in drawn
+    ]  # fmt: skip
+    return _plot(frame, label, circles)
 
 
 def _when(us: int, what: str) -> str:

@@ -14,6 +14,7 @@ from cdc.service.private_files import FILE, take_from_others, tighten
 
 __all__ = [
     "ASIDE",
+    "HISTORY",
     "POINTER",
     "acquire_lock",
     "files",
@@ -24,7 +25,7 @@ __all__ = [
     "require_state_folder",
 ]
 
-POINTER, _LOCK = "state.json", "lock"
+POINTER, HISTORY, _LOCK = "state.json", "history.jsonl", "lock"
 ASIDE = f"{POINTER}.new"
 # Including those of earlier formats, so that what a crash of an earlier version left is recognized.
 _PARTS = frozenset({"rows", "open", "transit", "transactions", "records", "leader", "follower"})
@@ -38,7 +39,7 @@ def require_state_folder(folder: Path) -> None:
     if POINTER in (path.name for path in found):
         return
     for path in found:
-        if path.name not in (_LOCK, ASIDE) and not _is_generation(path):
+        if path.name not in (_LOCK, ASIDE, HISTORY, f"{HISTORY}.new") and not _is_generation(path):
             raise UserError(
                 f"the folder holds other files and no state: {path.name!r}",
                 where=f"option --state {folder}",

@@ -9,6 +9,7 @@ What later audits need of the records that are covered (``state.coverage``) is s
     1/transactions  the transactions (``streams.transactions``) that this generation was the first to cover
     1/records       of its records: the statements, the rows of the consumer's notes, and those whose position in Kafka
                     a report shows
+    history.jsonl   the verdicts (``state.history``), which no audit needs
     state.json      which generations of each part are valid and how large their files are, which topics, renames and
                     filters they belong to, where to continue reading, the contents of the topics, the last verdict
 
@@ -49,6 +50,7 @@ from cdc.spark.state.folder import (
     remove_all_but,
     require_state_folder,
 )  # fmt: skip
+from cdc.spark.state.history import PastVerdict, remembered
 from cdc.spark.state.identity import START_OVER, parse_pointer
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.parquet_parts import ParquetParts, part_key
@@ -84,6 +86,10 @@ class StateStore:
             state.close()
             raise
         return state
+
+    def remembered(self, verdict: PastVerdict) -> list[PastVerdict]:
+        """The verdicts of the audits on this state, oldest first, with this one, which is added. Raises OSError."""
+        return remembered(self._folder, verdict)
 
     def close(self) -> None:
         """Release the lock, so that another process can use the state."""
