@@ -37,6 +37,8 @@ class Plan:
             what = "by their keys"
         elif self.whole:
             what = f"with the whole table, since {self.why}"
+            if table.accepted:
+                what += f"; {table.accepted:,} accepted rows become the leader's, too"
         else:
             what = f"NOT repaired: {self.why}"
         return f"{'.'.join(table.name)}: {of}; {what}"

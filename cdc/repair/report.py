@@ -21,7 +21,7 @@ class DriftedTable:
     """The drifted rows of a table, which has so many ``rows`` on the leader. ``shown`` are some of them.
 
     ``columns`` are those of the key, ``keys`` the JSON texts of its values for all rows that drifted; None where the
-    report does not have them.
+    report does not have them. So many more rows are ``accepted`` (``cdc-audit --accept``).
     """
 
     name: Table
@@ -29,6 +29,7 @@ class DriftedTable:
     missing: int
     extra: int
     different: int
+    accepted: int = 0
     columns: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] | None = None
     shown: list[dict[str, Any]] = field(default_factory=list)
@@ -96,7 +97,7 @@ def _by_table(shown: list[dict[str, Any]], listed: Iterator[dict[str, Any]]) -> 
 def _table(line: dict[str, Any], known: list[dict[str, Any]], body: dict[str, Any]) -> DriftedTable:
     name = line["database"], line["table"]
     shown = [each for each in body["drifted"] if (each["database"], each["table"]) == name]
-    counts = line["missing"], line["extra"], line["different"]
+    counts = line["missing"], line["extra"], line["different"], line.get("accepted", 0)
     table = DriftedTable(name, line["leader_rows"], *counts, shown=shown)
     columns = tuple(known[0]["identity"]) if known else ()
     # Of a table without a key a row is known by all of its columns, and there can be several.

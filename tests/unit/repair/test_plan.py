@@ -53,6 +53,13 @@ def test_rows_are_asked_for_by_the_leader_s_key(tmp_path: Path) -> None:
     assert made.summary == "d.t: 0 missing, 2 extra, 0 different; by their keys"
 
 
+def test_it_says_that_a_whole_table_overwrites_accepted_rows(tmp_path: Path) -> None:
+    line = {"database": "d", "table": "t", "leader_rows": 50, "missing": 0, "extra": 1, "different": 0, "accepted": 3}
+    assert plan(report(tmp_path, drifted(1), tables=[line])).summary.endswith("; by their keys")
+    made = plan(report(tmp_path, drifted(1) | {"keyed": False}, tables=[line]))
+    assert made.summary.endswith("since it has no key; 3 accepted rows become the leader's, too")
+
+
 def test_many_keys_are_listed_in_a_file_and_asked_for_in_parts(tmp_path: Path) -> None:
     made = plan(report(tmp_path, drifted(1), keys=1000))
     assert made.keys is not None

@@ -60,6 +60,8 @@ def test_every_key(tmp_path: Path) -> None:
         ('what = "row"\nname = "a.b"\nreason = "r"', "'row' is none of rows, definition, skipped event"),
         ('what = "rows"\nname = "a.b"\nreason = "r"\nkind = "extra"', "unknown key kind"),
         ('what = "rows"\nname = "a.b"\nreason = "r"\nuntil = "2027-01-31"', "until: it is no day"),
+        ('what = "rows"\nname = "a.b"\nreason = "r"\nuntil = 2027-01-31T12:00:00Z', "until: it is no day"),
+        ('what = "rows"\nname = "a.b"\nreason = "r"\nkeys = [{id = true}]', "id is neither a whole number nor text"),
         ('what = "rows"\nname = "a.b"\nreason = "r"\nkinds = []', "kinds: it is no list of texts"),
         ('what = "rows"\nname = "a.b"\nreason = "r"\nkeys = [{id = 1.5}]', "id is neither a whole number nor text"),
         ('what = "rows"\nname = "a.b"\nreason = "r"\nstatements = ["x"]', "statements is about definition"),
