@@ -18,6 +18,7 @@ from cdc.spark.compare.row_drift import (
     drifted_rows,
     key_lines,
     with_offsets,
+    with_times,
 )
 from cdc.spark.compare.samples import sampled
 from cdc.spark.compare.tally import Table
@@ -132,7 +133,7 @@ def row_findings(
         tables=tables,
         drifted_rows=sum(line.drifted for line in tables),
         drifted_by_cause=causes,
-        drifted=samples,
+        drifted=with_times(streams.records, samples),
     )
     if found.drifted_rows:
         write_lines(folder / KEYS, _keys(found, drifted, folder))

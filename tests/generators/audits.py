@@ -253,6 +253,7 @@ def _row(
         None,
         cause,
         evidence,
+        since_us=1_795_000_000_000_000,
     )
 
 

@@ -133,15 +133,19 @@ def test_drift_of_every_kind_and_whom_it_is_blamed_on(judged: Judge) -> None:
         w.transaction for w in audit.foreign
     }
     assert all(row.foreign and row.follower_last for row in audit.drifted)
+    assert all(row.foreign and row.foreign["ts_us"] == row.since_us for row in audit.drifted)
     assert audit.discontinuities == {"leader": 0, "follower": 0}
 
 
 def test_a_change_the_consumer_lost_is_drift_without_a_foreign_write(judged: Judge) -> None:
     leader, follower = history()
-    leader.transaction(KEYED.update(((3, "mouse"), (3, "rat"))))
-    follower.transaction(checkpoint(3, 4))
+    lost_us = follower.ts_us + 1_000
+    leader.transaction(KEYED.update(((3, "mouse"), (3, "rat"))), ts_us=lost_us)
+    leader.transaction(KEYED.update(((2, "bone"), (2, "bone"))))
+    follower.transaction(checkpoint(3, 5), ts_us=lost_us + 9_000_000)
     audit = judged(leader, follower)
-    assert [(row.kind, row.columns, row.foreign) for row in audit.drifted] == [("different", ["name"], None)]
+    found = [(row.kind, row.columns, row.foreign, row.since_us) for row in audit.drifted if row.columns == ["name"]]
+    assert found == [("different", ["name"], None, lost_us)]
 
 
 def test_lost_delete_of_a_row_from_before_the_topic(judged: Judge) -> None:

@@ -30,11 +30,11 @@ from cdc.spark.compare.tally import Table
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, in_one_part
 from cdc.spark.schema.definitions import Unmatched
-from cdc.spark.streams.contents import offsets
+from cdc.spark.streams.contents import commit_times, offsets
 
 __all__ = [
     "JOINED", "Discontinuity", "DriftedRow", "as_folded", "compare", "compared", "discontinuities", "drifted_rows",
-    "fold_of", "key_lines", "not_equal", "with_offsets",
+    "fold_of", "key_lines", "not_equal", "with_offsets", "with_times",
 ]  # fmt: skip
 
 _SIDES = ("leader", "follower")
@@ -84,7 +84,8 @@ class DriftedRow:
     ``rows`` is 1 in a keyed table, the difference in count in a keyless one. ``leader_last`` and ``follower_last`` are
     the last changes on each side (sequence, file, position), None if there are none; ``foreign`` is the last foreign
     write of the row (its position, transaction and ts_us). ``cause`` is one of ``compare.causes``, and ``evidence``
-    one line that shows it.
+    one line that shows it. ``since_us`` is the commit time, in µs since 1970, of the last change on either side: the
+    row has differed as it does since then, or since a later statement; None where this audit read neither change.
     """
 
     database: str
@@ -101,6 +102,10 @@ class DriftedRow:
     foreign: dict[str, Any] | None
     cause: str
     evidence: str
+    since_us: int | None = None
+
+
+_COLUMNS = tuple(name for name in DriftedRow.__dataclass_fields__ if name != "since_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,12 +190,12 @@ def drifted_rows(
     names: Collection[tuple[str, str]] = (),
     transactions: DataFrame | None = None,
 ) -> DataFrame:
-    """The drifted rows with the fields of DriftedRow; for the other arguments see ``with_causes``."""
+    """The drifted rows with the fields of DriftedRow but ``since_us``; for the other arguments see ``with_causes``."""
     rows = with_causes(comparison.where("kind IS NOT NULL"), statements, names, transactions)
     rows = rows.withColumn("foreign", F.expr(_FOREIGN))
     for name in ("identity", "leader_image", "follower_image"):
         rows = rows.withColumn(name, F.map_from_entries(name))
-    return rows.select(*DriftedRow.__dataclass_fields__)
+    return rows.select(*_COLUMNS)
 
 
 def key_lines(drifted: DataFrame, tables: Sequence[Table], *, most: int) -> Iterator[str]:
@@ -237,3 +242,15 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
         for each in listed
         for partition, offset in [known[each.side].get(each.last["sequence"], nowhere)]
     ]
+
+
+def with_times(records: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
+    """``rows`` with ``since_us`` of those of which a last change is in ``records``."""
+    lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
+    wanted = {side: [each[side]["sequence"] for each in lasts if each[side]] for side in _SIDES}
+    known = commit_times(records, {side: sequences for side, sequences in wanted.items() if sequences})
+    found = []
+    for row, both in zip(rows, lasts, strict=True):
+        times = [known.get((side, last["sequence"])) for side, last in both.items() if last]
+        found.append(replace(row, since_us=max((time for time in times if time is not None), default=None)))
+    return found

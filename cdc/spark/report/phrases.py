@@ -216,3 +216,5 @@ def row_notes(row: DriftedRow) -> Iterator[str]:
             "The row is older than the topic, so only its key is known: "
             f"the {sides[1]} deleted it, the {sides[0]} did not."
         )
+    if row.since_us is not None:
+        yield f"Its last change on either side was at {moment(row.since_us)}: it has differed as it does since then."

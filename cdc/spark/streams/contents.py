@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from operator import itemgetter, xor
+from operator import itemgetter, or_, xor
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -14,7 +14,7 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.schema.lineage import TEXT, Act
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
 
-__all__ = ["Contents", "joined", "offsets", "statements", "survey"]
+__all__ = ["Contents", "commit_times", "joined", "offsets", "statements", "survey"]
 
 
 # Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
@@ -166,6 +166,15 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
     """Partition and offset by sequence, for those of one side's ``sequences`` that are in ``records``."""
     held = records.where(F.col("side") == side).where(F.col("sequence").isin(sorted(set(sequences))))
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
+
+
+def commit_times(records: DataFrame, wanted: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
+    """Commit times in µs since 1970 by side and sequence, of those ``wanted`` sequences that are in ``records``."""
+    if not wanted:
+        return {}
+    chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(set(each))) for side, each in wanted.items()]
+    held = records.where(reduce(or_, chosen)).where("ts_us IS NOT NULL")
+    return {(row["side"], row["sequence"]): row["ts_us"] for row in held.select("side", "sequence", "ts_us").collect()}
 
 
 def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
