@@ -3,7 +3,7 @@
 import codecs
 from collections.abc import Callable
 
-__all__ = ["TextDecoder", "latin1_decode", "latin1_encode", "text_decoder"]
+__all__ = ["TextDecoder", "bytes_of_character", "latin1_decode", "latin1_encode", "text_decoder"]
 
 TextDecoder = Callable[[bytes], str]
 
@@ -40,6 +40,17 @@ _DECODERS: dict[str, TextDecoder] = {
     "ascii": _ascii_decode,
     "latin1": latin1_decode,
 }
+
+
+_WIDEST = {
+    "big5": 2, "cp932": 2, "eucjpms": 3, "euckr": 2, "gb18030": 4, "gb2312": 2, "gbk": 2, "sjis": 2, "ucs2": 2,
+    "ujis": 3, "utf16": 4, "utf16le": 4, "utf32": 4, "utf8": 3, "utf8mb3": 3, "utf8mb4": 4,
+}  # fmt: skip
+
+
+def bytes_of_character(charset: str) -> int:
+    """The most bytes that a character has in a MySQL character set (MAXLEN in information_schema.CHARACTER_SETS)."""
+    return _WIDEST.get(charset, 1)
 
 
 def text_decoder(charset: str) -> TextDecoder | None:

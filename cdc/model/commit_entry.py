@@ -132,7 +132,8 @@ class Commits:
     """All sequences below ``next_sequence`` are committed, in these partitions, some as fragments if ``fragmented``.
 
     ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
-    came before the first record; None where that is not known.
+    came before the first record; None where that is not known. ``of_open``: so many of the newest records are of a
+    transaction of which the rest is not committed yet.
     """
 
     next_sequence: int
@@ -140,6 +141,7 @@ class Commits:
     fragmented: bool = False
     gtid_set: str = ""
     origin: str | None = None
+    of_open: int = 0
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:
@@ -151,7 +153,8 @@ class Commits:
         try:
             partitions = tuple(sorted(partition_of(name) for name in body["counts"]))
             gtids, origin = str(body.get("gtid_set", "")), body.get("origin")
-            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin)
+            of_open = int((body.get("partial") or {}).get("records", 0))
+            return cls(int(body["next_sequence"]), partitions, bool(body.get("fragmented")), gtids, origin, of_open)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _no_entry(error, text, where=where) from None
 

@@ -188,10 +188,13 @@ def _part_of(
     """The rows between two ``bounds`` of the table's key, or those with ``keys``."""
     table = definition.database, definition.name
     collations = tuple(column.collation for column in definition.key_columns)
-    return Chunk(table, definition.columns_json, collations, *bounds, rows, ts_us, keys=keys)
+    # As a copy begins it tells the types; its other chunks come behind that.
+    columns = definition.columns_json + ("" if bounds[0] else definition.types_json)
+    return Chunk(table, columns, collations, *bounds, rows, ts_us, keys=keys)
 
 
 def _piece_of(definition: TableDefinition, read: ReadChunk, number: int, ts_us: int) -> Chunk:
     """A piece of a table that is copied as a whole."""
     table, after = (definition.database, definition.name), None if number == 0 else ()
-    return Chunk(table, definition.columns_json, (), after, read.upto, read.rows, ts_us, piece=number)
+    columns = definition.columns_json + ("" if number else definition.types_json)
+    return Chunk(table, columns, (), after, read.upto, read.rows, ts_us, piece=number)

@@ -40,17 +40,37 @@ class TableShape:
     """A table as in one table map: its names, the JSON text common to all its records, and its ``width`` in columns.
 
     ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows where it has no extra data.
+    ``types_json`` tells the types of its columns, and ``told`` the count of statements when a record had it last
+    (``sink.record_parts.ToldTypes``).
     ``complete_images``: the bytes before that offset that are known to mean that the images have all columns, in any
     table of this width. ``size`` is how many bytes of memory this takes, as far as that was estimated.
     """
 
-    __slots__ = ("columns_json", "complete_images", "decoders", "names", "rows_at", "size", "width")
+    __slots__ = (
+        "columns_json",
+        "complete_images",
+        "decoders",
+        "names",
+        "rows_at",
+        "size",
+        "told",
+        "types_json",
+        "width",
+    )
 
     def __init__(
-        self, database: str, name: str, columns_json: str, decoders: dict[int, RowDecoder], width: int
+        self,
+        database: str,
+        name: str,
+        columns_json: str,
+        decoders: dict[int, RowDecoder],
+        width: int,
+        types_json: str = "",
     ) -> None:
         self.names = database, name
         self.columns_json = columns_json
+        self.types_json = types_json
+        self.told = -1
         self.decoders = decoders
         self.width = width
         self.rows_at, self.complete_images = _layout(width)

@@ -26,7 +26,8 @@ from cdc.producer.binlog.layout import (
 )
 from cdc.producer.decode.changes import RowDecoder, Rows, TableShape
 from cdc.producer.decode.row_codegen import row_decoder, row_decoders
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, table_map, table_name
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name
+from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["AllowDifferences", "EqualMembers", "ShapeCache", "TableCache", "columns_json"]
@@ -38,7 +39,7 @@ _OPERATIONS = {
 }  # fmt: skip
 _STATEMENT_END = 0x01
 _SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
-_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 50, 2_000  # of a shape without compiled decoders
+_SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # of a shape without compiled decoders
 _ENTRY_BYTES = 300  # of the dict and the key, without the key's content
 _COMPILED_BYTES = 1_000  # of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
@@ -154,6 +155,7 @@ class TableCache:
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
+            shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
             raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
         shape.size = _size(table)

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
+from cdc.model.charset import bytes_of_character, text_decoder
 from cdc.producer.binlog.events import RawEvent, packed_integer
 from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
+from cdc.sql.column_types import character_type, members_type
 
-__all__ = ["Column", "Table", "table_map", "table_name"]
+__all__ = ["Column", "Table", "column_type", "table_map", "table_name"]
 
 JSON, ENUM, SET, STRING = 245, 247, 248, 254
 # Types whose metadata takes 0, 1 or 2 bytes; a type in none of these lists is refused.
@@ -22,6 +24,10 @@ _TWO_BYTE_META = frozenset({15, 16, 246, 247, 248, 253, 254})
 _NUMERIC = frozenset({1, 2, 3, 4, 5, 8, 9, 13, 246})
 # The server counts VECTOR (242) among the character columns, with the collation binary.
 _CHARACTER = frozenset({15, 242, 252, 253, 254})
+_INTEGERS = {1: "tinyint", 2: "smallint", 9: "mediumint", 3: "int", 8: "bigint"}
+_PLAIN = {4: "float", 5: "double", 10: "date", 13: "year", 242: "vector", JSON: "json", 255: "geometry"}
+_WITH_FRACTION = {17: "timestamp", 18: "datetime", 19: "time"}
+_SIZES = {1: "tiny", 2: "", 3: "medium", 4: "long"}  # bytes of a value's length
 
 
 class Column(NamedTuple):
@@ -36,6 +42,37 @@ class Column(NamedTuple):
     members: tuple[bytes, ...] = ()
     collation: str = "binary"
     equal_members: bool = False
+
+
+def column_type(column: Column) -> str:
+    """The type of ``column``, as a record tells it (``cdc.sql.column_types``)."""
+    kind, meta, charset = column.type, column.meta, column.charset
+    sign = " unsigned" if column.unsigned else ""
+    if kind in _INTEGERS:
+        return _INTEGERS[kind] + sign
+    if kind == 246:
+        return f"decimal({meta >> 8},{meta & 0xFF}){sign}"
+    if kind == 16:
+        return f"bit({(meta >> 8) * 8 + (meta & 0xFF)})"
+    if kind in _WITH_FRACTION:
+        return f"{_WITH_FRACTION[kind]}({meta})" if meta else _WITH_FRACTION[kind]
+    if kind in (ENUM, SET):
+        return members_type("enum" if kind == ENUM else "set", _member_texts(column), charset)
+    if kind in _PLAIN:
+        return _PLAIN[kind] + (sign if kind in (4, 5) else "")
+    is_binary = charset == "binary"
+    if kind == 252:
+        return f"{_SIZES[meta]}blob" if is_binary else character_type(f"{_SIZES[meta]}text", charset)
+    name = ("binary" if is_binary else "char") if kind == STRING else "varbinary" if is_binary else "varchar"
+    sized = f"{name}({meta // bytes_of_character(charset)})"
+    return sized if is_binary else character_type(sized, charset)
+
+
+def _member_texts(column: Column) -> list[str] | None:
+    decode = text_decoder(column.charset)
+    if decode is None or (column.charset == "ascii" and not all(map(bytes.isascii, column.members))):
+        return None
+    return [decode(member) for member in column.members]
 
 
 @dataclass(frozen=True, slots=True)

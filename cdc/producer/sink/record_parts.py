@@ -6,9 +6,13 @@ from io import BytesIO
 from typing import NamedTuple
 
 from cdc.model.position import Position
-from cdc.producer.decode.changes import Rows
+from cdc.producer.decode.changes import Rows, TableShape
+from cdc.sql.effects import Effect
 
-__all__ = ["COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "encoded", "is_large", "rows_body", "split"]
+__all__ = [
+    "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "encoded", "is_large", "rows_body",
+    "split",
+]  # fmt: skip
 
 COPYING = '"copying":true,'  # before the rest of a record
 
@@ -19,6 +23,7 @@ RECORD = (
 )
 COPIED = "cdc_copy"  # a chunk's header: the state of the copy after it, as the commit log's entries have it
 _SLICE = 1 << 20  # characters
+_MAX_CHANGED = 10_000
 
 
 Headers = list[tuple[str, str | bytes | None]]
@@ -71,6 +76,35 @@ def split(rows: list[bytes], record_bytes: int) -> Iterator[list[bytes]]:
         part.append(row)
         size += length + 1
     yield part
+
+
+class ToldTypes:
+    """Which tables' types records have told: each again after a statement on it, which may have made it another table.
+
+    ``statements`` counts these. A shape whose ``told`` is that number has nothing to tell.
+    """
+
+    def __init__(self) -> None:
+        self.statements = 0
+        self._changed: dict[tuple[str, str], int] = {}
+        self._all = 0
+
+    def forget(self, effects: Iterable[Effect]) -> None:
+        """To be called at a statement that has these effects."""
+        self.statements += 1
+        for effect in effects:
+            if effect.action.endswith("Database") or len(self._changed) > _MAX_CHANGED:
+                self._changed.clear()
+                self._all = self.statements
+            elif effect.action.endswith(("Table", "Index")) and effect.name is not None:
+                names = [(effect.database, effect.name), *([effect.to] if effect.to else [])]
+                self._changed.update(dict.fromkeys(names, self.statements))
+
+    def columns(self, table: TableShape) -> str:
+        """What the next record of ``table`` says of its columns."""
+        known, table.told = table.told, self.statements
+        is_told = known >= max(self._changed.get(table.names, 0), self._all)
+        return table.columns_json if is_told else table.columns_json + table.types_json
 
 
 def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: bytes) -> tuple[str, bytes, str]:

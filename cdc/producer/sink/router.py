@@ -20,7 +20,18 @@ from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.copied_records import Place, chunk_body, copied_message
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
-from cdc.producer.sink.record_parts import COPYING, RECORD, Headers, Message, Part, encoded, is_large, rows_body, split
+from cdc.producer.sink.record_parts import (
+    COPYING,
+    RECORD,
+    Headers,
+    Message,
+    Part,
+    ToldTypes,
+    encoded,
+    is_large,
+    rows_body,
+    split,
+)  # fmt: skip
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
 from cdc.sql.redaction import excerpt
@@ -68,6 +79,7 @@ class Router:
         self._newest = 0
         self._held: Part | None = None
         self._heads: dict[tuple[str, str], tuple[str, str, bytes]] = {}
+        self._told = ToldTypes()
         self.filtered = 0
         self.skips = Skips()
         self.incomplete: frozenset[tuple[str, str]] = frozenset()
@@ -122,7 +134,8 @@ class Router:
         self._index = last + 1
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
-            before, texts, after = rows_body(table.columns_json, flags, mode, operation, b",".join(rows))
+            columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
+            before, texts, after = rows_body(columns, flags, mode, operation, b",".join(rows))
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
             )  # fmt: skip
@@ -168,7 +181,7 @@ class Router:
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
             # Joined only when it is sent: one row may be large.
-            body = rows_body(change.table.columns_json, change.flags, mode, change.operation, b",".join(rows))
+            body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, b",".join(rows))
             marked = (COPYING, *body) if copying else body
             newest = row_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))
@@ -183,6 +196,7 @@ class Router:
         if not wanted:
             self.filtered += 1
             return
+        self._told.forget(change.effects)
         affects = [self._affect(effect) for effect in change.effects]
         operation = {"Query": change.text}
         if change.exact is not None:

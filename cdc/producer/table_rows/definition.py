@@ -16,7 +16,8 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
-from cdc.producer.table_rows.members import member_texts
+from cdc.producer.table_rows.members import member_texts, shown_type
+from cdc.sql.column_types import types_json
 
 __all__ = [
     "ALL_SHOWN",
@@ -57,7 +58,7 @@ class CopiedColumn:
     """One column. ``type`` is MySQL's name of its type, ``digits`` are those after the point or of the second.
 
     ``rounded``: it is a FLOAT(M,D) or DOUBLE(M,D). ``members`` are those of an ENUM or SET, none where a record has
-    their numbers instead.
+    their numbers instead. ``sql_type`` is the type as records tell it.
     """
 
     name: str
@@ -72,15 +73,16 @@ class CopiedColumn:
     members: tuple[str, ...] = ()
     virtual: bool = False
     collation: str | None = None
+    sql_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
     """A table of the leader; ``refusal`` says why it can't be copied, None if it can.
 
-    ``columns_json`` is that of its records. ``created`` is the leader's own definition, by which a later change is
-    noticed; ``key_index`` the name of the key's index. ``whole``: it can't be copied by ranges of its key, or has none,
-    but can be as a whole, as of one moment.
+    ``columns_json`` is that of its records, ``types_json`` what the first one adds. ``created`` is the leader's own
+    definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it can't be
+    copied by ranges of its key, or has none, but can be as a whole, as of one moment.
     """
 
     database: str
@@ -92,6 +94,7 @@ class TableDefinition:
     created: str
     refusal: str | None = None
     whole: bool = False
+    types_json: str = ""
 
     @property
     def key_columns(self) -> tuple[CopiedColumn, ...]:
@@ -196,7 +199,9 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
     shown = columns_json([column.name for column in columns], names)
     index = key.name if key else ""
-    return TableDefinition(database, table, columns, names, index, shown, created, "; ".join(refusals) or None, whole)
+    told = types_json(column.sql_type for column in columns)
+    refusal = "; ".join(refusals) or None
+    return TableDefinition(database, table, columns, names, index, shown, created, refusal, whole, told)
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
@@ -241,7 +246,7 @@ def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Ite
             name, kind, nullable == "YES", "unsigned" in words, "zerofill" in words,
             kind in ("float", "double") and "," in full, charset or "binary",
             precision or 0, (fraction if kind in _TEMPORAL else scale) or 0, members, "VIRTUAL GENERATED" in extra,
-            collation,
+            collation, shown_type(kind, full, charset or "binary"),
         )  # fmt: skip
 
 

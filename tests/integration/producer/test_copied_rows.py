@@ -136,7 +136,7 @@ class Leader:
                 found = cache.rows(event)
                 assert found
                 rows[found.table.names] += [row.decode() for row in found.rows]
-                columns[found.table.names] = found.table.columns_json
+                columns.setdefault(found.table.names, found.table.columns_json + found.table.types_json)
         return rows, columns
 
     def check(self, definitions: dict[tuple[str, str], TableDefinition], *, rows: int, note: str = "") -> None:
@@ -146,7 +146,10 @@ class Leader:
         for table, found in read.items():
             assert Counter(found) == Counter(logged[table]), f"{table} {note}"
         for table, text in columns.items():
-            assert definitions[table].columns_json == text, f"{table} {note}"
+            columns, _, types = text.partition(',"types":')
+            assert definitions[table].columns_json == columns, f"{table} {note}"
+            if table in read:
+                assert definitions[table].types_json == f',"types":{types}', f"{table} {note}"
 
 
 @pytest.fixture

@@ -67,6 +67,36 @@ def test_rows_make_these_messages(whole: bool) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
+def test_types_are_told_by_the_first_record_of_a_table(whole: bool) -> None:
+    route = router(record_bytes=20)
+    table = TableShape("flvDb", "pet", TABLE.columns_json, {}, 1, ',"types":["varchar(20) character set utf8mb4"]')
+    changes = [rows("a", "b")._replace(table=table), rows("c")._replace(table=table)]
+    given = route.whole(Whole(BEGIN, changes, "binlog.000001", 500)) if whole else sent(route, *changes)
+    told = [json.loads(each.value).get("types") for each in given]
+    types = ["varchar(20) character set utf8mb4"]
+    assert told == [types, None, None]
+
+
+@pytest.mark.parametrize(
+    ("effect", "again"),
+    [
+        (Effect("AlterTable", "flvDb", "pet"), True),
+        (Effect("RenameTable", "flvDb", "toy", to=("flvDb", "pet")), True),
+        (Effect("DropDatabase", "flvDb"), True),
+        (Effect("AlterTable", "flvDb", "toy"), False),
+    ],
+)
+def test_types_are_told_again_after_a_statement_on_the_table(effect: Effect, again: bool) -> None:
+    """It may be another table by then, or the same one after an ALTER that was reverted."""
+    route = router()
+    table = TableShape("flvDb", "pet", TABLE.columns_json, {}, 1, ',"types":["int"]')
+    sent(route, rows("a")._replace(table=table))
+    sent(route, statement(effect))
+    whole = Whole(BEGIN, [rows("b")._replace(table=table)] * 2, "binlog.000001", 500)
+    assert [json.loads(each.value).get("types") for each in route.whole(whole)] == [["int"] if again else None, None]
+
+
+@pytest.mark.parametrize("whole", [False, True])
 def test_flags_and_modes_are_in_the_messages(whole: bool) -> None:
     route, change, begin = router(), rows("a")._replace(flags=2), BEGIN._replace(sql_mode="NO_ZERO_DATE")
     given = route.whole(Whole(begin, [change], "", 500)) if whole else sent(route, change, begin=begin)

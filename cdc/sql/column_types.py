@@ -1,0 +1,56 @@
+"""The types of columns as records tell them, once a version of a table: in SQL, with character sets. Pure.
+
+Integers have no display width, FLOAT and DOUBLE no digits: these change no value. A table map has no more of them.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["ColumnType", "character_type", "members_type", "read_type", "types_json"]
+
+_TYPE = re.compile(r"(?P<name>[a-z]+)(?:\((?P<inside>(?:'(?:[^']|'')*'|[^'()])*)\))?(?P<words>[a-z0-9_ ]*)")
+_MEMBER = re.compile(r"'((?:[^']|'')*)'")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A type: its ``name``, the ``numbers`` in brackets, the ``members`` of an ENUM or SET where they are known, and
+    the ``charset`` of text."""
+
+    name: str
+    numbers: tuple[int, ...] = ()
+    members: tuple[str, ...] | None = None
+    unsigned: bool = False
+    charset: str | None = None
+
+
+def read_type(text: str) -> ColumnType:
+    """The type that a record tells as ``text``. Raises ValueError for what no record has."""
+    found = _TYPE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"not a column's type: {text[:80]}")
+    name, inside, words = found["name"], found["inside"], found["words"].split()
+    charset = words[-1] if "character" in words else None
+    if name in ("enum", "set"):
+        members = None if inside is None else tuple(each.replace("''", "'") for each in _MEMBER.findall(inside))
+        return ColumnType(name, members=members, charset=charset)
+    numbers = tuple(map(int, inside.split(","))) if inside else ()
+    return ColumnType(name, numbers, unsigned="unsigned" in words, charset=charset)
+
+
+def character_type(name: str, charset: str) -> str:
+    """A type of text, with its character set."""
+    return f"{name} character set {charset}"
+
+
+def members_type(name: str, members: Iterable[str] | None, charset: str) -> str:
+    """An ENUM or SET with its members, or without where they are no exact text (None)."""
+    listed = "" if members is None else "({})".format(",".join("'{}'".format(m.replace("'", "''")) for m in members))
+    return f"{name}{listed} character set {charset}"
+
+
+def types_json(types: Iterable[str]) -> str:
+    """The part of a record that tells the types of its columns, to be added to that with their names."""
+    return f',"types":{json.dumps(list(types), ensure_ascii=False)}'
