@@ -1,1 +1,21 @@
-"""The audit on Spark: both topics folded to one sequence and compared."""
+"""A leader's topics on Spark: its tables at any moment of their history, and the audit of a follower.
+
+from cdc.spark import table
+
+table(spark, "producer_profile.toml", "shop.orders", at="2026-11-01 12:00:00")
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdc.spark.tables.api import table as table
+
+__all__ = ["table"]
+
+
+def __getattr__(name: str) -> Any:
+    """What is named here is imported when it is used: the programs need not wait for it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__} has no attribute {name}")
+    return getattr(import_module("cdc.spark.tables.api"), name)

@@ -1,0 +1,264 @@
+"""What ALTER TABLE does to a table's columns, and to rows of which nothing is logged, where that is certain. Pure.
+
+A value is certain where a record of the row as it is after the statement would have the same JSON text for it as one of
+the row before: in columns that only moved, got another name, or a wider type of the same kind. All else is a doubt.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cdc.model.charset import text_decoder
+from cdc.spark.tables.column_sql import UNKNOWN_CHARSET, ColumnSql, read_column
+from cdc.spark.tables.constants import added_value
+from cdc.spark.tables.told import Columns, Statement
+from cdc.sql.column_types import ColumnType, read_type
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import tokens
+
+__all__ = ["Alteration", "Origin", "altered"]
+
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+_TEXTS = {"tinytext": 255, "text": 65_535, "mediumtext": 1 << 24, "longtext": 1 << 32}
+_BLOBS = {name.replace("text", "blob"): size for name, size in _TEXTS.items()}
+_STRICT = frozenset({"STRICT_TRANS_TABLES", "STRICT_ALL_TABLES", "TRADITIONAL"})
+# Clauses that begin so change no row, nor a column.
+_HARMLESS = (
+    ("ADD", "INDEX"), ("ADD", "KEY"), ("ADD", "UNIQUE"), ("ADD", "FULLTEXT"), ("ADD", "SPATIAL"), ("ADD", "FOREIGN"),
+    ("ADD", "CHECK"), ("DROP", "INDEX"), ("DROP", "KEY"), ("DROP", "PRIMARY", "KEY"), ("DROP", "FOREIGN"),
+    ("DROP", "CHECK"), ("DROP", "CONSTRAINT"), ("RENAME", "INDEX"), ("RENAME", "KEY"), ("ALTER", "INDEX"),
+    ("ALTER", "CHECK"), ("ALTER", "CONSTRAINT"), ("DISABLE", "KEYS"), ("ENABLE", "KEYS"), ("FORCE",), ("ENGINE",),
+    ("COMMENT",), ("AUTO_INCREMENT",), ("ROW_FORMAT",), ("ALGORITHM",), ("LOCK",), ("KEY_BLOCK_SIZE",),
+    ("STATS_PERSISTENT",), ("STATS_AUTO_RECALC",), ("STATS_SAMPLE_PAGES",), ("DEFAULT", "CHARACTER", "SET"),
+    ("DEFAULT", "CHARSET"), ("CHARACTER", "SET"), ("CHARSET",), ("DEFAULT", "COLLATE"), ("COLLATE",), ("ORDER", "BY"),
+    ("AVG_ROW_LENGTH",), ("CHECKSUM",), ("MAX_ROWS",), ("MIN_ROWS",), ("PACK_KEYS",), ("DELAY_KEY_WRITE",),
+    ("COMPRESSION",), ("ENCRYPTION",), ("REMOVE", "PARTITIONING"), ("COALESCE", "PARTITION"),
+    ("REBUILD", "PARTITION"), ("REORGANIZE", "PARTITION"), ("ADD", "PARTITION"), ("WITHOUT", "VALIDATION"),
+    ("WITH", "VALIDATION"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a column's values come from: the column ``name`` of before, or else the JSON text ``value``, or else they
+    are not certain, which ``doubt`` says. ``null_doubt``: so says this of those that were NULL before."""
+
+    name: str | None = None
+    value: str | None = None
+    doubt: str = ""
+    null_doubt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What the statement ``sequence`` does: the ``columns`` after it, None where they are not known, and of each its
+    origin. ``doubt`` is not empty where it is not certain which rows are left, or what any of their values are."""
+
+    sequence: int
+    columns: Columns | None = None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    doubt: str = ""
+    keys_changed: bool = False
+
+
+def altered(before: Columns, statement: Statement, *, sequence: int, after: Columns | None) -> Alteration:
+    """What ``statement`` does to a table with the columns ``before``; ``after`` are those that records tell, or None.
+
+    Where what is read of the statement does not lead to the columns told, nothing of it is certain.
+    """
+    try:
+        table = _Table(before, statement)
+        for clause in _clauses(statement):
+            table.apply(clause)
+    except (ValueError, IndexError) as error:
+        return Alteration(sequence, after, doubt=f"it was not understood ({error})", keys_changed=True)
+    found = table.columns()
+    if after is None:
+        return Alteration(sequence, found, table.origins, table.doubt, table.keys_changed)
+    if [name for name, _ in found] != [name for name, _ in after]:
+        return Alteration(sequence, after, doubt="it left other columns than was understood", keys_changed=True)
+    return Alteration(sequence, after, dict(table.checked(dict(after))), table.doubt, table.keys_changed)
+
+
+def _clauses(statement: Statement) -> Iterator[SqlReader]:
+    if not statement.exact or (statement.charset and text_decoder(statement.charset) is None):
+        raise ValueError("its character set has no exact text")
+    modes = statement.sql_mode
+    found = tokens(
+        statement.text, ansi_quotes="ANSI_QUOTES" in modes, backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes
+    )
+    reader = SqlReader(list(found), "")
+    reader.require("ALTER")
+    reader.require("TABLE")
+    reader.name()
+    yield from reader.clauses()
+
+
+class _Table:
+    """The columns of a table while the clauses of a statement are applied."""
+
+    def __init__(self, before: Columns, statement: Statement) -> None:
+        self._before = dict(before)
+        self._strict = bool(statement.sql_mode & _STRICT)
+        self._explicit_timestamps = statement.explicit_timestamps
+        self._types = dict(before)
+        self._order = [name for name, _ in before]
+        self.origins = {name: Origin(name) for name, _ in before}
+        self.doubt = ""
+        self.keys_changed = False
+
+    def columns(self) -> Columns:
+        return tuple((name, self._types[name]) for name in self._order)
+
+    def checked(self, told: Mapping[str, str]) -> Iterator[tuple[str, Origin]]:
+        """The origins, with a doubt where a column has another type than the statement gives it."""
+        for name, origin in self.origins.items():
+            understood = self._types[name].replace(f"character set {UNKNOWN_CHARSET}", "")
+            is_same = told[name] == self._types[name] or (
+                UNKNOWN_CHARSET in self._types[name] and told[name].startswith(understood)
+            )
+            yield name, origin if is_same else Origin(doubt=f"its type became {told[name]}")
+
+    def apply(self, clause: SqlReader) -> None:
+        """Apply one clause. Raises ValueError for one that is not known here."""
+        if not clause.items:
+            return
+        if any(item.word() == "BLACKHOLE" for item in clause.items):
+            raise ValueError("an engine that keeps no rows")
+        if any(clause.comes(*words) for words in _HARMLESS):
+            self.keys_changed |= clause.peek() in ("ADD", "DROP")
+        elif clause.comes("ADD", "CONSTRAINT") or clause.comes("ADD", "PRIMARY"):
+            self.keys_changed = True
+        elif clause.comes("ALTER"):
+            return  # a default, or whether a column is shown
+        elif clause.take("ADD"):
+            clause.take("COLUMN")
+            self._add(clause)
+        elif clause.take("DROP"):
+            if clause.peek() == "PARTITION":
+                self.doubt = "it drops partitions with their rows"
+                return
+            clause.take("COLUMN")
+            self._remove(self._known(clause.identifier()))
+        elif clause.take("MODIFY"):
+            clause.take("COLUMN")
+            column = read_column(clause)
+            self._change(self._known(column.name), column)
+        elif clause.take("CHANGE"):
+            clause.take("COLUMN")
+            old = self._known(clause.identifier())
+            self._change(old, read_column(clause))
+        elif clause.take("RENAME", "COLUMN"):
+            old = self._known(clause.identifier())
+            clause.require("TO")
+            self._rename(old, clause.identifier())
+        elif not clause.take("RENAME"):
+            self._of_all_rows(clause)
+
+    def _of_all_rows(self, clause: SqlReader) -> None:
+        if clause.comes("PARTITION", "BY"):
+            return
+        if clause.comes("CONVERT", "TO"):
+            charset = clause.items[-1].text.lower()
+            for name, kind in self._types.items():
+                if "character set" in kind:
+                    self.origins[name] = Origin(doubt=f"its character set became {charset}")
+            return
+        raise ValueError(f"unknown clause {clause.peek()}")
+
+    def _add(self, clause: SqlReader) -> None:
+        if not clause.mark("("):
+            self._put(read_column(clause))
+            return
+        clause.items = clause.items[:-1]  # the bracket
+        for each in clause.clauses():
+            self._put(read_column(each))
+
+    def _put(self, column: ColumnSql) -> None:
+        if any(name.casefold() == column.name.casefold() for name in self._order):
+            raise ValueError(f"there is a column {column.name}")
+        value = added_value(column)
+        if column.type.startswith("timestamp") and column.nullable is None and not self._explicit_timestamps:
+            value = None
+        doubt = "" if value is not None else column.computed or "its default is not a constant that is certain"
+        self.origins[column.name] = Origin(value=value, doubt=doubt)
+        self._types[column.name] = column.type
+        self.keys_changed |= column.is_key
+        self._place(column.name, column.place)
+
+    def _change(self, old: str, column: ColumnSql) -> None:
+        kind, origin = self._types[old], self.origins[old]
+        at = self._order.index(old)
+        self._remove(old)
+        self._types[column.name] = column.type
+        self._order.insert(at, column.name)
+        self.keys_changed |= column.is_key
+        doubt = column.computed or _changes(read_type(kind), read_type(column.type), strict=self._strict)
+        null_doubt = "it became NOT NULL" if column.nullable is False and not column.is_key else origin.null_doubt
+        self.origins[column.name] = Origin(doubt=doubt) if doubt else Origin(origin.name, origin.value, "", null_doubt)
+        if column.place is not None:
+            self._order.remove(column.name)
+            self._place(column.name, column.place)
+
+    def _rename(self, old: str, new: str) -> None:
+        at, kind, origin = self._order.index(old), self._types[old], self.origins[old]
+        self._remove(old)
+        self._order.insert(at, new)
+        self._types[new], self.origins[new] = kind, origin
+
+    def _remove(self, name: str) -> None:
+        self._order.remove(name)
+        del self._types[name], self.origins[name]
+
+    def _place(self, name: str, place: str | None) -> None:
+        at = len(self._order) if place is None else self._order.index(self._known(place)) + 1 if place else 0
+        self._order.insert(at, name)
+
+    def _known(self, name: str) -> str:
+        """The column as it is written in the table. Raises ValueError where it has none of that name."""
+        found = [each for each in self._order if each.casefold() == name.casefold()]
+        if len(found) != 1:
+            raise ValueError(f"no column {name}")
+        return found[0]
+
+
+def _changes(old: ColumnType, new: ColumnType, *, strict: bool) -> str:
+    """Why values of type ``old`` may be others in ``new``; empty where they are the same."""
+    doubt = f"its type became {new.name}"
+    if old.name in _INTEGERS and new.name in _INTEGERS:
+        wider = _INTEGERS.index(new.name) >= _INTEGERS.index(old.name)
+        return "" if wider and old.unsigned == new.unsigned else doubt
+    if old.charset and new.charset:
+        return _changes_text(old, new, doubt, strict=strict)
+    if old.name == new.name == "decimal":
+        is_same = old.numbers[1] == new.numbers[1] and old.unsigned == new.unsigned
+        return "" if is_same and old.numbers[0] <= new.numbers[0] else doubt
+    if old.name in ("varbinary", *_BLOBS) and new.name in ("varbinary", *_BLOBS):
+        return "" if _capacity(old) <= _capacity(new) and (old.name, new.name) != ("blob", "varbinary") else doubt
+    if old.name != new.name or old.unsigned != new.unsigned:
+        return doubt
+    if old.name in ("binary", "vector"):
+        return "" if old.numbers == new.numbers else doubt
+    return "" if (old.numbers or (0,)) <= (new.numbers or (0,)) else doubt
+
+
+def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool) -> str:
+    if text_decoder(old.charset or "") is None or (old.charset == "ascii" and old.charset != new.charset):
+        return "" if old == new else doubt
+    # In strict mode a server refuses what a character set has no character for.
+    is_known = new.charset in (old.charset, "utf8mb4") or (new.charset == UNKNOWN_CHARSET and strict)
+    if not is_known:
+        return f"its character set became {new.charset}"
+    if old.name in ("enum", "set"):
+        begins = (new.members or ())[: len(old.members or ())] == old.members
+        return "" if old.name == new.name and old.members is not None and begins else doubt
+    if old.name == new.name == "char":
+        return "" if old.numbers <= new.numbers else doubt
+    if old.name in ("varchar", *_TEXTS) and new.name in ("varchar", *_TEXTS):
+        # The number of bytes that a text takes may grow with the character set.
+        return "" if _capacity(old) * (1 if old.charset == new.charset or strict else 4) <= _capacity(new) else doubt
+    return doubt
+
+
+def _capacity(kind: ColumnType) -> int:
+    """About how long values may be: of VARCHAR in characters, which is less than it is in bytes."""
+    return (_TEXTS | _BLOBS).get(kind.name, kind.numbers[0] if kind.numbers else 0)

@@ -1,0 +1,217 @@
+"""Reads a column's definition in SQL: its type, as records tell it, and what rows have in it that were there before.
+
+Pure. What is not certain is said to be so: values that a server computes, and all words that are not known here.
+"""
+
+from dataclasses import dataclass
+
+from cdc.sql.column_types import character_type, members_type
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import Token
+
+__all__ = ["UNKNOWN_CHARSET", "ColumnSql", "read_column"]
+
+UNKNOWN_CHARSET = "default"
+"""In a type that was read from SQL: the character set is that of the table, which the statement does not say."""
+
+_SAME = {
+    "INTEGER": "int", "INT4": "int", "INT1": "tinyint", "INT2": "smallint", "INT3": "mediumint",
+    "MIDDLEINT": "mediumint", "INT8": "bigint", "BOOL": "tinyint", "BOOLEAN": "tinyint", "DEC": "decimal",
+    "NUMERIC": "decimal", "FIXED": "decimal", "CHARACTER": "char", "REAL": "double", "FLOAT8": "double",
+    "FLOAT4": "float",
+}  # fmt: skip
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_SIZED = frozenset({"char", "varchar", "binary", "varbinary", "bit", "datetime", "timestamp", "time"})
+_TEXTS = frozenset({"tinytext", "text", "mediumtext", "longtext"})
+_PLAIN = frozenset({"tinyblob", "blob", "mediumblob", "longblob", "date", "year", "json"})
+_GEOMETRY = frozenset({
+    "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
+    "geometrycollection",
+})  # fmt: skip
+_DIGITS = frozenset({"FLOAT", "DOUBLE"})
+_OF_BYTES = {"char": "binary", "varchar": "varbinary"} | {name: name.replace("text", "blob") for name in _TEXTS}
+
+
+@dataclass(slots=True)
+class ColumnSql:
+    """A column as a statement defines it.
+
+    ``default`` are the tokens of its DEFAULT, None without one; ``computed`` says why a server computes its values,
+    else it is empty. ``nullable`` is None where neither NULL nor NOT NULL is said. ``place`` is "" for FIRST, the
+    column after which it goes, or None.
+    """
+
+    name: str
+    type: str
+    nullable: bool | None = None
+    default: list[Token] | None = None
+    computed: str = ""
+    place: str | None = None
+    is_key: bool = False
+
+
+def read_column(reader: SqlReader, name: str | None = None) -> ColumnSql:
+    """The definition that comes next. Raises ValueError for what is not known here."""
+    name = reader.identifier() if name is None else name
+    kind = reader.identifier()
+    words = _Type(kind.upper())
+    words.brackets(reader)
+    column = ColumnSql(name, "")
+    while reader.at < len(reader.items):
+        if not (words.attribute(reader) or _attribute(reader, column)):
+            raise ValueError(f"unknown words in the definition of {name}")
+    column.type, column.computed = words.text(), column.computed or words.rounds
+    return column
+
+
+class _Type:
+    """A type as it is read, word by word."""
+
+    def __init__(self, word: str) -> None:
+        self.name = _SAME.get(word, word.lower())
+        self.numbers: list[int] = []
+        self.members: list[str] = []
+        self.unsigned = False
+        self.charset = ""
+        self.rounds = ""
+
+    def brackets(self, reader: SqlReader) -> None:
+        """What is in brackets behind the name."""
+        reader.take("PRECISION") if self.name == "double" else None
+        if not reader.mark("("):
+            return
+        while True:
+            item = reader.items[reader.at]
+            reader.at += 1
+            if item.kind == "string" and self.name in ("enum", "set") and "\\" not in item.text:
+                self.members.append(item.text.rstrip(" "))
+            elif item.kind == "word" and item.text.isdecimal():
+                self.numbers.append(int(item.text))
+            else:
+                raise ValueError("unknown words in a type")
+            if reader.mark(")"):
+                return
+            reader.require_mark(",")
+
+    def attribute(self, reader: SqlReader) -> bool:
+        """Skip one attribute of the type if it comes next; whether it did."""
+        if reader.take("UNSIGNED") or reader.take("ZEROFILL"):
+            self.unsigned = True
+        elif reader.take("CHARACTER", "SET") or reader.take("CHARSET"):
+            self.charset = reader.identifier().lower()
+        elif reader.take("COLLATE"):
+            self.charset = self.charset or reader.identifier().lower().partition("_")[0]
+        else:
+            return reader.take("SIGNED")
+        return True
+
+    def text(self) -> str:
+        """The type as records tell it. Raises ValueError for one that is not known here."""
+        name, numbers, sign = self.name, self.numbers, " unsigned" if self.unsigned else ""
+        charset = {"utf8": "utf8mb3"}.get(self.charset, self.charset) or UNKNOWN_CHARSET
+        if name in _INTEGERS:
+            return name + sign
+        if name == "decimal":
+            return "decimal({},{}){}".format(*(*numbers, *(10, 0)[len(numbers) :]), sign)
+        if name in ("float", "double"):
+            self.rounds = "values are rounded to its digits" if len(numbers) > 1 else ""
+            return ("double" if numbers[:1] > [24] and len(numbers) == 1 else name) + sign
+        if name in ("enum", "set"):
+            return members_type(name, self.members, charset)
+        if name in _SIZED or (name in _TEXTS and not numbers):
+            return self._sized(charset)
+        if name in _GEOMETRY or name == "vector":
+            return "vector" if name == "vector" else "geometry"
+        if name in _PLAIN and (not numbers or name == "year"):
+            return name
+        raise ValueError(f"unknown type {name}")
+
+    def _sized(self, charset: str) -> str:
+        name = _OF_BYTES.get(self.name, self.name) if charset == "binary" else self.name
+        numbers = self.numbers or ([1] if name in ("char", "binary", "bit") else [])
+        if name in ("datetime", "timestamp", "time"):
+            numbers = [each for each in numbers if each]
+        sized = f"{name}({numbers[0]})" if numbers else name
+        return character_type(sized, charset) if name in _TEXTS or name in ("char", "varchar") else sized
+
+
+def _attribute(reader: SqlReader, column: ColumnSql) -> bool:
+    """Skip one attribute of the column if it comes next; whether it did."""
+    if reader.take("NOT", "NULL"):
+        column.nullable = False
+    elif reader.take("NULL"):
+        column.nullable = True
+    elif reader.take("DEFAULT"):
+        column.default = _default(reader)
+    elif reader.take("AUTO_INCREMENT"):
+        column.computed, column.nullable = "the server numbers its rows", False
+    elif reader.take("GENERATED", "ALWAYS", "AS") or reader.take("AS"):
+        column.computed = "the server computes its values"
+        _brackets(reader)
+        reader.take("STORED") or reader.take("VIRTUAL")
+    elif reader.take("PRIMARY", "KEY"):
+        column.nullable, column.is_key = False, True
+    elif reader.take("UNIQUE"):
+        reader.take("KEY")
+        column.is_key = True
+    elif reader.take("KEY"):
+        column.nullable, column.is_key = False, True
+    elif reader.take("ON", "UPDATE"):
+        _call(reader)
+    elif reader.take("FIRST"):
+        column.place = ""
+    elif reader.take("AFTER"):
+        column.place = reader.identifier()
+    else:
+        return _ignored(reader)
+    return True
+
+
+def _ignored(reader: SqlReader) -> bool:
+    """Skip an attribute that changes no value."""
+    if reader.take("COMMENT") or reader.take("ENGINE_ATTRIBUTE"):
+        reader.mark("=")
+        reader.at += 1
+    elif reader.take("COLUMN_FORMAT") or reader.take("STORAGE"):
+        reader.identifier()
+    elif reader.take("SRID"):
+        reader.at += 1
+    elif reader.take("CHECK"):
+        _brackets(reader)
+        reader.take("NOT", "ENFORCED") or reader.take("ENFORCED")
+    else:
+        return reader.take("VISIBLE") or reader.take("INVISIBLE")
+    return True
+
+
+def _default(reader: SqlReader) -> list[Token]:
+    start = reader.at
+    if reader.items[start : start + 1] == [Token("mark", "(")]:
+        _brackets(reader)
+    elif reader.peek() in ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP"):
+        _call(reader)
+    else:
+        if not reader.mark("-"):
+            reader.mark("+")
+        reader.at += 1
+        if reader.mark("."):
+            reader.at += 1
+    return reader.items[start : reader.at]
+
+
+def _call(reader: SqlReader) -> None:
+    reader.identifier()
+    if reader.items[reader.at : reader.at + 1] == [Token("mark", "(")]:
+        _brackets(reader)
+
+
+def _brackets(reader: SqlReader) -> None:
+    """Skip what is in brackets, with them."""
+    depth = 0
+    while reader.at < len(reader.items):
+        item = reader.items[reader.at]
+        reader.at += 1
+        depth += (item == Token("mark", "(")) - (item == Token("mark", ")"))
+        if not depth:
+            return
+    raise ValueError("a bracket is open")

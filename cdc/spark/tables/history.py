@@ -1,0 +1,85 @@
+"""Reads what a leader's stream tells beside rows: what statements did, where copies are, and types of columns."""
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from cdc.errors import UserError
+from cdc.model.uri import Uri
+from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+from cdc.spark.tables.messages import Source
+from cdc.spark.tables.told import History, Statement, Told
+
+__all__ = ["read_history"]
+
+_SCHEMA = """
+    uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
+    transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
+    columns ARRAY<STRING>, key ARRAY<STRING>, types ARRAY<STRING>, flags INT, copying BOOLEAN,
+    operation STRUCT<Query: STRING, Bytes: STRING, Copy: STRUCT<after: STRING, upto: STRING>,
+        Skipped: STRUCT<event: STRING, place: STRING>>,
+    context STRUCT<sql_mode: STRING, charset: STRING, explicit_defaults_for_timestamp: BOOLEAN>,
+    affects ARRAY<STRUCT<action: STRING, uri: STRING, to: STRING, like: STRING>>,
+    event STRING, broken STRING
+"""
+_PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
+_LOGS_CASCADES = 16  # a flag of rows events
+
+
+def read_history(source: Source, names: Collection[Name] | None = None) -> History:
+    """The history that ``source`` tells, with ``names`` that of these tables at least.
+
+    Raises UserError for a message that is no record.
+    """
+    body = F.from_json(F.col("value").cast("string"), _SCHEMA, _PARSING).alias("body")
+    found = source.of_statements(names).select("partition", "offset", body).select("partition", "offset", "body.*")
+    found = found.where("event IS NULL OR sequence IS NOT NULL")
+    rows = [row for row in found.collect() if row["sequence"] is None or row["sequence"] <= source.newest]
+    for row in rows:
+        if row["broken"] is not None or row["uri"] is None or row["sequence"] is None or row["transaction"] is None:
+            raise UserError(
+                "a message of the topic is no record",
+                where=f"partition {row['partition']}, offset {row['offset']}",
+                hint="something else writes to this topic: end it, and audit with cdc-audit",
+            )
+    rows.sort(key=lambda row: int(row["sequence"]))
+    told = tuple(_told(row) for row in rows if row["types"] is not None)
+    silent = any(
+        not (row["flags"] or 0) & _LOGS_CASCADES for row in rows if row["types"] is not None and row["affects"] is None
+        and (row["operation"] is None or row["operation"]["Copy"] is None)
+    )  # fmt: skip
+    statements = {int(row["sequence"]): _statement(row) for row in rows if row["affects"] is not None}
+    return History(tuple(act for row in rows for act in _acts(row)), statements, told, silent)
+
+
+def _told(row: Row) -> Told:
+    name = table_name(row["uri"])
+    assert name is not None
+    columns = tuple(zip(row["columns"], row["types"], strict=True))
+    return Told(name, int(row["sequence"]), columns, tuple(row["key"]) if row["key"] else None)
+
+
+def _statement(row: Row) -> Statement:
+    context: dict[str, Any] = row["context"].asDict() if row["context"] is not None else {}
+    mode = frozenset((context.get("sql_mode") or "").split(","))
+    query, exact = row["operation"]["Query"] or "", row["operation"]["Bytes"] is None
+    timestamps = context.get("explicit_defaults_for_timestamp")
+    return Statement(query, mode, context.get("charset") or "", timestamps is not False, exact)
+
+
+def _acts(row: Row) -> Iterator[Act]:
+    sequence, place = int(row["sequence"]), (row["transaction"]["id"], row["bn_file"]["fileName"])
+    described = (*place, int(row["bn_file"]["offset"]), int(row["transaction"]["ts_us"]))
+    if row["affects"] is not None:
+        text = row["operation"]["Query"] or ""
+        for number, each in enumerate(row["affects"]):
+            names = (each["action"], each["uri"], each["to"], each["like"])
+            yield Act(sequence, number, *names, *described, text, bool(row["copying"]))
+    elif row["operation"] is not None and row["operation"]["Copy"] is not None:
+        uri = str(Uri.parse(row["uri"]))
+        if row["operation"]["Copy"]["after"] is None:
+            yield Act(sequence, 0, BEGINS_COPY, uri, None, None, *described)
+        if row["operation"]["Copy"]["upto"] is None:
+            yield Act(sequence, 1, ENDS_COPY, uri, None, None, *described)

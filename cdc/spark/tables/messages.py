@@ -1,0 +1,133 @@
+"""Reads the messages of a leader's topics by their keys: what is of other tables is left out before JSON is parsed.
+
+A message's key is the URI: of a table for its rows, of a database for statements.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import Self
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from cdc.config.profile import Kafka, Profile
+from cdc.config.topic_names import PER_TABLE
+from cdc.kafka.commit_log import newest_commits
+from cdc.model.uri import Uri
+from cdc.spark.input.fragments import put_together
+from cdc.spark.input.kafka_options import kafka_options
+from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.records import LEADER, messages
+from cdc.spark.input.spans import Span, span
+from cdc.spark.schema.lineage import Name
+
+__all__ = ["Source"]
+
+_OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
+_HEAD_BYTES = 4096
+_HEAD = re.compile(
+    r'^\{"uri":"[^"]*","sequence":([0-9]+),"bn_file":\{[^}]*\},'
+    r'"transaction":\{"id":"([^"]*)","index":[0-9]+,"last":(true|false),"ts_us":(-?[0-9]+)\}'
+)
+_HEADS = "sequence BIGINT, transaction STRUCT<id: STRING, last: BOOLEAN, ts_us: BIGINT>"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A leader's topics as they are now: what is readable up to the ``newest`` sequence, with which a transaction ends
+    (-1 if there is none). ``cut``: retention has deleted the oldest records."""
+
+    spark: SparkSession
+    profile: Profile
+    span: Span
+    newest: int
+
+    @classmethod
+    def of(cls, spark: SparkSession, profile: Profile) -> Self:
+        """The topics of the leader that ``profile`` names. Raises UserError where there are none, or no brokers."""
+        kafka = profile.kafka
+        span(kafka)  # tells in one line where there is no such topic, or no broker
+        # Before the ends: an entry commits with the records that it is about, so all of them are in the span.
+        newest = newest_commits({**kafka.properties(), "log_level": 0}, kafka.topics().commits)
+        end = -1 if newest is None else newest.next_sequence - 1 - newest.of_open
+        return cls(spark, profile, span(kafka), end)
+
+    @property
+    def kafka(self) -> Kafka:
+        return self.profile.kafka
+
+    @property
+    def cut(self) -> bool:
+        """Whether topics do not have their oldest records any more."""
+        return any(begin > 0 for begin, _ in self.span.partitions.values())
+
+    def uri(self, name: Name) -> str:
+        """The key of a table's messages."""
+        return str(Uri(self.profile.mysql_resource_name, *name))
+
+    def of_tables(self, names: Collection[Name]) -> DataFrame:
+        """The messages of rows of tables: side, partition, offset, value."""
+        topics = {self.kafka.topics().of_table(*name) for name in names}
+        return self._read(self._within(topics), F.col("key").isin([self.uri(name) for name in sorted(names)]))
+
+    def of_statements(self, names: Collection[Name] | None) -> DataFrame:
+        """Messages of statements, and those of rows among which are all that tell types or begin or end a copy.
+
+        With ``names`` those of rows are of these tables only; in layout "per_table" so are the statements that have a
+        topic with them.
+        """
+        uris = None if names is None else [self.uri(name) for name in sorted(names)]
+        is_statement = ~F.col("key").rlike(_OF_TABLE)
+        wanted = None if uris is None else is_statement | F.col("key").isin(uris)
+        topics = self.kafka.topics()
+        some = None if names is None else {topics.events, *(topics.of_table(*name) for name in names)}
+        found = self._read(self._within(some), wanted, keyed=True)
+        tells = F.lit(False)
+        for text in ('"types":', '"upto":null', '"after":null', '"Skipped":'):
+            tells |= F.contains(F.col("value"), F.lit(text.encode()))
+        return found.where(is_statement | tells).drop("key")
+
+    def heads(self) -> DataFrame:
+        """All records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``."""
+        found = self._read(self.span, None)
+        text = F.substring("value", 1, _HEAD_BYTES).cast("string")
+        parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
+        fast = F.struct(
+            parts[0].try_cast("bigint").alias("sequence"),
+            F.struct(
+                parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
+            ).alias("transaction"),
+        )
+        parsed = F.from_json(F.col("value").cast("string"), _HEADS)
+        head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
+        heads = found.select(head).select("head.sequence", "head.transaction.*")
+        return heads.where(F.col("sequence") <= self.newest)
+
+    def _within(self, topics: Iterable[str] | None) -> Span:
+        if topics is None or self.kafka.layout != PER_TABLE:
+            return self.span
+        wanted = set(topics)
+        partitions = {each: ends for each, ends in self.span.partitions.items() if each[0] in wanted}
+        return replace(self.span, partitions=partitions)
+
+    def _read(self, part: Span, wanted: Column | None, *, keyed: bool = False) -> DataFrame:
+        """The whole records with keys that are ``wanted``, with the key if ``keyed``."""
+        names = [*(["key"] if keyed else []), "value"]
+        if not part.partitions:
+            columns = "side STRING, partition STRING, offset BIGINT, key STRING, value BINARY"
+            return local_frame(self.spark, [], columns).select("side", "partition", "offset", *names)
+        options = kafka_options(self.kafka)
+        found = messages(
+            self.spark, part, options=options | ({"includeHeaders": "true"} if part.fragmented else {})
+        ).withColumn("key", F.col("key").cast("string"))
+        found = found if wanted is None else found.where(wanted)
+        ours = F.lit(LEADER).alias("side"), F.concat_ws("/", "topic", "partition").alias("partition"), "offset"
+        if not part.fragmented:
+            return found.select(*ours, *names)
+        whole = put_together(found.select(*ours, "value", "headers"), part)
+        if not keyed:
+            return whole
+        uri = F.get_json_object(F.substring("value", 1, _HEAD_BYTES).cast("string"), "$.uri")
+        fast = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), r'^\{"uri":"([^"]*)"', 1)
+        return whole.withColumn("key", F.when(fast != "", fast).otherwise(uri))

@@ -1,0 +1,57 @@
+"""Which sequence a moment is: the last one of the newest transaction that the leader had committed by then."""
+
+import re
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from pyspark.sql import functions as F
+
+from cdc.errors import UserError
+from cdc.spark.tables.messages import Source
+
+__all__ = ["Moment", "sequence_at"]
+
+Moment = int | str | datetime | None
+"""A sequence, a GTID, a time as text in the session's time zone, or None for now."""
+
+_GTID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:(?:[a-z_][a-z0-9_]*:)?[0-9]+")
+
+
+def sequence_at(source: Source, at: Moment) -> int:
+    """The sequence with which the newest transaction ends that was complete at ``at``; -1 if there is none.
+
+    A sequence inside of a transaction is before that one. A time is compared with when the leader committed: what came
+    before the newest transaction in the stream belongs to it, whatever its own time. Raises UserError for a GTID that
+    the stream does not have, or a text that is neither.
+    """
+    if at is None or (isinstance(at, int) and at == source.newest):
+        return source.newest
+    if isinstance(at, int) and at < 0:
+        raise UserError(f"no moment of the stream: {at}", hint="the first sequence is 0")
+    heads = source.heads().where("last")
+    if isinstance(at, str) and _GTID.fullmatch(at):
+        found = heads.where(F.lower("id") == at.lower()).agg(F.max("sequence")).first()
+        if found is None or found[0] is None:
+            raise UserError(f"the stream has no transaction {at}", hint="without records of a table it has none")
+        return int(found[0])
+    if isinstance(at, int):
+        heads = heads.where(F.col("sequence") <= at)
+    else:
+        heads = heads.where(F.col("ts_us") <= _microseconds(source, at))
+    found = heads.agg(F.max("sequence")).first()
+    return -1 if found is None or found[0] is None else int(found[0])
+
+
+def _microseconds(source: Source, at: str | datetime) -> int:
+    """A time in µs since 1970; without a time zone it is in the session's. Raises UserError for any other text."""
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) else at
+    except ValueError:
+        raise UserError(
+            f"no moment of the stream: {at!r}",
+            hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(str(source.spark.conf.get("spark.sql.session.timeZone"))))
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds

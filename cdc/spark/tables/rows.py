@@ -1,0 +1,138 @@
+"""The rows of one table from its messages: their changes in the columns of one moment, and which of them are left then.
+
+Nothing here but expressions of Spark: no row goes through Python. A row's **image** is an array of the JSON texts of
+its values, in the order of the plan's columns; where a value is not certain there is the doubt (``typed.DOUBT``).
+"""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.spark.input.records import parse
+from cdc.spark.tables.alteration import Origin
+from cdc.spark.tables.constants import NULL
+from cdc.spark.tables.typed import DOUBT, Options, literal, typed
+from cdc.spark.tables.versions import Plan, Stretch
+
+__all__ = ["changed_rows", "left_rows", "typed_rows"]
+
+_ORDER_BITS = 23  # rows of a record, see streams.row_digests
+_HASH = "xxhash64(known)"
+_STEPS = """
+    IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
+        array(named_struct('known', old, 'adds', false), named_struct('known', new, 'adds', true)),
+        array(named_struct('known', coalesce(new, old), 'adds', new IS NOT NULL)))
+"""
+_BOTH = "array(named_struct('image', before, 'n', -1L), named_struct('image', after, 'n', 1L))"
+
+
+def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:
+    """A line for each row of the records in ``messages`` from sequence ``since`` up to ``upto``.
+
+    Columns: those of the record (sequence, transaction, file, position, ts_us, chunk), ``row``, its number in the
+    record, ``old`` and ``new``, by which the row is known (None in a table without a key), and the images ``before``
+    and ``after``. Spark fails with a message that names the record where one is not valid.
+    """
+    within = f"sequence BETWEEN {since} AND {upto}"
+    number = " ".join(f"WHEN {_within(each)} THEN {at}" for at, each in enumerate(plan.stretches))
+    invalid = (
+        "raise_error(concat('not a record of rows: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
+    )
+    stretch = f"CASE WHEN NOT valid THEN CAST({invalid} AS INT) WHEN NOT {within} THEN NULL {number} END"
+    records = parse(messages).withColumn("stretch", F.expr(stretch)).where("stretch IS NOT NULL")
+    rows = records.select(
+        *("stretch", "sequence", "transaction", "file", "position", "ts_us", "chunk", "columns"),
+        F.posexplode("rows").alias("row", "image"),
+    )
+    images = {name: _of_stretch(plan, f"image.{name}", _image) for name in ("before", "after")}
+    known = dict.fromkeys(("old", "new"), "CAST(NULL AS ARRAY<STRING>)")
+    if plan.keyed:
+        known = {name: _of_stretch(plan, f"image.{of}", _known) for name, of in (("old", "before"), ("new", "after"))}
+    return rows.select(
+        *("sequence", "transaction", "file", "position", "ts_us", "chunk", "row"),
+        *(F.expr(text).alias(name) for name, text in (known | images).items()),
+    )
+
+
+def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
+    """The rows that are left after all changes: ``image``, and ``named``, a text that names the row for errors."""
+    if plan.keyed:
+        kept = changed.select(
+            F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
+            "after",
+            F.explode(F.expr(_STEPS)).alias("step"),
+        )
+        kept = kept.select(F.col("step.known").alias("known"), "step.adds", "place", "after")
+        kept = kept.withColumns({"hash": F.expr(_HASH), "image": F.expr("IF(adds, after, NULL)")})
+        # The hash first, since to compare numbers costs less than arrays.
+        last = F.max_by("image", F.expr("place + int(adds)")).alias("image")
+        rows = kept.groupBy("hash", "known").agg(last).where("image IS NOT NULL")
+        return rows.select("image", F.expr("array_join(known, ', ')").alias("named"))
+    counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")
+    counted = counted.groupBy(F.expr("xxhash64(image)").alias("hash"), "image").agg(F.sum("n").alias("n"))
+    lost = "raise_error('a row was deleted that the stream does not have: copy the table again (cdc-producer --copy)')"
+    times = F.expr(f"IF(n < 0, CAST({lost} AS INT), int(n))")
+    repeated = counted.where("n != 0").select("image", F.explode(F.array_repeat(F.lit(1), times)))
+    return repeated.select("image", F.expr("array_join(image, ', ')").alias("named"))
+
+
+def typed_rows(rows: DataFrame, plan: Plan, options: Options) -> DataFrame:
+    """The images with the plan's columns, typed. ``rows`` has the columns of ``left_rows``."""
+    texts = rows.select("named", *(F.expr(f"get(image, {at})").alias(f"v{at}") for at in range(len(plan.columns))))
+    return texts.select(*(
+        F.expr(typed(f"v{at}", kind, where=_where(plan, name, "named"), options=options)).alias(name)
+        for at, (name, kind) in enumerate(plan.columns)
+    ))  # fmt: skip
+
+
+def _where(plan: Plan, column: str, named: str) -> str:
+    table = ".".join(plan.name)
+    return f"concat({literal(f'table {table}, column {column}, row ')}, left({named}, 200))"
+
+
+def _within(stretch: Stretch) -> str:
+    database, table = map(literal, stretch.name)
+    end = stretch.end - 1
+    return f"database = {database} AND table = {table} AND sequence BETWEEN {stretch.first} AND {end}"
+
+
+def _of_stretch(plan: Plan, image: str, make: Callable[[Stretch, str], str]) -> str:
+    """The SQL of what ``make`` makes of an image, by the stretch that its record is in; NULL without one."""
+    whens = []
+    for at, stretch in enumerate(plan.stretches):
+        if stretch.columns is None:
+            whens.append(f"WHEN stretch = {at} THEN {_fails('no record tells its columns types')}")
+            continue
+        names = f"array({', '.join(map(literal, stretch.columns))})"
+        whens.append(f"WHEN stretch = {at} AND columns != {names} THEN {_fails('it has other columns than were told')}")
+        whens.append(f"WHEN stretch = {at} THEN {make(stretch, image)}")
+    return f"CASE WHEN {image} IS NULL THEN NULL {' '.join(whens)} END"
+
+
+def _fails(why: str) -> str:
+    hint = "start cdc-producer anew, which tells them with the next row of the table, or copy the table again"
+    return f"CAST(raise_error(concat('record ', sequence, ': {why}; {hint}')) AS ARRAY<STRING>)"
+
+
+def _image(stretch: Stretch, image: str) -> str:
+    columns = stretch.columns or ()
+    if [each.name for each in stretch.origins] == list(columns) and not any(o.null_doubt for o in stretch.origins):
+        return image
+    return f"array({', '.join(_value(each, columns, image) for each in stretch.origins)})"
+
+
+def _value(origin: Origin, columns: tuple[str, ...], image: str) -> str:
+    if origin.doubt:
+        return literal(DOUBT + origin.doubt)
+    if origin.name is None:
+        return literal(origin.value or NULL)
+    value = f"{image}[{columns.index(origin.name)}]"
+    if not origin.null_doubt:
+        return value
+    return f"IF({value} = '{NULL}', {literal(DOUBT + origin.null_doubt)}, {value})"
+
+
+def _known(stretch: Stretch, image: str) -> str:
+    columns = stretch.columns or ()
+    return f"array({', '.join(f'{image}[{columns.index(name)}]' for name in stretch.key)})"

@@ -1,0 +1,47 @@
+"""What a leader's stream tells beside rows: what statements did, where copies are, and types of columns. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cdc.spark.schema.lineage import Act, Name
+
+__all__ = ["Columns", "History", "Statement", "Told"]
+
+Columns = tuple[tuple[str, str], ...]
+"""Names and types of a table's columns, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The text of a statement and the session that it depends on; ``exact``: its bytes are those of the text."""
+
+    text: str
+    sql_mode: frozenset[str]
+    charset: str
+    explicit_timestamps: bool
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the record ``sequence`` tells of the columns of a table; ``key`` is None in a table without one."""
+
+    name: Name
+    sequence: int
+    columns: Columns
+    key: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All ``acts`` in order, the ``statements`` behind them by sequence, what records told of columns, and whether the
+    server left out of its log what foreign keys change (``silent_cascades``), as servers before MySQL 9.6 do."""
+
+    acts: tuple[Act, ...]
+    statements: Mapping[int, Statement]
+    told: tuple[Told, ...]
+    silent_cascades: bool
+
+    def upto(self, sequence: int) -> list[Act]:
+        """The acts up to and with ``sequence``."""
+        return [act for act in self.acts if act.sequence <= sequence]

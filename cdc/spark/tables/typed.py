@@ -1,0 +1,180 @@
+"""What each MySQL type is in Spark, and the Spark expressions that make it of a value's JSON text in a record."""
+
+from dataclasses import dataclass
+
+from cdc.errors import UserError
+from cdc.model.charset import text_decoder
+from cdc.sql.column_types import ColumnType, read_type
+
+__all__ = ["DOUBT", "Options", "literal", "spark_type", "typed"]
+
+DOUBT = "?"
+"""How a text begins that is no value: why it is not certain what the value is."""
+
+_INTEGERS = {
+    "tinyint": ("TINYINT", "SMALLINT"), "smallint": ("SMALLINT", "INT"), "mediumint": ("INT", "INT"),
+    "int": ("INT", "BIGINT"), "bigint": ("BIGINT", "DECIMAL(20,0)"),
+}  # fmt: skip
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+_BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+_ZERO_DATES, _ALTERS = ("error", "null", "string"), ("error", "null")
+_MAX_DIGITS = 38  # of Spark's DECIMAL
+_DAY = "year INT, month INT, day INT"
+_CLOCK = "hour INT, minute INT, second INT, subsecond INT"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What becomes of values that Spark can't have. ``zero_dates``: of 0000-00-00 and dates that no calendar has, an
+    "error" that names the row, "null", or all values of such columns as "string". ``on_alter``: of values that an ALTER
+    changed without a record, an "error" or "null"."""
+
+    zero_dates: str = "error"
+    on_alter: str = "error"
+
+    def __post_init__(self) -> None:
+        """Raises UserError for values that are none of those."""
+        for name, value, allowed in (
+            ("zero_dates", self.zero_dates, _ZERO_DATES),
+            ("on_alter", self.on_alter, _ALTERS),
+        ):
+            if value not in allowed:
+                raise UserError(f"no such choice of {name}: {value!r}", hint=f"one of {', '.join(allowed)}")
+
+
+def literal(text: str) -> str:
+    """``text`` as a literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def spark_type(text: str, options: Options) -> str:
+    """The Spark type, in its DDL, of a MySQL type as records tell it."""
+    kind = read_type(text)
+    name = kind.name
+    if name in _INTEGERS:
+        return _INTEGERS[name][kind.unsigned]
+    if name == "decimal":
+        return "DECIMAL({},{})".format(*kind.numbers) if kind.numbers[0] <= _MAX_DIGITS else "STRING"
+    if name == "bit":
+        return "BIGINT" if kind.numbers[0] < 64 else "DECIMAL(20,0)"
+    if name in _TEXTS:
+        return "STRING" if _is_text(kind) else "BINARY"
+    if options.zero_dates == "string" and name in ("date", "datetime", "timestamp"):
+        return "STRING"
+    return {
+        "float": "FLOAT", "double": "DOUBLE", "year": "INT", "date": "DATE", "datetime": "TIMESTAMP_NTZ",
+        "timestamp": "TIMESTAMP", "time": "INTERVAL DAY TO SECOND", "json": "STRING", "enum": "STRING",
+        "set": "ARRAY<STRING>",
+    }.get(name, "BINARY")  # fmt: skip
+
+
+def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
+    """The SQL of the value of a column; ``value`` is that of its JSON text, ``where`` that of a text for errors, which
+    names column and row."""
+    kind, to = read_type(type_text), spark_type(type_text, options)
+    fails = f"CAST(raise_error(concat({where}, ': ', {{}})) AS {to})"
+    doubt = "NULL" if options.on_alter == "null" else fails.format(f"substring({value}, {len(DOUBT) + 1})")
+    other = fails.format(f"concat('this value can not be had as {to}: ', left({value}, 200))")
+    cases = [(f"{value} IS NULL OR {value} = 'Null'", "NULL"), *_cases(kind, value, to, fails, options)]
+    cases.append((f"startswith({value}, {literal(DOUBT)})", doubt))
+    whens = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
+    return f"CAST(CASE {whens} ELSE {other} END AS {to})"
+
+
+def _is_text(kind: ColumnType) -> bool:
+    return kind.charset == "default" or text_decoder(kind.charset or "") is not None
+
+
+def _content(value: str, tag: str, *, quoted: bool = False) -> str:
+    """The text after the tag, without its quotes."""
+    start = len(f'{{"{tag}":') + quoted
+    return f"substring({value}, {start + 1}, length({value}) - {start + 1 + quoted})"
+
+
+def _is(value: str, tag: str, more: str = "") -> str:
+    begins = f'{{"{tag}":{more}'
+    return f"startswith({value}, {literal(begins)})"
+
+
+def _string(value: str, tag: str) -> str:
+    parsed = f"from_json({value}, '{tag} STRING').{tag}"
+    return f"IF(contains({value}, '\\\\'), {parsed}, {_content(value, tag, quoted=True)})"
+
+
+def _cases(kind: ColumnType, value: str, to: str, fails: str, options: Options) -> list[tuple[str, str]]:
+    """Conditions on the JSON text and the value that it has then."""
+    name = kind.name
+    if name in _INTEGERS:
+        tag = "UnsignedInteger" if kind.unsigned else "SignedInteger"
+        return [(_is(value, tag), f"CAST({_content(value, tag)} AS {to})")]
+    if name in ("float", "double", "bit", "year"):
+        tag = name.capitalize()
+        return [(_is(value, tag), f"CAST({_content(value, tag)} AS {to})")]
+    if name == "decimal":
+        return [(_is(value, "Decimal"), f"CAST({_content(value, 'Decimal', quoted=True)} AS {to})")]
+    if name in _TEXTS:
+        if _is_text(kind):
+            return [(_is(value, "String"), _string(value, "String"))]
+        base64 = f"from_json({value}, 'Text STRUCT<base64: STRING>').Text.base64"
+        return [(_is(value, "Text"), f"unbase64({base64})")]
+    if name in _BINARY or name in ("geometry", "vector"):
+        tag = "Blob" if name in _BINARY else name.capitalize()
+        return [(_is(value, tag), f"unbase64({_content(value, tag, quoted=True)})")]
+    if name in ("enum", "set"):
+        return _members(kind, value)
+    if name == "json":
+        return [(_is(value, "Json"), _content(value, "Json"))]
+    if name == "time":
+        return [(_is(value, "Time"), _interval(value))]
+    return [
+        (_is(value, {"datetime": "DateTime"}.get(name, name.capitalize())), _moment(name, value, to, fails, options))
+    ]
+
+
+def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
+    """The members themselves, or those that the numbers in the record stand for."""
+    known = None if kind.members is None else f"array({', '.join(map(literal, kind.members))})"
+    if kind.name == "enum":
+        number = f"CAST({_content(value, 'Enum')} AS INT)"
+        cases = [(_is(value, "Enum", '"'), _string(value, "Enum")), (f"{value} = '{{\"Enum\":0}}'", "''")]
+        return cases + ([(_is(value, "Enum"), f"get({known}, {number} - 1)")] if kind.members else [])
+    listed = f"from_json({value}, 'Set ARRAY<STRING>').Set"
+    cases = [(_is(value, "Set", "["), listed), (f"{value} = '{{\"Set\":0}}'", "CAST(array() AS ARRAY<STRING>)")]
+    if not kind.members:
+        return cases
+    # The mask has up to 64 bits, as an unsigned number.
+    mask = f"CAST(conv({_content(value, 'Set')}, 10, -10) AS BIGINT)"
+    chosen = f"filter({known}, (m, i) -> ({mask} & shiftleft(1L, i)) != 0)"
+    return [*cases, (_is(value, "Set"), chosen)]
+
+
+def _interval(value: str) -> str:
+    parts = f"from_json({value}, 'Time STRUCT<negative: BOOLEAN, {_CLOCK}>').Time"
+    seconds = f"CAST({parts}.second + {parts}.subsecond / 1000000BD AS DECIMAL(18,6))"
+    return f"make_dt_interval(0, {parts}.hour, {parts}.minute, {seconds}) * IF({parts}.negative, -1, 1)"
+
+
+def _moment(name: str, value: str, to: str, fails: str, options: Options) -> str:
+    """A DATE, DATETIME or TIMESTAMP. The text of a moment that no calendar has can't be cast."""
+    if name == "timestamp":
+        parts = f"from_json({value}, 'Timestamp STRUCT<unix_time: BIGINT, subsecond: INT>').Timestamp"
+        moment = f"timestamp_micros({parts}.unix_time * 1000000 + {parts}.subsecond)"
+        zero, is_zero = "'0000-00-00 00:00:00'", f"{parts}.unix_time = 0 AND {parts}.subsecond = 0"
+        in_utc = f"date_format(to_utc_timestamp({moment}, current_timezone()), 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+        if options.zero_dates == "string":
+            return f"IF({is_zero}, {zero}, {in_utc})"
+        return f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})"
+    tag = "Date" if name == "date" else "DateTime"
+    parts = f"from_json({value}, '{tag} STRUCT<{_DAY}{'' if name == 'date' else ', ' + _CLOCK}>').{tag}"
+    names = ["year", "month", "day"] + (["hour", "minute", "second", "subsecond"] if name == "datetime" else [])
+    form = "%04d-%02d-%02d" + (" %02d:%02d:%02d.%06d" if name == "datetime" else "")
+    text = f"format_string('{form}', {', '.join(f'{parts}.{each}' for each in names)})"
+    if options.zero_dates == "string":
+        return text
+    return f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})"
+
+
+def _of_zero(fails: str, text: str, options: Options) -> str:
+    if options.zero_dates == "null":
+        return "NULL"
+    return fails.format(f'concat({text}, \' is no date in Spark; give zero_dates="null" or "string"\')')

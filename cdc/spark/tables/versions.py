@@ -1,0 +1,267 @@
+"""The versions that a table had, from one ALTER to the next, and what each one's rows are in the last of them. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cdc.errors import UserError
+from cdc.model.uri import Uri
+from cdc.spark.schema.lineage import END, Act, Beginning, Name, Segment, lineage, table_name
+from cdc.spark.schema.table_copies import table_copies
+from cdc.spark.tables.alteration import Alteration, Origin, altered
+from cdc.spark.tables.told import Columns, History, Told
+
+__all__ = ["Plan", "Stretch", "Version", "existing", "plan"]
+
+_CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
+_COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A table between two ALTERs: its ``columns``, None where nothing tells them, and its ``key``. ``told``: records
+    tell them. ``alteration`` is the ALTER that led to it, None for the first one."""
+
+    columns: Columns | None
+    key: tuple[str, ...] | None = None
+    told: bool = False
+    alteration: Alteration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The records of table ``name`` with sequences from ``first`` up to but not including ``end``.
+
+    ``columns`` are those that they have, ``key`` those by which rows are known, under the names of here, and the
+    ``origins`` of the table's columns as of the moment asked for, in order. Without ``columns`` no rows can be read
+    here.
+    """
+
+    name: Name
+    first: int
+    end: int
+    columns: tuple[str, ...] | None
+    key: tuple[str, ...]
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The table ``name`` as of a moment: its ``columns``, its ``key`` (None without one), and where its rows are."""
+
+    name: Name
+    columns: Columns
+    key: tuple[str, ...] | None
+    keyed: bool
+    stretches: tuple[Stretch, ...] = field(default=())
+
+
+def existing(history: History, sequence: int) -> dict[Name, int]:
+    """The tables that there are after ``sequence``, and the first sequence that tells of each since it is there."""
+    found: dict[Name, int] = {}
+    events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
+    events += [(told.sequence, 0, told) for told in history.told if told.sequence <= sequence]
+    for number, _, event in sorted(events, key=lambda each: each[:2]):
+        if isinstance(event, Told):
+            found.setdefault(event.name, number)
+            continue
+        name = table_name(event.uri)
+        if event.action == "DropDatabase":
+            database = Uri.parse(event.uri).database
+            found = {each: first for each, first in found.items() if each[0] != database}
+        elif event.action in ("DropTable", "DropView") and name:
+            found.pop(name, None)
+        elif event.action == "RenameTable" and name and event.to and (new := table_name(event.to)):
+            found[new] = found.pop(name, number)
+        elif event.action in ("CreateTable", "AlterTable", "TruncateTable") and name:
+            found.setdefault(name, number)
+    return found
+
+
+def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
+    """The table ``name`` after ``sequence``. ``cut``: the stream lacks its oldest records.
+
+    Raises UserError where there is no such table then, or its rows or columns are not known for certain.
+    """
+    where = f"table {'.'.join(name)}, sequence {sequence}"
+    if name not in existing(history, sequence):
+        raise UserError("the stream has no such table then", where=where, hint="see tables(spark, profile, at=…)")
+    acts = history.upto(sequence)
+    names = {name, *(told.name for told in history.told)}
+    segments = sorted((each for each in lineage(names, acts) if each.owner == name), key=lambda each: each.first)
+    _require_all_rows(history, segments, acts, name, where, cut=cut)
+    versions, of_segment = _versions(history, segments, sequence)
+    last = versions[-1]
+    if last.columns is None:
+        raise UserError(
+            "no record tells the columns that the table has then",
+            where=where,
+            hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
+        )
+    _require_same_rows(versions, where, name)
+    keys = _keys(versions, where, name)
+    stretches = [
+        _stretch(segment, versions, number, keys[number]) for segment, number in zip(segments, of_segment, strict=True)
+    ]
+    return Plan(name, last.columns, last.key, any(keys), tuple(stretches))
+
+
+def _require_all_rows(
+    history: History, segments: Sequence[Segment], acts: Sequence[Act], name: Name, where: str, *, cut: bool
+) -> None:
+    """Raise UserError where the stream does not have all rows of the table."""
+    again = _COPY_AGAIN.format(".".join(name))
+    copies = table_copies(acts)
+    if name in copies and not copies[name].complete:
+        raise UserError("the copy of the table is not complete then", where=where, hint="wait until it is")
+    if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
+        why = "retention has cut the stream" if cut else "the table may be older than the stream"
+        raise UserError(f"the stream may lack rows of the table: {why}", where=where, hint=again)
+    first = min(each.first for each in segments)
+    for act in acts:
+        if act.action.startswith("Skip") and act.sequence >= first and _may_be(act, segments):
+            raise UserError(
+                f"at sequence {act.sequence} an event was skipped, which may have changed the table",
+                where=where,
+                hint=again,
+            )
+    if history.silent_cascades and any(_cascades(history, act) for act in acts if _may_be(act, segments)):
+        raise UserError(
+            "the leader does not log what foreign keys change, and the table has some that change rows",
+            where=where,
+            hint="servers from MySQL 9.6 on log it",
+        )
+
+
+def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
+    """Whether an act is on one of the names that the table had, on its database or on any."""
+    uri = Uri.parse(act.uri)
+    return uri.database == "*" or any(
+        uri.database == each.database and uri.table in (None, each.table) for each in segments
+    )
+
+
+def _cascades(history: History, act: Act) -> bool:
+    statement = history.statements.get(act.sequence)
+    text = " ".join(statement.text.upper().split()) if statement else ""
+    return "REFERENCES" in text and any(f"{on} {what}" in text for on in ("DELETE", "UPDATE") for what in _CASCADES)
+
+
+def _versions(history: History, segments: Sequence[Segment], sequence: int) -> tuple[list[Version], list[int]]:
+    """All versions of the table since its rows count, in order, and which one each segment has."""
+    versions: list[Version] = []
+    of_segment: list[int] = []
+    for at, segment in enumerate(segments):
+        if at and segments[at - 1].era == segment.era:
+            of_segment.append(len(versions) - 1)
+            continue
+        same = [each for each in segments[at:] if each.era == segment.era]
+        told = next((each for part in same for each in _told(history, part, sequence)), None)
+        versions.append(_version(history, versions[-1] if versions else None, told, segment.first))
+        of_segment.append(len(versions) - 1)
+    return versions, of_segment
+
+
+def _told(history: History, segment: Segment, sequence: int) -> list[Told]:
+    """What records tell of the columns in a segment, also after ``sequence`` up to the next statement on the table."""
+    end = segment.end
+    if end == END:
+        later = (act.sequence for act in history.acts if act.sequence > sequence and _may_be(act, [segment]))
+        end = min(later, default=END)
+    name = (segment.database, segment.table)
+    return [each for each in history.told if each.name == name and segment.first <= each.sequence < end]
+
+
+def _version(history: History, before: Version | None, told: Told | None, first: int) -> Version:
+    columns = told.columns if told else None
+    if before is None:
+        return Version(columns, told.key if told else None, told is not None)
+    statement = history.statements.get(first)
+    if before.columns is None or statement is None:
+        step = Alteration(first, columns, doubt="the columns before it are not known")
+    else:
+        step = altered(before.columns, statement, sequence=first, after=columns)
+    key = told.key if told else _renamed(before.key, step)
+    return Version(step.columns, key, told is not None, step)
+
+
+def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
+    """The key's columns under their names after an ALTER; None where it has no key then, or that is not known."""
+    new = {origin.name: name for name, origin in step.origins.items() if origin.name}
+    if key is None or step.keys_changed or not all(name in new for name in key):
+        return None
+    return tuple(new[name] for name in key)
+
+
+def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str, ...]]:
+    """The columns by which rows are known in each version, the same ones under the names that they have there.
+
+    Raises UserError where they are others in one version than in the one before, both of which may have rows.
+    """
+    keys: list[tuple[str, ...]] = []
+    known: tuple[str, ...] | None = None  # those of the newest version that has rows, under their names now
+    seen = False
+    for version in versions:
+        step = version.alteration
+        carried = known
+        if seen and known and step:
+            new = {origin.name: each for each, origin in step.origins.items() if origin.name and not origin.doubt}
+            carried = tuple(new[each] for each in known) if all(each in new for each in known) else None
+        if version.told:
+            key = version.key or ()
+            if seen and (carried is None or sorted(carried) != sorted(key)):
+                sequence = step.sequence if step else 0
+                raise UserError(
+                    f"the ALTER at sequence {sequence} changed the key, so rows of before are not known again",
+                    where=where,
+                    hint=_COPY_AGAIN.format(".".join(name)),
+                )
+            carried, seen = carried if seen and carried else key, True
+        known = carried
+        keys.append(known or ())
+    return keys
+
+
+def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> None:
+    """Raise UserError where an ALTER left rows of before of which is not known which they are."""
+    may_have_rows = False
+    keyless = not any(version.key for version in versions if version.told)
+    for version in versions:
+        step = version.alteration
+        if step and may_have_rows and (doubt := _doubt(step, keyless=keyless)):
+            raise UserError(
+                f"what the ALTER at sequence {step.sequence} did to rows is not certain ({doubt})",
+                where=where,
+                hint=_COPY_AGAIN.format(".".join(name)),
+            )
+        may_have_rows = may_have_rows or version.told
+
+
+def _doubt(step: Alteration, *, keyless: bool) -> str:
+    """Why it is not certain which rows are left. Without a key a row is known by all of its values."""
+    of_columns = (each.doubt or each.null_doubt for each in step.origins.values())
+    return step.doubt or (next(filter(None, of_columns), "") if keyless else "")
+
+
+def _stretch(segment: Segment, versions: Sequence[Version], number: int, key: tuple[str, ...]) -> Stretch:
+    version = versions[number]
+    columns = tuple(each for each, _ in version.columns) if version.columns is not None and version.told else None
+    last = versions[-1].columns or ()
+    origins = tuple(_origin(name, versions, number) for name, _ in last)
+    return Stretch((segment.database, segment.table), segment.first, segment.end, columns, key, origins)
+
+
+def _origin(name: str, versions: Sequence[Version], number: int) -> Origin:
+    """Where the rows of version ``number`` have what the last version has in its column ``name``."""
+    null_doubt = ""
+    for version in reversed(versions[number + 1 :]):
+        step = version.alteration
+        if step is None or step.doubt:
+            return Origin(doubt=f"the ALTER at sequence {step.sequence if step else 0}: {step.doubt if step else ''}")
+        found = step.origins[name]
+        if found.name is None:
+            doubt = found.doubt and f"the ALTER at sequence {step.sequence}: {found.doubt}"
+            return Origin(value=found.value, doubt=doubt)
+        if found.null_doubt:
+            null_doubt = f"the ALTER at sequence {step.sequence}: {found.null_doubt}"
+        name = found.name
+    return Origin(name, null_doubt=null_doubt)
