@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cdc.spark.tables.api import table as table
+    from cdc.spark.frames.api import changes as changes
+    from cdc.spark.frames.api import schema as schema
+    from cdc.spark.frames.api import table as table
+    from cdc.spark.frames.api import tables as tables
 
-__all__ = ["table"]
+__all__ = ["changes", "schema", "table", "tables"]
 
 
 def __getattr__(name: str) -> Any:
     """What is named here is imported when it is used: the programs need not wait for it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module("cdc.spark.tables.api"), name)
+    return getattr(import_module("cdc.spark.frames.api"), name)

@@ -17,13 +17,13 @@ from cdc.spark.compare.digest_agreement import Agreement, agreement
 from cdc.spark.compare.fold import carried, changes, fold, segments
 from cdc.spark.compare.row_drift import compare, compared, fold_of, not_equal
 from cdc.spark.compare.tally import Tally, tally
+from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
+from cdc.spark.ddl.scope import Scope
+from cdc.spark.ddl.table_copies import TableCopy, table_copies
 from cdc.spark.input.one_part import cached, in_one_part
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
-from cdc.spark.schema.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
-from cdc.spark.schema.scope import Scope
-from cdc.spark.schema.table_copies import TableCopy, table_copies
 from cdc.spark.state.coverage import Held, rows_upto
 from cdc.spark.state.layers import few_touched, newest_rows, tables_unchanged
 from cdc.spark.streams.chunks import replacements

@@ -12,6 +12,12 @@ from cdc.config.profile import Profile
 from cdc.model.partition import partition_name
 from cdc.spark.compare.tally import Tally
 from cdc.spark.comparison import Extent
+from cdc.spark.ddl.accepted_drift import Entry, first_entry
+from cdc.spark.ddl.definitions import Definitions, SchemaDrift, definitions
+from cdc.spark.ddl.lineage import Name, named_tables
+from cdc.spark.ddl.not_replicated import LeftOut
+from cdc.spark.ddl.scope import Scope
+from cdc.spark.ddl.table_copies import UnderCopy, under_copy
 from cdc.spark.input.one_part import cached
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -21,12 +27,6 @@ from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
 from cdc.spark.report.files import FOREIGN
 from cdc.spark.report.outcome import Audit, Topic
-from cdc.spark.schema.accepted_drift import Entry, first_entry
-from cdc.spark.schema.definitions import Definitions, SchemaDrift, definitions
-from cdc.spark.schema.lineage import Name, named_tables
-from cdc.spark.schema.not_replicated import LeftOut
-from cdc.spark.schema.scope import Scope
-from cdc.spark.schema.table_copies import UnderCopy, under_copy
 from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents

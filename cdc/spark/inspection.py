@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 
 from cdc.model.statement_gtid import StatementSequences
+from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.one_part import in_one_part, set_tiny
 from cdc.spark.input.questions import answers
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.session import configure_for
 from cdc.spark.lag.transit import Commits, commits
-from cdc.spark.schema.lineage import Act
 from cdc.spark.state.coverage import Held
 from cdc.spark.streams.chunks import copy_ends, lost_chunks
 from cdc.spark.streams.consumer_notes import ledger

@@ -23,15 +23,15 @@ from cdc.spark.compare.row_drift import (
 from cdc.spark.compare.samples import sampled
 from cdc.spark.compare.tally import Table
 from cdc.spark.comparison import Comparison, Extent
+from cdc.spark.ddl.accepted_drift import Entry
+from cdc.spark.ddl.definitions import SchemaDrift, Unmatched
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.ddl.not_replicated import NOT_REPLICATED
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.inspection import Streams
 from cdc.spark.report.files import KEYS, PARQUET
 from cdc.spark.report.outcome import AcceptedDrift, NotReplicated
 from cdc.spark.report.phrases import object_name
-from cdc.spark.schema.accepted_drift import Entry
-from cdc.spark.schema.definitions import SchemaDrift, Unmatched
-from cdc.spark.schema.lineage import Name
-from cdc.spark.schema.not_replicated import NOT_REPLICATED
 from cdc.spark.state.parquet_check import location, write
 
 __all__ = ["AcceptedFindings", "AcceptedRows", "RowFindings", "row_findings"]

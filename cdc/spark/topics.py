@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
+from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.one_part import cached, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
@@ -15,7 +16,6 @@ from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
 from cdc.spark.lag.arrivals import intervals, read_entries
-from cdc.spark.schema.scope import Scope
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.store import StateStore
 

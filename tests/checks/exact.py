@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ _AS_TEXT = ("utf8mb4", "utf8mb3", "ascii", "latin1")  # other character sets tra
 
 def cell(name: str, kind: str, full_kind: str, charset: str | None) -> str:
     """The expression that shows a column of this data type; ``full_kind`` is its column_type."""
-    name = f"`{name}`"
+    name = "`{}`".format(name.replace("`", "``"))
     if kind in ("enum", "set"):
         return _members(name, kind, full_kind, charset)
     if charset in _AS_TEXT:
@@ -27,7 +28,7 @@ def cell(name: str, kind: str, full_kind: str, charset: str | None) -> str:
         return f"CONCAT('@', CAST(UNIX_TIMESTAMP(CAST({name} AS DATETIME(6))) AS DECIMAL(20,6)))"
     simple = {"float": "{0}+0e0", "double": "{0}", "bit": "{0}+0", "year": "{0}+0"}
     simple |= {"date": "CAST({0} AS CHAR)", "decimal": "CAST({0} AS CHAR)", "json": "CONCAT('json ', {0})"}
-    return name if kind.endswith("int") else simple.get(kind, "HEX({0})").format(name)
+    return name if kind.endswith("int") and "point" not in kind else simple.get(kind, "HEX({0})").format(name)
 
 
 def _members(name: str, kind: str, full_kind: str, charset: str | None) -> str:
@@ -92,7 +93,8 @@ def _node(node: Any) -> Any:
     if tag == "object":
         return {key: _node(member) for key, member in content.items()}
     if tag == "Opaque":
-        return f"base64:type{content['type']}:{content['base64']}"
+        lines = "\n".join(re.findall(".{1,76}", content["base64"]))  # as the server breaks them
+        return f"base64:type{content['type']}:{lines}"
     if tag == "Decimal":
         return json.loads(content)
     return _moment(content) if tag == "LocalTimestamp" else _FORMS[tag](content)

@@ -24,7 +24,8 @@ def shown(cursor: Any, database: str) -> dict[str, Rows]:
         columns.setdefault(table, []).append(cell(*column))
     found = {}
     for table, cells in columns.items():
-        cursor.execute(f"SELECT {', '.join(cells)} FROM `{database}`.`{table}`")
+        quoted = table.replace("`", "``")
+        cursor.execute(f"SELECT {', '.join(cells)} FROM `{database}`.`{quoted}`")
         found[table] = Counter(tuple(map(from_server, row)) for row in cursor.fetchall())
     return found
 

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.spark.compare.digest_agreement import Agreement, agreement, comparable_tables
+from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
-from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams

@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.compare.fold import changes, fold, segments
 from cdc.spark.compare.row_drift import compare
+from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import parse
-from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import Contents, statements, survey
 from cdc.spark.streams.integrity import Break, Earlier, integrity
 from cdc.spark.streams.transactions import transactions

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.generators.streams import Stream, Table, messages, query
 

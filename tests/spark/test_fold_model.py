@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.spark.compare.fold import carried, changes, fold, segments
-from cdc.spark.schema.lineage import END, Beginning, Segment
+from cdc.spark.ddl.lineage import END, Beginning, Segment
 from tests.generators.frames import frame_of
 
 pytestmark = pytest.mark.spark

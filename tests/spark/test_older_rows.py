@@ -12,8 +12,8 @@ from cdc.spark.compare import causes
 from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.fold import carried, changes, fold, segments
 from cdc.spark.compare.row_drift import as_folded, compare, fold_of
+from cdc.spark.ddl.lineage import Beginning, lineage
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.schema.lineage import Beginning, lineage
 from cdc.spark.streams.contents import statements
 from tests.generators.streams import Stream, Table, both, checkpoint, follower_stream, messages, query
 from tests.spark.conftest import Judge

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.ddl.lineage import Segment, lineage
 from cdc.spark.input.records import LEADER, parse
-from cdc.spark.schema.lineage import Segment, lineage
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.exact import Shown, from_record
 from tests.checks.folded import Rows, shown

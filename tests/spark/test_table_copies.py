@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.compare.fold import changes, fold, segments
+from cdc.spark.ddl.lineage import lineage
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.report.terminal import terminal
-from cdc.spark.schema.lineage import lineage
 from cdc.spark.streams.chunks import copy_ends
 from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told

@@ -1,13 +1,46 @@
 """A leader's tables on Spark: what the topic tells of a table at a moment is what the server held then."""
 
+import os
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from cdc.config.profile import load as load_profile
+from cdc.errors import UserError
+from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import table
+from cdc.spark.frames.history import read_history
+from cdc.spark.frames.messages import Source
+from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
+from cdc.spark.frames.told import History
+from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import existing, plan
+from cdc.spark.input.one_part import set_tiny
+from tests.checks.exact import Shown
+from tests.checks.folded import Rows, shown
+from tests.checks.typed import compared as is_compared
+from tests.checks.typed import server_row, typed_row
+from tests.generators.random_tables import LAX
 from tests.harness.pair import Pair
-from tests.harness.programs import run_well
+from tests.harness.programs import records, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.integration.pair.test_random_history import Moment, run_deeds
+from tests.integration.pair.test_types import DURABLE_ENOUGH, execute, load
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+DEEDS = int(os.environ.get("CDC_TYPED_DEEDS", "40"))
+TABLES = int(os.environ.get("CDC_TYPED_TABLES", "15"))  # of those in all_types.sql, some 110
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+A_ROUND = 40  # deeds in one database
+LONGEST_NAME = "longest key 65535"
+ALWAYS = ("t_json", "t_json_short")
 
 
 def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None:
@@ -29,3 +62,114 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     ]  # fmt: skip
     bare = table(spark, str(pair.source), f"{database}.bare")
     assert sorted(map(tuple, bare.collect())) == [(1, "x"), (1, "x"), (2, None)]
+
+
+def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:
+    """Each table is equal to the server's, or refused by name. Some of them, or all."""
+    leader = mysql_server(*DURABLE_ENOUGH, server_id=3)
+    load(leader)
+    short = f"INSERT INTO t_json_short SELECT * FROM t_json WHERE note != '{LONGEST_NAME}'"
+    execute(leader, "USE cdc_types", "CREATE TABLE t_json_short LIKE t_json", short)
+    set_tiny(spark, records=0)
+    profile = write_profile(tmp_path, leader, kafka, name="typed")
+    run_well("cdc-producer", profile, "--until-current")
+    source = Source.of(spark, load_profile(profile))
+    history = read_history(source)
+    compared, refused, chance = 0, dict[str, str](), random.Random(SEED)
+    for database in ("cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема"):
+        with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+            cursor.execute(LAX)
+            held = shown(cursor, database)
+        chosen = held.keys() if len(held) < TABLES else {*chance.sample(sorted(held), min(len(held), TABLES)), *ALWAYS}
+        for name, rows in held.items():
+            if name not in chosen:
+                continue
+            outcome = told(source, history, (database, name), source.newest)
+            if isinstance(outcome, str):
+                refused[name] = outcome
+            else:
+                here = Counter[tuple[Shown, ...]]()
+                for row, times in rows.items():
+                    here[server_row(row, outcome.types)] += times
+                assert outcome.rows == here, (SEED, database, name, outcome.rows - here, here - outcome.rows)
+                compared += 1
+    # Spark's parser takes names in a document of up to 50 000 characters, which has no option.
+    assert refused.keys() == {"t_json"}, refused
+    assert "not a record of rows" in refused["t_json"]
+    assert compared >= min(TABLES, 100)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a table holds: its columns' types, and its rows in the form of ``checks.exact``."""
+
+    types: list[str]
+    rows: Rows
+
+
+def told(source: Source, history: History, name: tuple[str, str], sequence: int) -> Held | str:
+    """What ``table`` gives, or why it refuses. As in ``table``, but the history is read once."""
+    options = Options(zero_dates="string", typed_json="record")
+    try:
+        wanted = plan(history, name, sequence, cut=source.cut)
+    except UserError as error:
+        return str(error)
+    changed = changed_rows(source.of_tables({each.name for each in wanted.stretches}), wanted, since=0, upto=sequence)
+    types = [kind for _, kind in wanted.columns]
+    frame = typed_rows(left_rows(changed, wanted), wanted, options)
+    frame = frame.toDF(*(f"c{at}" for at in range(len(types))))
+    frame = frame.select(*(f"c{at}" for at, kept in enumerate(is_compared(types)) if kept))
+    kept_types = [kind for kind in types if is_compared([kind])[0]]
+    try:
+        rows = frame.collect()
+    except PySparkException as error:
+        return str(error)
+    return Held(types, Counter(typed_row(row, kept_types) for row in rows))
+
+
+def test_random_histories(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The law: ``table(at=s)`` is what the server held after sequence s, or it refuses and names an ALTER."""
+    leader = mysql_server(server_id=1)
+    set_tiny(spark, records=0)
+    found = Counter[str]()
+    for number, first in enumerate(range(0, DEEDS, A_ROUND)):
+        name, chance = f"typed_history_{number}", random.Random(f"{SEED} typed {number}")
+        layout = {"layout": "per_table", "prefix": f"{name}."} if chance.random() < 0.5 else {}
+        own = {"producer": {"start": "now"}, "filters": {"include_dbs": [name]}}
+        profile = write_profile(tmp_path, leader, kafka, name=name, kafka=layout, **own)
+        run_well("cdc-producer", profile, "--until-current")
+        with (tmp_path / f"{name}.sql").open("w") as log:
+            done = run_deeds(leader, name, chance, deeds=min(A_ROUND, DEEDS - first), log=log)
+        run_well("cdc-producer", profile, "--until-current")
+        found += compared_moments(Source.of(spark, load_profile(profile)), profile, done.moments, chance)
+    with capsys.disabled():
+        print(f"\n{dict(found)} (CDC_SEED={SEED})")
+    assert found["equal"] * 4 > found["refused"]
+
+
+def compared_moments(source: Source, profile: Path, moments: list[Moment], chance: random.Random) -> Counter[str]:
+    """How many tables at moments were equal, and how many were refused."""
+    found, history, logged = Counter[str](), read_history(source), records(profile)
+    which = f"CDC_SEED={SEED}, {profile.stem}"
+    pairs = []
+    for moment in moments:
+        sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
+        there = {name for database, name in existing(history, sequence) if database == profile.stem}
+        assert there == moment.tables.keys(), f"{which}, sequence {sequence}"
+        pairs += [(moment, sequence, name) for name in moment.tables]
+    for moment, sequence, each in chance.sample(pairs, min(len(pairs), A_ROUND // 2)):
+        outcome = told(source, history, (profile.stem, each), sequence)
+        if isinstance(outcome, str):
+            assert "ALTER at sequence" in outcome or "no record tells" in outcome, f"{which}, {each}: {outcome}"
+            found["refused"] += 1
+            found[re.sub(r"\d+|`.*?`", "…", outcome.partition(": ")[2])[:90]] += 1
+            continue
+        here = Counter[tuple[Shown, ...]]()
+        for row, times in moment.tables[each].items():
+            here[server_row(row, outcome.types)] += times
+        assert outcome.rows == here, f"{which}, {each} at {sequence}: {outcome.rows - here}, {here - outcome.rows}"
+        found["equal"] += 1
+        found["rows"] += outcome.rows.total()
+    return found

@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.model.uri import Uri
+from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
 from cdc.spark.lag.transit import matched
-from cdc.spark.schema.definitions import Unmatched
 
 __all__ = ["CONFLICT", "FOREIGN", "MISMATCH", "MISSING", "SCHEMA", "SKIPPED", "with_causes"]
 

@@ -21,10 +21,10 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, in_one_part
-from cdc.spark.schema.lineage import Name
-from cdc.spark.schema.table_copies import TableCopy
 
 __all__ = ["KIND_OF_COPIED", "NO_COPIES", "Copied", "with_copies"]
 

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.tally import Table, Tally
+from cdc.spark.ddl.lineage import Name, Segment
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, cached
-from cdc.spark.schema.lineage import Name, Segment
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
 

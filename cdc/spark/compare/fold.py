@@ -35,9 +35,9 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.ddl.lineage import END, Beginning, Segment
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
-from cdc.spark.schema.lineage import END, Beginning, Segment
 from cdc.spark.streams.consumer_notes import marked
 from cdc.spark.streams.row_digests import IDENTITY_OF_CHANGE
 

@@ -27,9 +27,9 @@ from cdc.spark.compare.causes import with_causes
 from cdc.spark.compare.copied_tables import KIND_OF_COPIED, NO_COPIES, Copied, with_copies
 from cdc.spark.compare.fold import IDENTITY
 from cdc.spark.compare.tally import Table
+from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, in_one_part
-from cdc.spark.schema.definitions import Unmatched
 from cdc.spark.streams.contents import commit_times, offsets
 
 __all__ = [

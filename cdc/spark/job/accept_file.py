@@ -9,7 +9,7 @@ from typing import Any
 from cdc.config.table_globs import TableGlobs
 from cdc.config.toml_tables import parsed
 from cdc.errors import UserError
-from cdc.spark.schema.accepted_drift import DEFINITION, ROWS, SKIPPED_EVENT, Entry
+from cdc.spark.ddl.accepted_drift import DEFINITION, ROWS, SKIPPED_EVENT, Entry
 
 __all__ = ["accepted_drift"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cdc.config.profile import Profile, load
 from cdc.errors import UserError
-from cdc.spark.schema.accepted_drift import Entry
+from cdc.spark.ddl.accepted_drift import Entry
 
 __all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "parse_options", "side_profiles"]
 

@@ -14,10 +14,10 @@ from typing import Any
 from cdc.service.private_files import write_text
 from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
 from cdc.spark.compare.tally import Table
+from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.table_copies import UnderCopy, incomplete_copies
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import HTML, JSON
-from cdc.spark.schema.definitions import SchemaDrift
-from cdc.spark.schema.table_copies import UnderCopy, incomplete_copies
 from cdc.spark.streams.consumer_notes import Skip
 from cdc.spark.streams.foreign_writes import ForeignWrite
 from cdc.spark.streams.integrity import Break

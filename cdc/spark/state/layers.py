@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterable
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from cdc.spark.ddl.lineage import END, Name, Segment
 from cdc.spark.input.one_part import in_one_part
-from cdc.spark.schema.lineage import END, Name, Segment
 from cdc.spark.state.coverage import Held
 
 __all__ = ["few_touched", "newest_rows", "tables_unchanged"]

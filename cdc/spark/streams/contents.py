@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.spark.input.questions import Question
 from cdc.spark.input.records import LEADER
-from cdc.spark.schema.lineage import TEXT, Act
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
 
 __all__ = ["Contents", "commit_times", "joined", "offsets", "statements", "survey"]

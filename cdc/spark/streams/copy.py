@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.model.gtid import GtidSet
+from cdc.spark.ddl.lineage import END, Act
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.schema.lineage import END, Act
 from cdc.spark.streams.consumer_notes import copies
 from cdc.spark.streams.transactions import COPYING
 

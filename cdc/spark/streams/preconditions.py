@@ -8,11 +8,11 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.model.statement_gtid import StatementSequences
 from cdc.model.uri import Uri
+from cdc.spark.ddl.definitions import renamed_statement
+from cdc.spark.ddl.lineage import Act
+from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import name_on_leader
-from cdc.spark.schema.definitions import renamed_statement
-from cdc.spark.schema.lineage import Act
-from cdc.spark.schema.scope import Scope
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.watermark import Watermark

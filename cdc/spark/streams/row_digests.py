@@ -21,10 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
+from cdc.spark.ddl.lineage import Name, Segment
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import LEADER
-from cdc.spark.schema.lineage import Name, Segment
 
 __all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "SHAPE", "UNFIT", "digests", "numbered"]
 

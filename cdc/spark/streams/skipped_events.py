@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cdc.model.uri import Uri
-from cdc.spark.schema.definitions import SchemaDrift
-from cdc.spark.schema.like_source import like_source
-from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act
+from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.like_source import like_source
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
 from cdc.sql.redaction import excerpt
 from cdc.sql.tokens import tokens
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from cdc.errors import UserError
+from cdc.spark.ddl.accepted_drift import SKIPPED_EVENT, Entry, first_entry
+from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.lineage import TEXT
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms
-from cdc.spark.schema.accepted_drift import SKIPPED_EVENT, Entry, first_entry
-from cdc.spark.schema.definitions import SchemaDrift
-from cdc.spark.schema.lineage import TEXT
 from cdc.spark.streams.skipped_events import CAUSE
 
 INDEX = SchemaDrift("Table", "shop", "order", "schema drift", "…", ("CREATE INDEX by_day ON `order` (day)",))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.spark.schema.like_source import like_source
-from cdc.spark.schema.lineage import Act
+from cdc.spark.ddl.like_source import like_source
+from cdc.spark.ddl.lineage import Act
 
 
 def act(text: str, *, action: str = "CreateTable", like: str | None = None) -> Act:

@@ -1,9 +1,9 @@
 """What counts as left out by the leader's producer: what its filters leave out, and no record of its names."""
 
 from cdc.config.filters import Filters
-from cdc.spark.schema.accepted_drift import first_entry
-from cdc.spark.schema.definitions import SchemaDrift
-from cdc.spark.schema.not_replicated import NOT_REPLICATED, LeftOut
+from cdc.spark.ddl.accepted_drift import first_entry
+from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.not_replicated import NOT_REPLICATED, LeftOut
 
 FILTERS = Filters(exclude_tables=("shop.x", "shop.[[]x]", "reports.*"))
 

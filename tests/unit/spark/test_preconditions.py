@@ -8,9 +8,9 @@ from cdc.config.filters import Filters
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.model.statement_gtid import StatementSequences
+from cdc.spark.ddl.lineage import Act
+from cdc.spark.ddl.scope import Scope
 from cdc.spark.input.records import FOLLOWER, LEADER
-from cdc.spark.schema.lineage import Act
-from cdc.spark.schema.scope import Scope
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.preconditions import Preconditions, unmet

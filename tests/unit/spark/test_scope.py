@@ -1,8 +1,8 @@
 """Which of the leader's tables and statements are for a follower, by the filters of its consumer."""
 
 from cdc.config.filters import Filters
-from cdc.spark.schema.lineage import Act
-from cdc.spark.schema.scope import Scope
+from cdc.spark.ddl.lineage import Act
+from cdc.spark.ddl.scope import Scope
 
 FILTERED = Scope(Filters(exclude_tables=("db.out",)))
 

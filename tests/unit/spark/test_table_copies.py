@@ -2,8 +2,8 @@
 
 import pytest
 
-from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, lineage
-from cdc.spark.schema.table_copies import TableCopy, UnderCopy, table_copies, under_copy
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, lineage
+from cdc.spark.ddl.table_copies import TableCopy, UnderCopy, table_copies, under_copy
 
 A, B = ("db", "a"), ("db", "b")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from cdc.config.renames import Renames
 from cdc.model.uri import Uri
-from cdc.spark.schema.lineage import TEXT, Act
+from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.sql.tokens import Token, tokens
 
 __all__ = ["same_statement", "words"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdc.spark.schema.lineage import Act, Name
+from cdc.spark.ddl.lineage import Act, Name
 
 __all__ = ["Columns", "History", "Statement", "Told"]
 

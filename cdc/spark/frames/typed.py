@@ -17,7 +17,9 @@ _INTEGERS = {
 }  # fmt: skip
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_ZERO_DATES, _ALTERS = ("error", "null", "string"), ("error", "null")
+_CHOICES = {
+    "zero_dates": ("error", "null", "string"), "on_alter": ("error", "null"), "typed_json": ("error", "null", "record"),
+}  # fmt: skip
 _MAX_DIGITS = 38  # of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
@@ -27,18 +29,17 @@ _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
 class Options:
     """What becomes of values that Spark can't have. ``zero_dates``: of 0000-00-00 and dates that no calendar has, an
     "error" that names the row, "null", or all values of such columns as "string". ``on_alter``: of values that an ALTER
-    changed without a record, an "error" or "null"."""
+    changed without a record, an "error" or "null". ``typed_json``: of documents with members of SQL types, such as a
+    DATE, an "error", "null", or the text of the "record", {"JsonTyped": …}."""
 
     zero_dates: str = "error"
     on_alter: str = "error"
+    typed_json: str = "error"
 
     def __post_init__(self) -> None:
         """Raises UserError for values that are none of those."""
-        for name, value, allowed in (
-            ("zero_dates", self.zero_dates, _ZERO_DATES),
-            ("on_alter", self.on_alter, _ALTERS),
-        ):
-            if value not in allowed:
+        for name, allowed in _CHOICES.items():
+            if (value := getattr(self, name)) not in allowed:
                 raise UserError(f"no such choice of {name}: {value!r}", hint=f"one of {', '.join(allowed)}")
 
 
@@ -123,7 +124,9 @@ def _cases(kind: ColumnType, value: str, to: str, fails: str, options: Options) 
     if name in ("enum", "set"):
         return _members(kind, value)
     if name == "json":
-        return [(_is(value, "Json"), _content(value, "Json"))]
+        hint = '\'it has members of SQL types; give typed_json="null" or "record"\''
+        of_typed = {"error": fails.format(hint), "null": "NULL", "record": value}[options.typed_json]
+        return [(_is(value, "Json"), _content(value, "Json")), (_is(value, "JsonTyped"), of_typed)]
     if name == "time":
         return [(_is(value, "Time"), _interval(value))]
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from cdc.model.uri import Uri
-from cdc.spark.schema.lineage import Act
+from cdc.spark.ddl.lineage import Act
 from cdc.sql.tokens import Token, tokens
 
 __all__ = ["like_source"]

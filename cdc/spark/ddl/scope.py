@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters, filtered_name
 from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Act
 from cdc.spark.input.renaming import name_on_leader
-from cdc.spark.schema.lineage import Act
 from cdc.sql.effects import LEADER_ONLY
 from cdc.sql.redaction import excerpt
 

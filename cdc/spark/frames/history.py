@@ -8,11 +8,11 @@ from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.schema.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
-from cdc.spark.tables.messages import Source
-from cdc.spark.tables.told import History, Statement, Told
+from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
+from cdc.spark.frames.messages import Source
+from cdc.spark.frames.told import History, Statement, Told
 
-__all__ = ["read_history"]
+__all__ = ["history_of", "read_history"]
 
 _SCHEMA = """
     uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
@@ -26,6 +26,18 @@ _SCHEMA = """
 """
 _PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31) - 1)}
 _LOGS_CASCADES = 16  # a flag of rows events
+
+
+def history_of(source: Source, name: Name) -> History:
+    """The history of one table, under all names that it may have had. Raises UserError as ``read_history`` does."""
+    names = {name}
+    while True:
+        history = read_history(source, names)
+        renamed = [act for act in history.acts if act.action == "RenameTable" and act.to]
+        former = {table_name(act.uri) for act in renamed if act.to and table_name(act.to) in names}
+        if former <= names:
+            return history
+        names |= {each for each in former if each is not None}
 
 
 def read_history(source: Source, names: Collection[Name] | None = None) -> History:

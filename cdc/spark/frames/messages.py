@@ -14,13 +14,14 @@ from pyspark.sql import functions as F
 from cdc.config.profile import Kafka, Profile
 from cdc.config.topic_names import PER_TABLE
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.fragments import HEADER
 from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Name
 from cdc.spark.input.fragments import put_together
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, messages
 from cdc.spark.input.spans import Span, span
-from cdc.spark.schema.lineage import Name
 
 __all__ = ["Source"]
 
@@ -70,6 +71,32 @@ class Source:
         """The messages of rows of tables: side, partition, offset, value."""
         topics = {self.kafka.topics().of_table(*name) for name in names}
         return self._read(self._within(topics), F.col("key").isin([self.uri(name) for name in sorted(names)]))
+
+    def of_all(self) -> DataFrame:
+        """The messages of rows of all tables: side, partition, offset, value."""
+        return self._read(self.span, F.col("key").rlike(_OF_TABLE))
+
+    def stream_of(self, names: Collection[Name] | None) -> DataFrame:
+        """The messages of rows as a stream for Structured Streaming, from the oldest on; of ``names``, or of all.
+
+        Spark fails at a record that was written as several messages: to put these together it would have to wait.
+        """
+        topics = sorted({topic for topic, _ in self.span.partitions})
+        if names is not None and self.kafka.layout == PER_TABLE:
+            topics = sorted({self.kafka.topics().of_table(*name) for name in names})
+        reader = self.spark.readStream.format("kafka").options(**kafka_options(self.kafka))
+        reader = reader.option("kafka.isolation.level", "read_committed").option("subscribe", ",".join(topics))
+        found = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").load()
+        key = F.col("key").cast("string")
+        wanted = key.rlike(_OF_TABLE) if names is None else key.isin([self.uri(name) for name in sorted(names)])
+        fragment = f"exists(headers, h -> h.key = '{HEADER}')"
+        fails = (
+            "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
+        )
+        return found.where(wanted).select(
+            F.lit(LEADER).alias("side"), F.concat_ws("/", "topic", "partition").alias("partition"), "offset",
+            F.expr(f"IF({fragment}, CAST({fails} AS BINARY), value)").alias("value"),
+        )  # fmt: skip
 
     def of_statements(self, names: Collection[Name] | None) -> DataFrame:
         """Messages of statements, and those of rows among which are all that tell types or begin or end a copy.

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.frames.alteration import Origin
+from cdc.spark.frames.constants import NULL
+from cdc.spark.frames.typed import DOUBT, Options, literal, typed
+from cdc.spark.frames.versions import Plan, Stretch
 from cdc.spark.input.records import parse
-from cdc.spark.tables.alteration import Origin
-from cdc.spark.tables.constants import NULL
-from cdc.spark.tables.typed import DOUBT, Options, literal, typed
-from cdc.spark.tables.versions import Plan, Stretch
 
-__all__ = ["changed_rows", "left_rows", "typed_rows"]
+__all__ = ["changed_rows", "left_rows", "typed_columns", "typed_rows"]
 
 _ORDER_BITS = 23  # rows of a record, see streams.row_digests
 _HASH = "xxhash64(known)"
@@ -30,7 +30,7 @@ _BOTH = "array(named_struct('image', before, 'n', -1L), named_struct('image', af
 def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> DataFrame:
     """A line for each row of the records in ``messages`` from sequence ``since`` up to ``upto``.
 
-    Columns: those of the record (sequence, transaction, file, position, ts_us, chunk), ``row``, its number in the
+    Columns: those of the record (sequence, transaction, last, file, position, ts_us, chunk), ``row``, its number in the
     record, ``old`` and ``new``, by which the row is known (None in a table without a key), and the images ``before``
     and ``after``. Spark fails with a message that names the record where one is not valid.
     """
@@ -42,7 +42,7 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
     stretch = f"CASE WHEN NOT valid THEN CAST({invalid} AS INT) WHEN NOT {within} THEN NULL {number} END"
     records = parse(messages).withColumn("stretch", F.expr(stretch)).where("stretch IS NOT NULL")
     rows = records.select(
-        *("stretch", "sequence", "transaction", "file", "position", "ts_us", "chunk", "columns"),
+        *("stretch", "sequence", "transaction", "last", "file", "position", "ts_us", "chunk", "columns"),
         F.posexplode("rows").alias("row", "image"),
     )
     images = {name: _of_stretch(plan, f"image.{name}", _image) for name in ("before", "after")}
@@ -50,7 +50,7 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
     if plan.keyed:
         known = {name: _of_stretch(plan, f"image.{of}", _known) for name, of in (("old", "before"), ("new", "after"))}
     return rows.select(
-        *("sequence", "transaction", "file", "position", "ts_us", "chunk", "row"),
+        *("sequence", "transaction", "last", "file", "position", "ts_us", "chunk", "row"),
         *(F.expr(text).alias(name) for name, text in (known | images).items()),
     )
 
@@ -80,10 +80,17 @@ def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
 def typed_rows(rows: DataFrame, plan: Plan, options: Options) -> DataFrame:
     """The images with the plan's columns, typed. ``rows`` has the columns of ``left_rows``."""
     texts = rows.select("named", *(F.expr(f"get(image, {at})").alias(f"v{at}") for at in range(len(plan.columns))))
-    return texts.select(*(
-        F.expr(typed(f"v{at}", kind, where=_where(plan, name, "named"), options=options)).alias(name)
+    made = typed_columns(plan, "v{}", "named", options)
+    return texts.select(*(F.expr(text).alias(name) for name, text in made.items()))
+
+
+def typed_columns(plan: Plan, value: str, named: str, options: Options) -> dict[str, str]:
+    """The SQL of the plan's columns by name; ``value`` is that of the JSON text, a format of the column's number,
+    and ``named`` of a text that names the row for errors."""
+    return {
+        name: typed(value.format(at), kind, where=_where(plan, name, named), options=options)
         for at, (name, kind) in enumerate(plan.columns)
-    ))  # fmt: skip
+    }
 
 
 def _where(plan: Plan, column: str, named: str) -> str:

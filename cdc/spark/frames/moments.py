@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.spark.tables.messages import Source
+from cdc.spark.frames.messages import Source
 
 __all__ = ["Moment", "sequence_at"]
 

@@ -7,7 +7,7 @@ from base64 import b64encode
 from decimal import Decimal
 
 from cdc.model.charset import text_decoder
-from cdc.spark.tables.column_sql import UNKNOWN_CHARSET, ColumnSql
+from cdc.spark.frames.column_sql import UNKNOWN_CHARSET, ColumnSql
 from cdc.sql.column_types import ColumnType, read_type
 from cdc.sql.tokens import Token
 

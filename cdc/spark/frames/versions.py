@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.schema.lineage import END, Act, Beginning, Name, Segment, lineage, table_name
-from cdc.spark.schema.table_copies import table_copies
-from cdc.spark.tables.alteration import Alteration, Origin, altered
-from cdc.spark.tables.told import Columns, History, Told
+from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, lineage, table_name
+from cdc.spark.ddl.table_copies import table_copies
+from cdc.spark.frames.alteration import Alteration, Origin, altered
+from cdc.spark.frames.told import Columns, History, Told
 
-__all__ = ["Plan", "Stretch", "Version", "existing", "plan"]
+__all__ = ["Plan", "Stretch", "Version", "existing", "plan", "plan_of_changes"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
 _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
@@ -83,26 +83,49 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
     Raises UserError where there is no such table then, or its rows or columns are not known for certain.
     """
     where = f"table {'.'.join(name)}, sequence {sequence}"
-    if name not in existing(history, sequence):
-        raise UserError("the stream has no such table then", where=where, hint="see tables(spark, profile, at=…)")
     acts = history.upto(sequence)
-    names = {name, *(told.name for told in history.told)}
-    segments = sorted((each for each in lineage(names, acts) if each.owner == name), key=lambda each: each.first)
+    segments = _segments(history, acts, name, sequence, where)
     _require_all_rows(history, segments, acts, name, where, cut=cut)
     versions, of_segment = _versions(history, segments, sequence)
-    last = versions[-1]
-    if last.columns is None:
-        raise UserError(
-            "no record tells the columns that the table has then",
-            where=where,
-            hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
-        )
+    columns = _columns(versions, where, name)
     _require_same_rows(versions, where, name)
     keys = _keys(versions, where, name)
     stretches = [
         _stretch(segment, versions, number, keys[number]) for segment, number in zip(segments, of_segment, strict=True)
     ]
-    return Plan(name, last.columns, last.key, any(keys), tuple(stretches))
+    return Plan(name, columns, versions[-1].key, any(keys), tuple(stretches))
+
+
+def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
+    """What was logged of the table ``name`` since it was created, also what no longer counts, with its columns as they
+    are after ``sequence``. Raises UserError where there is no such table then, or its columns are not known."""
+    where = f"table {'.'.join(name)}, sequence {sequence}"
+    acts = [act for act in history.upto(sequence) if act.action not in ("TruncateTable", BEGINS_COPY)]
+    segments = _segments(history, acts, name, sequence, where)
+    versions, of_segment = _versions(history, segments, sequence)
+    columns = _columns(versions, where, name)
+    stretches = [_stretch(segment, versions, number, ()) for segment, number in zip(segments, of_segment, strict=True)]
+    return Plan(name, columns, versions[-1].key, False, tuple(stretches))
+
+
+def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
+    """Where rows of the table were logged, in order. Raises UserError where there is no such table."""
+    if name not in existing(history, sequence):
+        raise UserError("the stream has no such table then", where=where, hint="see tables(spark, profile, at=…)")
+    names = {name, *(told.name for told in history.told)}
+    return sorted((each for each in lineage(names, acts) if each.owner == name), key=lambda each: each.first)
+
+
+def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
+    """The last version's columns. Raises UserError where nothing tells them."""
+    columns = versions[-1].columns if versions else None
+    if columns is None:
+        raise UserError(
+            "no record tells the columns that the table has then",
+            where=where,
+            hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
+        )
+    return columns
 
 
 def _require_all_rows(

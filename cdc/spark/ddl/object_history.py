@@ -7,8 +7,8 @@ that table's list, so a change by way of a copy (gh-ost, pt-online-schema-change
 from collections.abc import Mapping
 
 from cdc.model.uri import Uri
-from cdc.spark.schema.like_source import like_source
-from cdc.spark.schema.lineage import Act
+from cdc.spark.ddl.like_source import like_source
+from cdc.spark.ddl.lineage import Act
 
 __all__ = ["NEVER", "Definition", "Id", "Key", "definitions_after"]
 

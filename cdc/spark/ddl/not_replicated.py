@@ -7,10 +7,10 @@ from typing import Self
 
 from cdc.config.filters import Filters, filtered_name
 from cdc.model.uri import Uri
+from cdc.spark.ddl.accepted_drift import DEFINITION, ROWS, Entry
+from cdc.spark.ddl.definitions import SchemaDrift
+from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.input.renaming import name_on_leader
-from cdc.spark.schema.accepted_drift import DEFINITION, ROWS, Entry
-from cdc.spark.schema.definitions import SchemaDrift
-from cdc.spark.schema.lineage import Act, Name
 
 __all__ = ["NOT_REPLICATED", "LeftOut"]
 

@@ -1,0 +1,10 @@
+"""What ``cdc.spark`` offers by name is what a program gets that imports it, whatever was imported before."""
+
+from importlib.util import find_spec
+
+import cdc.spark
+
+
+def test_no_function_is_called_as_a_module_is() -> None:
+    """The import of a module puts it in the place of a function of its name."""
+    assert [name for name in cdc.spark.__all__ if find_spec(f"cdc.spark.{name}") is not None] == []
