@@ -1,0 +1,86 @@
+"""What ALTER TABLE does to rows of which nothing is logged: said where it is certain, a doubt where it is not."""
+
+import pytest
+
+from cdc.spark.frames.alteration import Origin, altered
+from cdc.spark.frames.told import Statement
+
+TEXT = "character set utf8mb4"
+BEFORE = (
+    ("id", "int"), ("n", "smallint"), ("t", f"varchar(10) {TEXT}"), ("e", f"enum('a','b') {TEXT}"),
+    ("d", "decimal(10,2)"), ("f", "float"),
+)  # fmt: skip
+STRICT = frozenset({"STRICT_TRANS_TABLES"})
+
+
+def of(clauses: str, *, mode: frozenset[str] = STRICT, charset: str = "utf8mb4") -> dict[str, Origin]:
+    """The origins of the columns that the statement leaves, in order; none where it is not understood."""
+    statement = Statement(f"ALTER TABLE t {clauses}", mode, charset, explicit_timestamps=True)
+    step = altered(BEFORE, statement, sequence=7, after=None)
+    return {} if step.doubt else {name: step.origins[name] for name, _ in step.columns or ()}
+
+
+@pytest.mark.parametrize(
+    ("clauses", "column", "origin"),
+    [
+        ("ADD c INT", "c", Origin(value="Null")),
+        ("ADD c INT NOT NULL", "c", Origin(value='{"SignedInteger":0}')),
+        ("ADD COLUMN (c INT DEFAULT -3, x INT)", "c", Origin(value='{"SignedInteger":-3}')),
+        ("ADD c BIGINT UNSIGNED DEFAULT 18446744073709551615", "c",
+         Origin(value='{"UnsignedInteger":18446744073709551615}')),
+        ("ADD c DECIMAL(5,2) DEFAULT 1.5", "c", Origin(value='{"Decimal":"1.50"}')),
+        ("ADD c CHAR(3) DEFAULT 'a '", "c", Origin(value='{"String":"a"}')),
+        ("ADD c ENUM('x','y') NOT NULL", "c", Origin(value='{"Enum":"x"}')),
+        ("ADD c DATE DEFAULT '2026-01-02'", "c", Origin(value='{"Date":{"year":2026,"month":1,"day":2}}')),
+        ("RENAME COLUMN n TO c", "c", Origin("n")),
+        ("CHANGE n c BIGINT FIRST", "c", Origin("n")),
+        ("MODIFY t TEXT", "t", Origin("t")),
+        ("MODIFY e ENUM('a','b','c')", "e", Origin("e")),
+        ("MODIFY d DECIMAL(12,2)", "d", Origin("d")),
+        ("MODIFY n INT NOT NULL", "n", Origin("n", null_doubt="it became NOT NULL")),
+    ],
+)  # fmt: skip
+def test_what_is_certain(clauses: str, column: str, origin: Origin) -> None:
+    assert of(clauses)[column] == origin
+
+
+@pytest.mark.parametrize(
+    ("clauses", "column"),
+    [
+        ("ADD c INT DEFAULT (1 + 1)", "c"), ("ADD c DATETIME DEFAULT NOW()", "c"), ("ADD c INT AUTO_INCREMENT", "c"),
+        ("ADD c INT AS (n + 1) STORED", "c"), ("ADD c VARCHAR(9) DEFAULT 'é'", "c"),
+        ("ADD c DECIMAL(5,1) DEFAULT 1.25", "c"),
+        ("MODIFY n TINYINT", "n"), ("MODIFY n SMALLINT UNSIGNED", "n"), ("MODIFY t VARCHAR(9)", "t"),
+        ("MODIFY t VARBINARY(99)", "t"), ("MODIFY e ENUM('b','a')", "e"), ("MODIFY d DECIMAL(12,3)", "d"),
+        ("MODIFY f DOUBLE", "f"), ("MODIFY n VARCHAR(20)", "n"), ("CONVERT TO CHARACTER SET latin1", "t"),
+        ("MODIFY t VARCHAR(20) CHARACTER SET latin1", "t"),
+    ],
+)  # fmt: skip
+def test_what_is_in_doubt(clauses: str, column: str) -> None:
+    assert of(clauses)[column].doubt
+
+
+def test_columns_are_in_the_order_that_the_statement_gives_them() -> None:
+    found = of("DROP n, ADD a INT FIRST, ADD b INT AFTER id, MODIFY f FLOAT AFTER t")
+    assert list(found) == ["a", "id", "b", "t", "f", "e", "d"]
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "DROP PARTITION p0",
+        "EXCHANGE PARTITION p WITH TABLE x",
+        "DISCARD TABLESPACE",
+        "DROP nowhere",
+        "ENGINE = BLACKHOLE",
+    ],
+)
+def test_rows_are_in_doubt_after_what_is_not_understood(clauses: str) -> None:
+    assert of(clauses) == {}
+
+
+def test_nothing_is_certain_where_records_tell_other_columns() -> None:
+    statement = Statement("ALTER TABLE t ADD c INT", STRICT, "utf8mb4", explicit_timestamps=True)
+    assert altered(BEFORE, statement, sequence=7, after=(*BEFORE, ("x", "int"))).doubt
+    other = altered(BEFORE, statement, sequence=7, after=(*BEFORE, ("c", "bigint")))
+    assert other.origins["c"].doubt and other.origins["id"] == Origin("id")
