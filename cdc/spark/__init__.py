@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cdc.spark.frames.api import table as table
     from cdc.spark.frames.api import tables as tables
 
+# None is called as a package or module here is, whose import would take its place: hence ``ddl`` and ``frames``.
 __all__ = ["changes", "schema", "table", "tables"]
 
 

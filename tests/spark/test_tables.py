@@ -36,7 +36,7 @@ from tests.integration.pair.test_types import DURABLE_ENOUGH, execute, load
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 DEEDS = int(os.environ.get("CDC_TYPED_DEEDS", "40"))
-TABLES = int(os.environ.get("CDC_TYPED_TABLES", "15"))  # of those in all_types.sql, some 110
+TABLES = int(os.environ.get("CDC_TYPED_TABLES", "8"))  # of those in all_types.sql, some 110
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 40  # deeds in one database
 LONGEST_NAME = "longest key 65535"
