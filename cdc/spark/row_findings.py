@@ -133,7 +133,7 @@ def row_findings(
         tables=tables,
         drifted_rows=sum(line.drifted for line in tables),
         drifted_by_cause=causes,
-        drifted=with_times(streams.records, samples),
+        drifted=with_times(streams.records, streams.transactions, samples),
     )
     if found.drifted_rows:
         write_lines(folder / KEYS, _keys(found, drifted, folder))

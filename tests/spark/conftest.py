@@ -144,6 +144,7 @@ def run_audit(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     """``run_audit(*options)``: what spark-submit runs for ``cdc-audit``, on the session that the tests share."""
     monkeypatch.setattr(audit, "session", lambda: spark)
     monkeypatch.setattr(audit, "stop", lambda _: None)
+    monkeypatch.setenv("COLUMNS", "1000")  # the terminal's own, in which lines are wrapped
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         capsys.readouterr()

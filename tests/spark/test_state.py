@@ -131,6 +131,7 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair.grow(leader, follower)
     audit = pair.on_from(tmp_path / "state")
     assert (audit.sequence, audit.drifted_rows, {row.kind for row in audit.drifted}) == (1, 2, {"missing"})
+    assert all(row.since_us for row in audit.drifted), "of a change that the audit before has read"
     assert audit.leader.records == 3
     # What nobody looked at may not, even where nothing follows that shows the gap.
     follower.transaction(TOY.add((4, "ghost")))

@@ -85,7 +85,7 @@ class DriftedRow:
     the last changes on each side (sequence, file, position), None if there are none; ``foreign`` is the last foreign
     write of the row (its position, transaction and ts_us). ``cause`` is one of ``compare.causes``, and ``evidence``
     one line that shows it. ``since_us`` is the commit time, in µs since 1970, of the last change on either side: the
-    row has differed as it does since then, or since a later statement; None where this audit read neither change.
+    row has differed as it does since then, or since a later statement; None where the time of one is not known.
     """
 
     database: str
@@ -244,13 +244,15 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
     ]
 
 
-def with_times(records: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
-    """``rows`` with ``since_us`` of those of which a last change is in ``records``."""
+def with_times(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
+    """``rows`` with ``since_us``, which needs ``transactions`` for changes that are not in ``records``."""
     lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
-    wanted = {side: [each[side]["sequence"] for each in lasts if each[side]] for side in _SIDES}
-    known = commit_times(records, {side: sequences for side, sequences in wanted.items() if sequences})
+    wanted = {side: {each[side]["sequence"] for each in lasts if each[side]} for side in _SIDES}
+    known = commit_times(records, transactions, wanted)
     found = []
     for row, both in zip(rows, lasts, strict=True):
-        times = [known.get((side, last["sequence"])) for side, last in both.items() if last]
-        found.append(replace(row, since_us=max((time for time in times if time is not None), default=None)))
+        places = [(side, last["sequence"]) for side, last in both.items() if last]
+        # Of a change without a time nobody can say that it came before the other.
+        complete = all(place in known for place in places)
+        found.append(replace(row, since_us=max(map(known.__getitem__, places), default=None) if complete else None))
     return found

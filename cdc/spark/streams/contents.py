@@ -1,6 +1,6 @@
 """Contents: from the records of both topics, each one's counts, sequences, times, tables and statements' effects."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import itemgetter, or_, xor
@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.spark.ddl.lineage import TEXT, Act
+from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.questions import Question
 from cdc.spark.input.records import LEADER
 from cdc.spark.streams.row_digests import SHAPE, UNFIT
@@ -168,13 +169,26 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
-def commit_times(records: DataFrame, wanted: Mapping[str, Iterable[int]]) -> Mapping[tuple[str, int], int]:
-    """Commit times in µs since 1970 by side and sequence, of those ``wanted`` sequences that are in ``records``."""
-    if not wanted:
+def commit_times(
+    records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]
+) -> Mapping[tuple[str, int], int]:
+    """Commit times in µs since 1970 by side and sequence, of the ``wanted`` sequences of each side.
+
+    Earlier audits keep few ``records`` for later ones, but all ``transactions`` (``streams.transactions``).
+    """
+    chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(each)) for side, each in wanted.items() if each]
+    if not chosen:
         return {}
-    chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(set(each))) for side, each in wanted.items()]
-    held = records.where(reduce(or_, chosen)).where("ts_us IS NOT NULL")
-    return {(row["side"], row["sequence"]): row["ts_us"] for row in held.select("side", "sequence", "ts_us").collect()}
+    held = records.where(reduce(or_, chosen)).select("side", "sequence", "ts_us")
+    known = {(row["side"], row["sequence"]): row["ts_us"] for row in held.collect()}
+    others = [(side, sequence) for side, each in wanted.items() for sequence in each if (side, sequence) not in known]
+    if others:
+        names = local_frame(records.sparkSession, [{"side": side, "sequence": at} for side, at in others],
+                            "side STRING, sequence BIGINT").alias("wanted")  # fmt: skip
+        within = F.expr("wanted.side = made.side AND wanted.sequence BETWEEN made.start.sequence AND made.final")
+        found = transactions.alias("made").join(F.broadcast(names), within)
+        known |= {(row[0], row[1]): row[2] for row in found.select("wanted.*", "made.ts_us").collect()}
+    return {place: ts_us for place, ts_us in known.items() if ts_us is not None}
 
 
 def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
