@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from cdc.config.filters import Widened
 from cdc.producer.copy.chunk import Beginning, Chunk
+from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
 from cdc.producer.copy.question import Place, Question, Questions, chunk_of, following
@@ -170,9 +171,9 @@ class Copier:
         self.snapshot, self.pending = None, self.pending.without_pieces()
 
     def due(self, progress: Progress) -> Chunk | Beginning | None:
-        """What is to be written now, if ``progress``, between two transactions, has reached its place; asks for more.
+        """What is to be written now, if ``progress`` has reached its place between two transactions; asks for more.
 
-        Once it is written, ``written`` must be called. Raises Disconnected and UserError as reading does.
+        Then ``written`` must be called. Raises Disconnected and UserError as reading does.
         """
         self._questions.receive()
         self._ask(progress)
@@ -212,6 +213,9 @@ class Copier:
             return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
         except Overrun:
             self._take_back()
+            # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
+            if not has_key(definition, self.pending.after):
+                self.pending = self.pending.begun_again()
             return None
 
     def _judge(self, asked: Question, answer: Answer) -> None:

@@ -5,7 +5,6 @@ be of the table of today: then its rows are not read at all.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from cdc.producer.copy.chunk import Keys
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, read_definition
 
-__all__ = ["read_keys", "unfit"]
+__all__ = ["has_key", "read_keys", "unfit"]
 
 _MOST = 500  # keys of a chunk: many alternatives make the server choose to read the whole table
 _INTEGER = frozenset({"SignedInteger", "UnsignedInteger"})
@@ -70,13 +69,24 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
     return None
 
 
+def has_key(definition: TableDefinition, after: tuple[str, ...] | None) -> bool:
+    """Whether a chunk can begin behind ``after``, values of its key as JSON texts: the key may be another one now."""
+    if not after:
+        return True  # at the table's beginning
+    columns = definition.key_columns
+    return not definition.whole and len(columns) == len(after) and all(map(_has_type, columns, map(json.loads, after)))
+
+
+def _has_type(column: CopiedColumn, value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _TAGS.get(column.type, ())
+
+
 def _fits(column: CopiedColumn, value: Any) -> bool:
-    tags: Sequence[str] = list(value) if isinstance(value, dict) else []
-    if len(tags) != 1 or tags[0] not in _TAGS.get(column.type, ()):
+    if not _has_type(column, value):
         return False
-    content = value[tags[0]]
-    if tags[0] == "Text":
+    ((tag, content),) = value.items()
+    if tag == "Text":
         return isinstance(content, dict) and content.get("charset") == column.charset
-    if tags[0] == "String":
+    if tag == "String":
         return isinstance(content, str) and max(content, default="") <= _HIGHEST.get(column.charset, "")
     return True

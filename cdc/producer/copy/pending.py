@@ -89,7 +89,7 @@ class Pending:
         ends = not self.fresh and self.current in gone
         if ends and self.is_emptied:
             again, ends = (self.again[0], *again), False
-        left = self if not ends else replace(self, after=None, rows=0)
+        left = self if not ends else self.begun_again()
         return replace(left, again=again, requests=requests, requests_topic=topic)
 
     def taken_up(self, requests: int, topic: str = "") -> "Pending":
@@ -117,6 +117,10 @@ class Pending:
         if upto is not None:
             return replace(self, after=upto, written=self.written + 1, rows=self.rows + rows)
         return replace(self._without_first(), written=self.written + 1)
+
+    def begun_again(self) -> "Pending":
+        """With nothing of the current table copied."""
+        return replace(self, after=None, rows=0)
 
     @property
     def is_emptied(self) -> bool:
@@ -173,7 +177,7 @@ class Pending:
     def without(self, table: Table) -> "Pending":
         """Without a table that does not exist any more, or is not wanted."""
         fresh, again = (tuple(each for each in tables if each != table) for tables in (self.fresh, self.again))
-        left = self if table != self.current else replace(self, after=None, rows=0)
+        left = self if table != self.current else self.begun_again()
         return replace(left, fresh=fresh, again=again)
 
 

@@ -25,7 +25,7 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.binlog.leader import end_of_binlog, translated
 from cdc.producer.copy.chunk import Keys, Structure
-from cdc.producer.copy.key_rows import read_keys
+from cdc.producer.copy.key_rows import has_key, read_keys
 from cdc.producer.copy.pending import Table
 from cdc.producer.copy_pace.pace import Pace
 from cdc.producer.table_rows.cascades import above, unlogged_cascades
@@ -213,7 +213,8 @@ class Reading:
     def _read_chunk(
         self, reader: ChunkReader, definition: TableDefinition, after: tuple[str, ...] | None
     ) -> ReadChunk | None:
-        if definition.refusal is not None or definition.whole:
+        # The key of the chunk before may be another one by now: the statement that changed it comes in the stream.
+        if definition.refusal is not None or definition.whole or not has_key(definition, after):
             return None
         try:
             rows = self._pace.most(_FIRST_ROWS if after is None else self._rows)

@@ -15,6 +15,7 @@ from cdc.config.filters import Filters
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.leader import count_different, inspect
+from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.structure import structure_of
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
@@ -113,6 +114,7 @@ class Leader:
             before = chunk.upto
             chunk = self.reader.read(definition, before, rows=rows, max_bytes=1 << 25)
             assert chunk.upto != before
+            assert has_key(definition, before)  # otherwise its copy would begin again for ever
             found += chunk.rows
         return found
 

@@ -60,6 +60,24 @@ def test_no_more_rows_are_read_in_a_second(tmp_path: Path, leader: MySql) -> Non
         assert time.monotonic() - started >= 2.0
 
 
+@pytest.mark.parametrize(
+    "after",
+    [
+        ('{"SignedInteger":5}', '{"SignedInteger":5}'),
+        ('{"Text":{"charset":"ucs2","base64":"AGE="}}',),
+        ('{"Blob":"AGE="}',),
+        ('{"String":"a"}',),
+    ],
+)
+def test_nothing_is_read_behind_a_key_of_before_an_alter(tmp_path: Path, leader: MySql, after: tuple[str, ...]) -> None:
+    name = own_name(tmp_path)
+    with _reading(leader, name) as reading:
+        reading.ask(Wanted((name, "t"), after, ""))
+        answer = _answer(reading)
+        assert answer.definition is not None
+        assert (answer.definition.key, answer.chunk) == (("id",), None)
+
+
 def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql) -> None:
     name, said = own_name(tmp_path), list[str]()
     with leader.root(autocommit=True) as connection, connection.cursor() as cursor:

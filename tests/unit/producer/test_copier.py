@@ -140,6 +140,29 @@ def test_the_next_chunk_is_read_while_one_is_written() -> None:
     assert (second.after, second.rows) == (("1",), [row(2), row(7)])
 
 
+@pytest.mark.parametrize("after", [("1", "2"), ('{"String":"a"}',)])
+def test_a_copy_begins_again_where_the_table_has_another_key_now(after: tuple[str, ...]) -> None:
+    copying = Copying(Pending(again=(T,), after=after, rows=3))
+    copying.due()
+    copying.reading.give(end=50, chunk=None)  # as it is where the key behind which rows are wanted is none of the table
+    assert copying.due(50) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [after, None]
+    assert copying.copier.pending.rows == 0
+    copying.reading.give(9, end=60)
+    due = copying.due(60)
+    assert isinstance(due, Chunk)
+    assert (due.after, due.rows) == (None, [row(9)])
+
+
+def test_a_copy_goes_on_where_it_was_when_a_chunk_can_not_be_read() -> None:
+    after = ('{"SignedInteger":1}',)
+    copying = Copying(Pending(again=(T,), after=after))
+    copying.due()
+    copying.reading.give(end=50, chunk=None)
+    assert copying.due(50) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [after, after]
+
+
 @pytest.mark.parametrize("after", [None, ("3",)])
 @pytest.mark.parametrize("effect", [Effect("AlterTable", *T), Effect("TruncateTable", *T), Effect("DropIndex", *T)])
 def test_what_was_read_before_a_statement_on_the_table_is_read_again(
