@@ -1,6 +1,7 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it."""
 
 import logging
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -11,8 +12,8 @@ from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import SMALL
 
 __all__ = [
-    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped", "session",
-    "stop",
+    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
+    "own_session", "session", "stop",
 ]  # fmt: skip
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
@@ -32,6 +33,10 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 }
 
 
+# A cast that fails must raise an error, not give a NULL that a comparison ignores.
+_MEANING: dict[str, Any] = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+
+
 class SparkGone(CdcError):
     """Spark or its JVM has stopped, so this process can run no more audits; the exit status is that of no verdict."""
 
@@ -43,15 +48,21 @@ def session() -> SparkSession:
     # Py4J also raises what it logs with a stack trace, in part on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
-    # A cast that fails must raise an error, not give a NULL that a comparison ignores.
-    builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
+    builder = SparkSession.builder.appName("cdc-audit").config(map=_MEANING)
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
-    builder = builder.config("spark.sql.session.timeZone", "UTC").config(map=NO_TRACES)
-    spark = builder.config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
+    spark = builder.config(map=NO_TRACES).config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     look_up_once(spark)
     return spark
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session beside ``spark``, with settings of its own: those that give results their meaning."""
+    own = spark.newSession()
+    for name, value in _MEANING.items():
+        own.conf.set(name, value)
+    return own
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
