@@ -122,6 +122,10 @@ def audit(
     try:
         clear(folder)
         found = audit_topics(own, profiles, applied, folder, state, terms=terms)
+    except BaseException:
+        if report is None:
+            rmtree(folder, ignore_errors=True)
+        raise
     finally:
         if state:
             state.close()
