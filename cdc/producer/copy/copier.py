@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from cdc.config.filters import Widened
 from cdc.producer.copy.chunk import Beginning, Chunk
@@ -17,7 +18,7 @@ from cdc.producer.copy.window import Overrun
 from cdc.producer.copy_pace.speed import Copying, Speed
 from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 
 __all__ = ["Copier"]
 
@@ -59,6 +60,7 @@ class Copier:
         self._repairs = Repairs()
         self.speed = Speed(time.monotonic())
         self._estimated: int | None = None  # rows of the current table
+        self._key: tuple[CopiedColumn, ...] = ()  # of it, by its newest chunk, where this process has written one
 
     def copying(self) -> Copying | None:
         """The table that is copied now, for other threads."""
@@ -209,14 +211,15 @@ class Copier:
         if answer.seen is not None:
             self._judge(asked, answer)
             return None
-        try:
-            return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
-        except Overrun:
-            self._take_back()
-            # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
-            if not has_key(definition, self.pending.after):
-                self.pending = self.pending.begun_again()
-            return None
+        goes_on = asked.wanted.keys is not None or has_key(definition, self.pending.after, self._key)
+        if goes_on:
+            with suppress(Overrun):
+                return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
+        self._take_back()
+        # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
+        if not goes_on:
+            self.pending = self.pending.begun_again()
+        return None
 
     def _judge(self, asked: Question, answer: Answer) -> None:
         """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
@@ -257,6 +260,7 @@ class Copier:
         answer = self._questions.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
+            self._key = answer.definition.key_columns if answer and answer.definition else ()
         pending, self.pending = self.pending, self.after(due)
         if self.snapshot is not None and self.snapshot.pieces is not None:
             self.snapshot.pieces += 1

@@ -28,13 +28,15 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 class Question:
     """What was asked for at the time ``at``, what changed since, and the answer once there is one.
 
-    ``cascading`` are tables with changes that foreign keys may have followed.
+    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
+    changes say of the table's own columns and key.
     """
 
     wanted: Wanted
     window: Window = field(default_factory=Window)
     changers: Changers = field(default_factory=Changers)
     cascading: set[Table] = field(default_factory=set)
+    columns: set[str] = field(default_factory=set)
     at: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
 
@@ -43,6 +45,7 @@ class Question:
         if rows.table.names == self.wanted.table:
             self.window.note(rows.operation, rows.rows)
             self.changers.note(gtid)
+            self.columns.add(rows.table.columns_json)
         if rows.operation != "Add" and not rows.flags & _NOTHING_UNLOGGED:
             self.cascading.add(rows.table.names)
 
@@ -172,6 +175,8 @@ def chunk_of(asked: Question, answer: Answer, *, piece: int | None) -> Chunk:
         if asked.changers.gtids:
             raise Overrun  # which can't be, since these changes are held back
         return _piece_of(definition, read, piece, answer.ts_us)
+    if asked.columns - {definition.columns_json}:
+        raise Overrun  # by an ALTER that was not logged: the values of these rows are of other columns
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
     return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)
