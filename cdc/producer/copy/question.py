@@ -59,13 +59,16 @@ class Question:
 
 
 class Questions:
-    """The questions to a reading, in their order; ``open_reading`` starts it with the first one."""
+    """The questions to a reading, in their order; ``open_reading`` starts it with the first one.
+
+    ``unwanted`` counts the answers to come to questions that were taken back.
+    """
 
     def __init__(self, open_reading: Callable[[], Reading]) -> None:
         self._open_reading = open_reading
         self._reading: Reading | None = None
         self._asked: deque[Question] = deque()
-        self._unwanted = 0  # answers to come to questions that were taken back
+        self.unwanted = 0
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -99,8 +102,8 @@ class Questions:
     def receive(self) -> None:
         """Take the answers that are there. Raises Disconnected and UserError as reading does."""
         while self._reading is not None and (answer := self._reading.answer()) is not None:
-            if self._unwanted:
-                self._unwanted -= 1
+            if self.unwanted:
+                self.unwanted -= 1
                 continue
             next(asked for asked in self._asked if asked.answer is None).answer = answer
 
@@ -116,7 +119,7 @@ class Questions:
 
     def take_back(self) -> None:
         """Ask for nothing any more of what was asked."""
-        self._unwanted += sum(asked.answer is None for asked in self._asked)
+        self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
 
     @property
@@ -145,7 +148,7 @@ class Questions:
             self._reading.close()
             self._reading = None
         self._asked.clear()
-        self._unwanted = 0
+        self.unwanted = 0
 
 
 def following(pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: Question | None) -> Place | None:

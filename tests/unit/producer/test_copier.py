@@ -275,9 +275,15 @@ def test_structure_is_read_again_after_any_statement() -> None:
     copying = Copying(Pending(structure=True))
     copying.due()
     structure = Structure([T], [], [])
+    created, dropped = Effect("CreateTable", *U), Effect("DropTable", *U)
+    copying.executed(created)
+    copying.executed(dropped)
+    assert copying.due(40) is None
+    assert len(copying.reading.asked) == 1  # which is read first nevertheless
     copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=structure))
-    copying.executed(Effect("CreateTable", *U))
+    copying.executed(Effect("DropTable", "d", "left_out"))
     assert copying.due(50) is None
+    assert [wanted.changed for wanted in copying.reading.asked] == [(), (created, dropped)]
     copying.reading.answers.append(Answer(Position("b.1", 60), 6, structure=structure))
     due = copying.due(60)
     assert due == Beginning(structure, 6)
