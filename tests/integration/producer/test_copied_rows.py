@@ -284,6 +284,11 @@ def test_a_table_that_was_changed_is_not_read_by_its_old_definition(shared: Lead
     with pytest.raises(TableChanged):
         shared.read(before, rows=10)
     assert "no such table" in (shared.definition("changed", "t").refusal or "")
+    shared.execute("CREATE TABLE u (id INT)", "CREATE VIEW t AS SELECT * FROM u", database="changed")
+    for statement in ("SELECT 1", "DROP TABLE changed.u"):  # a view, and an invalid one
+        shared.execute(statement)
+        with pytest.raises(TableChanged):
+            shared.read(before, rows=10)
 
 
 def test_what_can_not_be_read_says_why(shared: Leader) -> None:
