@@ -22,21 +22,28 @@ _PARTS = """
     names ARRAY<STRING>, known ARRAY<INT>, numbers ARRAY<INT>, refused STRING
 """
 _ORDER_BITS = 23  # rows of a record, as in streams.row_digests
-_ROW = "named_struct('head', head, 'part', part, 'row', row, 'mode', sql_mode, 'key', key, 'image', {})"
+_LINE = "named_struct('head', head, 'part', part, 'row', row, 'mode', sql_mode, 'key', key, 'image', image.after)"
 _KNOWN = "IF(image.{0} IS NULL, NULL, transform(known, i -> image.{0}[i]))"
+_STEP = "named_struct('known', {}, 'bare', {}, 'place', {}, 'adds', {}, 'n', {})"
 # A row that gets another key is one row that goes and one that comes.
-_STEPS = """
+_KEYED = f"""
     IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
-        array(named_struct('known', old, 'place', place, 'adds', false),
-            named_struct('known', new, 'place', place + 1, 'adds', true)),
-        array(named_struct('known', coalesce(new, old), 'place', place + 1, 'adds', new IS NOT NULL)))
+        array({_STEP.format("old", "false", "place", "false", "0L")},
+            {_STEP.format("new", "false", "place + 1", "true", "0L")}),
+        array({_STEP.format("coalesce(new, old)", "false", "place + 1", "new IS NOT NULL", "0L")}))
+"""
+# Without a key equal rows are counted, and loaded where the last of them came.
+_BARE = f"""
+    filter(array({_STEP.format("image.before", "true", "-1L", "false", "-1L")},
+        {_STEP.format("image.after", "true", "place + 1", "true", "1L")}), s -> s.known IS NOT NULL)
 """
 # The row with the highest number of a column is kept, too: the follower must know the number when the row is gone.
 _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', -1L, coalesce(try_cast({_DIGITS} AS BIGINT), 9223372036854775807L))"
 _NUMBERS = f"""
-    filter(transform(IF(image.after IS NULL, array(), coalesce(numbers, array())), (i, at) -> named_struct(
-        'known', array(concat('number ', at)), 'place', IF(i < 0, -1L, {_NUMBER}), 'adds', true)), s -> s.place >= 0)
+    filter(transform(IF(image.after IS NULL, array(), coalesce(numbers, array())), (i, at) ->
+        {_STEP.format("array(concat('number ', at))", "false", f"IF(i < 0, -1L, {_NUMBER})", "true", "0L")}),
+        s -> s.place >= 0)
 """
 _LOST = (
     "raise_error(concat('a row was deleted that the stream does not have, of table ', name, "
@@ -73,7 +80,7 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
     if not parts:
         return
     rows = _rows(source, parts, upto)
-    left = _keyed(rows.where("known IS NOT NULL")).unionByName(_keyless(rows.where("known IS NULL")))
+    left = _left(rows)
     left = left.where(f"row.head.sequence > {after}")
     texts = left.select(
         "is_left", "row.head", "row.part", "row.mode", "row.key", "row.row", F.expr(_COLS).alias("text")
@@ -124,7 +131,7 @@ def _told(at: int, part: Part, owners: dict[tuple[str, str], int]) -> dict[str, 
     }  # fmt: skip
 
 
-def _keyed(rows: DataFrame) -> DataFrame:
+def _left(rows: DataFrame) -> DataFrame:
     """is_left, row and image of the rows that are left, and of those with the highest numbers."""
     known = rows.select(
         "*",
@@ -132,29 +139,16 @@ def _keyed(rows: DataFrame) -> DataFrame:
         F.expr(_KNOWN.format("after")).alias("new"),
         F.expr(f"shiftleft(head.sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
     )
-    row = F.expr(_ROW.format("image.after")).alias("line")
-    steps = F.explode(F.expr(f"concat({_STEPS}, {_NUMBERS})")).alias("step")
-    each = known.select("owner", row, steps).select("owner", "line", "step.*")
+    steps = F.explode(F.expr(f"concat(IF(known IS NULL, {_BARE}, {_KEYED}), {_NUMBERS})")).alias("step")
+    each = known.select("owner", "name", F.expr(_LINE).alias("line"), steps).select("owner", "name", "line", "step.*")
     # The hash first, since to compare numbers costs less than arrays.
     each = each.withColumn("hash", F.expr("xxhash64(known)"))
-    last = F.max_by(F.expr("IF(adds, line, NULL)"), "place").alias("row")
-    found = each.groupBy("hash", "owner", "known").agg(last).where("row IS NOT NULL")
-    is_left = F.expr("NOT startswith(known[0], 'number ')").alias("is_left")
-    return found.select(is_left, "row", F.col("row.image").alias("image"))
-
-
-def _keyless(rows: DataFrame) -> DataFrame:
-    """The same of tables without a key: each image as often as it is there, where it came last."""
-    both = "array(named_struct('image', image.before, 'n', -1L), named_struct('image', image.after, 'n', 1L))"
-    place = F.expr(f"shiftleft(head.sequence, {_ORDER_BITS}) + row").alias("place")
-    steps = rows.select(
-        "owner", "name", "head", "part", "row", "sql_mode", "key", place, F.explode(F.expr(both)).alias("step")
+    found = each.groupBy("hash", "owner", "bare", "known").agg(
+        F.max_by(F.expr("IF(adds, line, NULL)"), "place").alias("row"),
+        F.sum("n").alias("n"),
+        F.first("name").alias("name"),
     )
-    steps = steps.select("*", "step.*").where("image IS NOT NULL")
-    line = F.expr(_ROW.format("image"))
-    counted = steps.groupBy("owner", "name", F.expr("xxhash64(image)").alias("hash"), "image").agg(
-        F.sum("n").alias("n"), F.max_by(line, F.expr("IF(n > 0, place, -1)")).alias("row")
-    )
-    times = F.expr(f"IF(n < 0, CAST({_LOST} AS INT), int(n))")
-    repeated = counted.where("n != 0").select("row", "image", F.explode(F.array_repeat(F.lit(1), times)))
-    return repeated.select(F.lit(True).alias("is_left"), "row", "image")
+    times = F.expr(f"CASE WHEN NOT bare THEN int(row IS NOT NULL) WHEN n < 0 THEN CAST({_LOST} AS INT) ELSE int(n) END")
+    repeated = found.select("row", "bare", "known", F.explode(F.array_repeat(F.lit(1), times)))
+    is_left = F.expr("bare OR NOT startswith(known[0], 'number ')").alias("is_left")
+    return repeated.select(is_left, "row", F.col("row.image").alias("image"))

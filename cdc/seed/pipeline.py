@@ -3,6 +3,7 @@
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ from cdc.spark.frames.moments import Moment, sequence_at
 __all__ = ["Loaded", "run"]
 
 _LOG = logging.getLogger("cdc.seed")
+_LOG_SECONDS = 5.0
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
 
 
@@ -161,11 +163,12 @@ def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Check
     )
     found = lines(source, stream.parts, after=after, upto=stream.upto) if after < stream.upto else iter(())
     transactions = _until(stream.transactions(_told(found), after=after), startup.calls.stop)
-    rows = 0
+    rows, logged_at = 0, time.monotonic()
     for applied in applier.applied(batches(_renamed(transactions, renaming), rows=follower.consumer.batch_rows)):
-        if applied is not None:
-            rows += applied.rows
-            event(_LOG, "loaded", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
+        rows += applied.rows if applied is not None else 0
+        if applied is not None and time.monotonic() - logged_at >= _LOG_SECONDS:
+            logged_at = time.monotonic()
+            event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 

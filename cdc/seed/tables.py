@@ -79,7 +79,7 @@ def _of_table(
             yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
         return
     planned = plan(history, name, upto, cut=False)
-    _require_same_numbers(planned, statements)
+    _require_same_rows(planned, statements)
     numbered = any(_may_number(statements.get(act.sequence)) for act in history.upto(upto) if _is_on(act.uri, segments))
     for stretch in planned.stretches:
         yield _part(planned, stretch, numbered=numbered)
@@ -113,18 +113,27 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
             hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
         )
     numbers: tuple[int, ...] = ()
-    if numbered and known is not None:
+    if numbered:
         origins = zip(planned.columns, stretch.origins, strict=True)
         whole = [each.name for (_, kind), each in origins if read_type(kind).name in _INTEGERS]
         numbers = tuple(-1 if name is None else columns.index(name) for name in whole)
     return Part(stretch.name, planned.name, stretch.first, stretch.end, columns, known, numbers)
 
 
-def _require_same_numbers(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError where an ALTER numbered rows of which some are loaded later, or not at all."""
+def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
+    """Raises UserError where a statement numbered rows of which some are loaded later, or not at all, or moved rows
+    from another table, whose later changes are known by the names of both."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
-        if record is None or before.columns is None:
+        if record is None:
+            continue
+        if len({affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"}) > 1:
+            raise UserError(
+                f"the statement at sequence {record.sequence} exchanged rows of two tables",
+                where=f"table {'.'.join(planned.name)}",
+                hint=f"copy both tables again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+            )
+        if before.columns is None:
             continue
         try:
             numbers = numbering(record) is not None
