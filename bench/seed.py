@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 from consumer import PLAIN, execute, plain
@@ -51,7 +52,7 @@ def measure(folder: Path, rows: int, changes: int) -> None:
     of_consumer = server_cpu_seconds(applied) - before
     os.sync()
     before, begun = server_cpu_seconds(seeded), time.monotonic()
-    jars = ",".join(map(str, spark_connector_jars()))
+    jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
     subprocess.run(
         [BIN / "cdc-seed", "--leader", source, "--follower", targets[1]], check=True, stdout=subprocess.DEVNULL,
         env={**os.environ, "CDC_SPARK_JARS": jars},

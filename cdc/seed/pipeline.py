@@ -4,7 +4,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -31,23 +31,25 @@ from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
 from cdc.consumer.stages import applier_of
 from cdc.consumer.startup import Startup
-from cdc.consumer.state.checkpoint import Checkpoint, TopicIdPartition
+from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
 from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.kafka.follower_places import group_of
-from cdc.model.record import Record
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
+from cdc.seed.places import places
 from cdc.seed.statements import read_statements
-from cdc.seed.stream import NO_DATABASE, Head, Stream
+from cdc.seed.stream import NO_DATABASE, Stream
 from cdc.seed.tables import parts_of
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
+from cdc.spark.input.one_part import set_tiny
+from cdc.spark.job.session import configure_for
 
 __all__ = ["Loaded", "run"]
 
@@ -134,6 +136,8 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     topic, first = ends.topic()
     source = Source.of(spark(), leader)
     _require_whole(source)
+    configure_for(source.spark, source.span.size)
+    set_tiny(source.spark, records=source.span.size)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
     checkpoint, copied = startup.checkpoint(topic, first=first, attachment=SeedBeginning(resource, seed))
@@ -251,32 +255,8 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
         )
     for error in refused:
         raise error
-    heads, offsets = _places(startup, source, topic, upto, statements)
+    heads, offsets = places(startup.source, source, topic, upto, statements)
     return Stream(follower.mysql_resource_name, parts, statements, heads, offsets, upto, follower.consumer.batch_rows)
-
-
-def _places(
-    startup: Startup, source: Source, topic: Topic, upto: int, statements: Mapping[int, Record]
-) -> tuple[dict[int, Head], dict[TopicIdPartition, int]]:
-    """The records to which the checkpoint moves without rows, and where a consumer reads on. Raises UserError where the
-    topics lack records."""
-    wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
-    found = source.places(upto, wanted).where("count > 0").collect()
-    heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
-    count = sum(row["count"] for row in found)
-    if count != upto + 1 or heads.keys() != wanted:
-        raise UserError(
-            f"the topics have {count} records up to sequence {upto}, which are {upto + 1}",
-            where=f"topic {source.kafka.topic}",
-            hint="something has deleted or added records; see cdc-audit",
-        )
-    places: dict[tuple[str, int], int] = {}
-    for row in found:
-        name, _, number = row["partition"].rpartition("/")
-        following = row["next"]
-        places[name, int(number)] = source.span.partitions[name, int(number)][1] if following is None else following
-    topics = {topic.name: topic, **startup.source.topics({name for name, _ in places} - {topic.name})}
-    return heads, {TopicIdPartition(name, number, topics[name].id): offset for (name, number), offset in places.items()}
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:
