@@ -62,6 +62,7 @@ bench: $(READY)
 	$(BIN)/python bench/table_copy.py
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/table_on_spark.py
+	$(BIN)/python bench/seed.py
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'

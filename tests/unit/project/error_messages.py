@@ -17,6 +17,7 @@ PROGRAMS = {
     "tail": "cdc-tail",
     "sandbox": "cdc-sandbox",
     "repair": "cdc-repair",
+    "seed": "cdc-seed",
 }
 SHARED = "Every program"
 BASE = "CdcError"
