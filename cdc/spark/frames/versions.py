@@ -10,10 +10,18 @@ from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
 from cdc.spark.frames.told import Columns, History, Told
 
-__all__ = ["Plan", "Stretch", "Version", "existing", "plan", "plan_of_changes"]
+__all__ = ["CopyIncomplete", "NotTold", "Plan", "Stretch", "Version", "existing", "plan", "plan_of_changes"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
 _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
+
+
+class NotTold(UserError):
+    """No record tells a table's columns yet: it has no rows, or the stream is of a version that tells no types."""
+
+
+class CopyIncomplete(UserError):
+    """A table is being copied into the stream, so the stream does not have all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
     """The last version's columns. Raises UserError where nothing tells them."""
     columns = versions[-1].columns if versions else None
     if columns is None:
-        raise UserError(
+        raise NotTold(
             "no record tells the columns that the table has then",
             where=where,
             hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
@@ -135,7 +143,7 @@ def _require_all_rows(
     again = _COPY_AGAIN.format(".".join(name))
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
-        raise UserError("the copy of the table is not complete then", where=where, hint="wait until it is")
+        raise CopyIncomplete("the copy of the table is not complete then", where=where, hint="wait until it is")
     if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
         why = "retention has cut the stream" if cut else "the table may be older than the stream"
         raise UserError(f"the stream may lack rows of the table: {why}", where=where, hint=again)
