@@ -11,9 +11,9 @@ from enum import Enum
 from cdc.lake.note import Written, definition
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
-from cdc.spark.frames.told import History
+from cdc.spark.frames.told import History, NotTold
 from cdc.spark.frames.typed import Options
-from cdc.spark.frames.versions import NotTold, Plan, plan
+from cdc.spark.frames.versions import Plan, plan
 from cdc.sql.column_types import read_type
 
 __all__ = ["Known", "Step", "What", "decided"]

@@ -50,5 +50,6 @@ class Written:
 
 def definition(plan: Plan, options: Options) -> str:
     """A digest of all that rows of the plan's table depend on beside the stream."""
-    known = (_FORMAT, plan.columns, plan.key, options.zero_dates, options.on_alter, options.typed_json)
+    key = plan.stretches[-1].key if plan.stretches else ()
+    known = (_FORMAT, plan.columns, key, options.zero_dates, options.on_alter, options.typed_json)
     return hashlib.sha256(repr(known).encode()).hexdigest()[:32]

@@ -21,11 +21,12 @@ from cdc.lake.note import Note, Written
 from cdc.lake.rows import all_rows, net_rows
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.existing import existing
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
+from cdc.spark.frames.told import CopyIncomplete
 from cdc.spark.frames.typed import Options
-from cdc.spark.frames.versions import CopyIncomplete, existing
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Copying", "Lake", "Run", "Tables"]

@@ -3,12 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cdc.errors import UserError
 from cdc.spark.ddl.lineage import Act, Name
 
-__all__ = ["Columns", "History", "Statement", "Told"]
+__all__ = ["Columns", "CopyIncomplete", "History", "NotTold", "Statement", "Told"]
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of a table's columns, in order."""
+
+
+class NotTold(UserError):
+    """No record tells a table's columns yet: it has no rows, or the stream is of a version that tells no types."""
+
+
+class CopyIncomplete(UserError):
+    """A table is being copied into the stream, so the stream does not have all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
