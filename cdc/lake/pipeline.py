@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
@@ -29,7 +29,7 @@ from cdc.spark.frames.told import CopyIncomplete
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.spans import topic_ids
 
-__all__ = ["Copying", "Lake", "Run", "Tables"]
+__all__ = ["Copying", "Lake", "Refused", "Run", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
 _PARTS, _A_TASK = 4, 50_000  # tasks at least, and records in one
@@ -49,6 +49,14 @@ class Tables(Protocol):
     ) -> None: ...
 
     def empty(self, folder: str, note: Note) -> None: ...
+
+
+class Refused(UserError):
+    """The lake can't have the tables ``names``: something has to be changed first, or they have to be left out."""
+
+    def __init__(self, what: str, *, names: Sequence[Name], where: str = "", hint: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.names = names
 
 
 class Copying(UserError):
@@ -172,8 +180,9 @@ class Lake:
                 refused.append(name)
                 event(_LOG, "refused", level=logging.ERROR, table=".".join(name), error=error)
         if refused:
-            raise UserError(
+            raise Refused(
                 f"the lake can't have {len(refused)} of the tables at sequence {known.upto}: {_named(refused)}",
+                names=refused,
                 hint="see the lines before, which say why; or leave these tables out with --without",
             )
         if copying:
@@ -240,8 +249,9 @@ def _in_one_line(error: PySparkException, name: Name) -> CdcError:
     if found is None:
         text = str(error).strip().partition("\n")[0]
         return UserError(f"Spark failed: {text[:500]}", where=f"table {'.'.join(name)}", hint="see docs/lake.md")
-    return UserError(
+    return Refused(
         f"the lake can't have a value: {found[1]}",
+        names=[name],
         where=f"table {'.'.join(name)}",
         hint="see --zero-dates, --typed-json and --on-alter, or leave the table out with --without",
     )

@@ -1,7 +1,11 @@
 """cdc-lake: its tables are the leader's at one sequence, through any statements and kills, for any reader."""
 
 import json
+import os
+import random
 from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,31 @@ from cdc.config.profile import load as load_profile
 from cdc.lake.__main__ import identity
 from cdc.lake.delta import DeltaTables
 from cdc.lake.folder import LakeFolder
-from cdc.lake.pipeline import Lake, Run
+from cdc.lake.names import folder as folder_of
+from cdc.lake.pipeline import Lake, Refused, Run
+from cdc.sandbox.server.kafka import Kafka
+from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import plan
+from cdc.sql.column_types import read_type
+from tests.checks.exact import Shown
+from tests.checks.typed import server_row, typed_row
 from tests.harness.pair import Pair
-from tests.harness.programs import run_well
+from tests.harness.programs import records, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.integration.pair.test_random_history import Moment, run_deeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+DEEDS = int(os.environ.get("CDC_LAKE_DEEDS", "20"))
+MOMENTS = max(2, DEEDS // 10)
+DATABASE = "lake_history"
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+
+
+class Killed(BaseException):
+    """Ends a run at a point, as a kill does."""
 
 
 class Opened:
@@ -29,8 +51,11 @@ class Opened:
         self.spark, self.profile, self.path = spark, load_profile(profile), folder
         self.folder = LakeFolder(folder, identity(self.profile, "delta"))
         tables = DeltaTables(spark, folder)
-        state = self.folder.load()
-        self.lake = Lake(self.folder, tables, self.profile, Options(**options), lambda name: True, state)
+        state, self.left_out = self.folder.load(), set[Name]()
+        self.lake = Lake(self.folder, tables, self.profile, Options(**options), self.selects, state)
+
+    def selects(self, name: Name) -> bool:
+        return name not in self.left_out
 
     def advance(self, at: int | None = None) -> Run:
         return self.lake.advance(Source.of(self.spark, self.profile), at)
@@ -87,3 +112,91 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
         {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
+
+
+def test_random_histories(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The law: at each moment, through kills, all tables are what the server held then, or are refused by name."""
+    leader, chance, database = mysql_server(server_id=1), random.Random(f"{SEED} lake"), DATABASE
+    layout = {"layout": "per_table", "prefix": "lake."} if chance.random() < 0.5 else {}
+    own = {"producer": {"start": "now"}, "filters": {"include_dbs": [database]}}
+    profile = write_profile(tmp_path, leader, kafka, name=database, kafka=layout, **own)
+    run_well("cdc-producer", profile, "--until-current")
+    with (tmp_path / "history.sql").open("w") as log:
+        done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
+    run_well("cdc-producer", profile, "--until-current")
+    logged, found = records(profile), Counter[str]()
+    at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
+    for moment in (done.moments[each] for each in dict.fromkeys(at)):
+        sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
+        if sequence >= 0:
+            lake = advanced_through_kills(spark, profile, tmp_path / "lake", sequence, chance, found)
+            compared(lake, moment, sequence, found)
+            lake.folder.close()
+    with capsys.disabled():
+        print(f"\n{dict(found)} (CDC_SEED={SEED})")
+    assert found["equal"] > found["refused"]
+
+
+def advanced_through_kills(
+    spark: SparkSession, profile: Path, path: Path, sequence: int, chance: random.Random, found: Counter[str]
+) -> Opened:
+    """The lake as of ``sequence``, after runs that were killed at random points, and without what is refused."""
+    left_out = set[Name]()
+    while True:
+        lake = Opened(spark, profile, path, zero_dates="string", typed_json="record")
+        lake.left_out, lake.lake.passed = left_out, killing(chance.randrange(12))
+        try:
+            lake.advance(sequence)
+            return lake
+        except Killed:
+            found["killed"] += 1
+        except Refused as error:
+            left_out |= set(error.names)
+            found["refused"] += len(error.names)
+        lake.folder.close()
+
+
+def killing(after: int) -> Callable[[str, str], None]:
+    """Ends the run at that point of those that it passes."""
+    points = iter(range(after))
+
+    def passed(point: str, table: str) -> None:
+        if next(points, None) is None:
+            raise Killed(f"{point} {table}")
+
+    return passed
+
+
+def compared(lake: Opened, moment: Moment, sequence: int, found: Counter[str]) -> None:
+    """The lake has the tables that the server had, but those that are left out, and exactly their rows."""
+    which, database = f"CDC_SEED={SEED}, sequence {sequence}", DATABASE
+    held = {each.name[1] for each in lake.lake.state.tables}
+    for table, rows in moment.tables.items():
+        if (database, table) in lake.left_out:
+            continue
+        if table not in held:
+            assert not rows, f"{which}: {table} is not there"
+            found["empty"] += 1
+            continue
+        there = lake.rows(folder_of(database, table))
+        if not rows:
+            assert not there, f"{which}, {table}: {there}"
+            continue
+        types = [kind for _, kind in plan(lake.lake.state.history, (database, table), sequence, cut=False).columns]
+        here, shown = Counter[tuple[Shown, ...]](), Counter[tuple[Shown, ...]]()
+        for row, times in rows.items():
+            here[server_row(row, types)] += times
+        for row, times in there.items():
+            shown[typed_row(with_times(row, types), types)] += times
+        assert shown == here, f"{which}, {table}: {shown - here}, {here - shown}"
+        found["equal"] += 1
+    gone = held - moment.tables.keys()
+    assert not gone, f"{which}: {gone}"
+
+
+def with_times(row: Sequence[Any], types: list[str]) -> list[Any]:
+    """A TIME as ``cdc.spark.table`` has it."""
+    is_time = [value is not None and read_type(kind).name == "time" for value, kind in zip(row, types, strict=True)]
+    return [timedelta(microseconds=value) if of else value for value, of in zip(row, is_time, strict=True)]

@@ -17,6 +17,7 @@ PROGRAMS = {
     "tail": "cdc-tail",
     "sandbox": "cdc-sandbox",
     "repair": "cdc-repair",
+    "lake": "cdc-lake",
 }
 SHARED = "Every program"
 BASE = "CdcError"
