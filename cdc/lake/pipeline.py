@@ -3,7 +3,7 @@
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from pyspark.errors import PySparkException
@@ -21,18 +21,18 @@ from cdc.lake.note import Note, Written
 from cdc.lake.rows import all_rows, net_rows
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Name
-from cdc.spark.frames.existing import existing
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.frames.told import CopyIncomplete
+from cdc.spark.frames.told import CopyIncomplete, existing
 from cdc.spark.frames.typed import Options
+from cdc.spark.input.one_part import set_tiny
 from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Copying", "Lake", "Refused", "Run", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
-_PARTS, _A_TASK = 4, 50_000  # tasks at least, and records in one
+_PARTS, _A_TASK = 2, 50_000  # tasks at least, and records in one
 _NAMED = 5  # tables in a message
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: |\n|$)", re.DOTALL)
 
@@ -112,6 +112,7 @@ class Lake:
             )
         topics = self._same_topics(source)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
+        set_tiny(source.spark, records=source.span.size)
         arrived = Arrived.since(self.state, source, upto)
         try:
             return self._advance(arrived, topics)
@@ -167,13 +168,16 @@ class Lake:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
             base = self._base(before, written)
+            # A run that was killed may have written it with other options than those of the state.
+            is_held = before is not None and written is not None and written.version == before.version
             if base is not None and base > known.upto:
                 raise UserError(
                     f"table {'.'.join(name)} is as of sequence {base} in the lake already, after {known.upto}",
                     where="option --at", hint="a lake only goes forward: name a later moment, or another folder",
                 )  # fmt: skip
             try:
-                steps.append(decided(known, name, written, base))
+                of_options = known if is_held else replace(known, same_options=False)
+                steps.append(decided(of_options, name, written, base))
             except CopyIncomplete:
                 copying.append(name)
             except UserError as error:

@@ -112,6 +112,7 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
         {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
+    lake.folder.close()
 
 
 def test_random_histories(
@@ -132,8 +133,10 @@ def test_random_histories(
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
         if sequence >= 0:
             lake = advanced_through_kills(spark, profile, tmp_path / "lake", sequence, chance, found)
-            compared(lake, moment, sequence, found)
-            lake.folder.close()
+            try:
+                compared(lake, moment, sequence, found)
+            finally:
+                lake.folder.close()
     with capsys.disabled():
         print(f"\n{dict(found)} (CDC_SEED={SEED})")
     assert found["equal"] > found["refused"]
@@ -149,12 +152,13 @@ def advanced_through_kills(
         lake.left_out, lake.lake.passed = left_out, killing(chance.randrange(12))
         try:
             lake.advance(sequence)
-            return lake
         except Killed:
             found["killed"] += 1
         except Refused as error:
             left_out |= set(error.names)
             found["refused"] += len(error.names)
+        else:
+            return lake
         lake.folder.close()
 
 

@@ -15,11 +15,10 @@ from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import table
-from cdc.spark.frames.existing import existing
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
-from cdc.spark.frames.told import History
+from cdc.spark.frames.told import History, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import plan
 from cdc.spark.input.one_part import set_tiny

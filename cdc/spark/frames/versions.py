@@ -8,8 +8,7 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, lineage
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.existing import existing
-from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told
+from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told, existing
 
 __all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes"]
 
