@@ -13,8 +13,8 @@ from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
-from cdc.spark.frames.told import History
-from cdc.spark.frames.versions import Plan, Stretch, existing, plan
+from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.versions import Plan, Stretch, plan
 from cdc.sql.column_types import read_type
 
 __all__ = ["Part", "parts_of"]

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
-from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.lake.delta import DeltaTables
+from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
@@ -91,7 +92,8 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
-    builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
+    jars = [*spark_connector_jars(version("pyspark")), *lake_jars()]
+    builder = builder.config("spark.jars", ",".join(map(str, jars))).config(map=DeltaTables.settings)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)

@@ -23,7 +23,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, messages
 from cdc.spark.input.spans import Span, span
 
-__all__ = ["Source"]
+__all__ = ["Source", "heads_of"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES = 4096
@@ -120,19 +120,11 @@ class Source:
 
     def heads(self) -> DataFrame:
         """All records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``."""
-        found = self._read(self.span, None)
-        text = F.substring("value", 1, _HEAD_BYTES).cast("string")
-        parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
-        fast = F.struct(
-            parts[0].try_cast("bigint").alias("sequence"),
-            F.struct(
-                parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
-            ).alias("transaction"),
-        )
-        parsed = F.from_json(F.col("value").cast("string"), _HEADS)
-        head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
-        heads = found.select(head).select("head.sequence", "head.transaction.*")
-        return heads.where(F.col("sequence") <= self.newest)
+        return heads_of(self._read(self.span, None)).where(F.col("sequence") <= self.newest)
+
+    def everything(self) -> DataFrame:
+        """All messages: side, partition, offset, key, value."""
+        return self._read(self.span, None, keyed=True)
 
     def places(self, upto: int, wanted: Collection[int]) -> DataFrame:
         """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first
@@ -190,3 +182,19 @@ class Source:
         uri = F.get_json_object(F.substring("value", 1, _HEAD_BYTES).cast("string"), "$.uri")
         fast = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), r'^\{"uri":"([^"]*)"', 1)
         return whole.withColumn("key", F.when(fast != "", fast).otherwise(uri))
+
+
+def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
+    """Of records their ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``, after
+    the ``columns`` of messages that are named. Not more of the JSON is parsed."""
+    text = F.substring("value", 1, _HEAD_BYTES).cast("string")
+    parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
+    fast = F.struct(
+        parts[0].try_cast("bigint").alias("sequence"),
+        F.struct(
+            parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
+        ).alias("transaction"),
+    )
+    parsed = F.from_json(F.col("value").cast("string"), _HEADS)
+    head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
+    return messages.select(*columns, head).select(*columns, "head.sequence", "head.transaction.*")

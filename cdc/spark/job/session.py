@@ -1,6 +1,7 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -43,15 +44,17 @@ class SparkGone(CdcError):
     exit_status = 2
 
 
-def session() -> SparkSession:
-    """A session with the settings of spark-submit's command line and those that every audit needs."""
+def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session called ``name`` with the settings of spark-submit's command line, those that every audit needs, and
+    ``settings`` over them."""
     # Py4J also raises what it logs with a stack trace, in part on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
-    builder = SparkSession.builder.appName("cdc-audit").config(map=_MEANING)
+    builder = SparkSession.builder.appName(name).config(map=_MEANING)
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
-    spark = builder.config(map=NO_TRACES).config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
+    builder = builder.config(map=NO_TRACES).config(*CODE_CACHE).config(*NO_REFERENCES)
+    spark = builder.config(map=dict(settings or {})).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     look_up_once(spark)
     return spark

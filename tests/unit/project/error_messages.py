@@ -18,6 +18,7 @@ PROGRAMS = {
     "sandbox": "cdc-sandbox",
     "repair": "cdc-repair",
     "seed": "cdc-seed",
+    "lake": "cdc-lake",
 }
 SHARED = "Every program"
 BASE = "CdcError"
