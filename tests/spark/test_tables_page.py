@@ -111,7 +111,7 @@ def test_the_notebook(
         assert [*re.findall(r"\|(insert|update|delete) *\|", life)] == ["insert", "update"]
         assert sum(bar.get_height() for bar in names["axes"].patches) == 5
         # As it was after the first statement's two rows: one was changed since, one removed, and a third one came.
-        assert re.findall(r"\|(added|as before|changed|removed) *\| +(\d+)\|", since) == [
+        assert re.findall(r"\| *(added|as before|changed|removed)\| +(\d+)\|", since) == [
             ("added", "1"), ("changed", "1"), ("removed", "1"),
         ]  # fmt: skip
     finally:
