@@ -124,8 +124,9 @@ class Lake:
         history = with_more(state.history, read_history(arrived.new))
         names = sorted(name for name in existing(history, upto) if self.selects(name))
         choices = asdict(self.options)
+        recent = [act for act in history.upto(upto) if act.sequence > state.sequence]
         known = Known(
-            history, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut, self.options,
+            history, recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut, self.options,
             same_options=state.choices == choices,
         )  # fmt: skip
         steps = self._steps(known, names)
@@ -202,7 +203,8 @@ class Lake:
             return None
         if held is not None and written.version == held.version:
             return self.state.sequence  # nothing changed in it since it was written
-        return written.note.sequence
+        # An older version was put back: what came until the state's sequence is not read again.
+        return written.note.sequence if written.note.sequence >= self.state.sequence else None
 
     def _do(self, step: Step, arrived: Arrived) -> None:
         path = folder(*step.name)

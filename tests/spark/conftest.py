@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
-from cdc.lake.delta import DeltaTables
+from cdc.lake.formats.delta import DeltaTables
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
 from cdc.lake.__main__ import identity
-from cdc.lake.delta import DeltaTables
 from cdc.lake.folder import LakeFolder
+from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.sandbox.server.kafka import Kafka
