@@ -239,8 +239,8 @@ def _net(records: Sequence[Record], schema: TableSchema) -> Iterator[Step]:
     # Nor does it copy numbers that the server would round.
     kinds = _by_operation(effects, None if computed or schema.rounded else unique)
     numbered = _numbered(records, kinds, schema)
-    if numbered is not None and unique:
-        # An updated row may hold a value of a secondary unique key that the numbered row had.
+    if numbered is not None and (unique or schema.numbered not in first.key):
+        # An updated row may hold a value of a unique key that the numbered row had, or be that row.
         kinds = _by_operation(effects, None)
     for kind, changes in kinds.items():
         if kind == "Upsert" and numbered is not None:

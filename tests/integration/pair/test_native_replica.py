@@ -104,11 +104,14 @@ class Trio:
         chance = random.Random(f"profiles of {done.seed}")
         producer: dict[str, Any] = {"start": "now"}
         consumer: dict[str, Any] = {"engine": "InnoDB" if done.engines else "keep"}
-        kafka: dict[str, str] = {}
+        kafka: dict[str, Any] = {}
         if chance.random() < 0.7:
             producer |= {"record_bytes": chance.choice([1000, 900_000]), "commit_records": chance.choice([5, 10_000])}
             consumer |= {"batch_rows": chance.choice([1, 3, 20, 5000]), "connections": chance.choice([1, 2, 4])}
-            kafka = {"layout": chance.choice(["single", "single", "per_table"]), "prefix": f"{done.database}."}
+            producer["message_bytes"] = chance.choice([1000, 8_000_000, 8_000_000])
+            kafka = {"prefix": f"{done.database}.", "events": chance.random() < 0.3}
+            if chance.random() < 0.4:
+                kafka |= {"layout": "per_table", "partitions": chance.choice([1, 3])}
         shared = {"resource": done.database, "topic": done.database, "consumer": consumer, "kafka": kafka}
         source = write_profile(self.folder, self.leader, self.kafka, name=done.database, producer=producer, **shared)
         return source, write_profile(self.folder, self.follower, self.kafka, name=f"{done.database}-target", **shared)

@@ -308,6 +308,15 @@ def test_the_row_with_the_highest_number_comes_and_goes_where_no_row_keeps_the_n
     assert [step.record for step in steps] == [unchecked[1], unchecked[0], unchecked[0]]
 
 
+def test_a_row_that_had_the_highest_number_and_stays_with_another_is_not_in_its_own_way() -> None:
+    table = replace(TABLE, unique_keys={"PRIMARY": (KeyPart("id"),)}, numbered="v")
+    first, high, last = (2, "b", 1), (2, "b", 9), (2, "b", 3)
+    wanted = [("Delete", (first, None)), ("Add", (None, high)), ("Delete", (high, None)), ("Add", (None, last))]
+    assert planned([change(0, first, high), change(1, high, last)], table) == [
+        (kind, [Row(*(values(each) if each else None for each in images))]) for kind, images in wanted
+    ]
+
+
 def test_of_two_rows_that_come_and_go_only_the_one_with_the_highest_number_does_here() -> None:
     rows = [(8, "h", 1), (7, "g", 1)]
     records = [change(n, None, row) for n, row in enumerate(rows)]
@@ -322,7 +331,7 @@ def test_a_number_that_is_none_counts_as_zero(number: Any) -> None:
     stays = [[{"SignedInteger": 1}, "Null", number], [{"SignedInteger": 1}, {"String": "x"}, number]]
     gone = [{"SignedInteger": 2}, "Null", {"Double": 0.5}]
     records = [change(0, *stays), change(1, None, gone), change(2, gone, None)]
-    assert [kind for kind, _ in planned(records, table)] == ["Absent", "Add", "Delete", "Upsert"]
+    assert [kind for kind, _ in planned(records, table)] == ["Delete", "Absent", "Add", "Delete", "Add"]
     zero = [{"SignedInteger": 2}, "Null", number]
     records = [change(0, None, zero), change(1, zero, None)]
     assert [kind for kind, _ in planned(records, table)] == ["Absent"]
