@@ -43,11 +43,11 @@ from cdc.config.profile import Profile, load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from cdc.spark.audit import audit_topics
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.records import FOLLOWER, LEADER, parse, read
 from cdc.spark.input.spans import span
 from cdc.spark.job.session import CODE_CACHE, NO_REFERENCES, configure_for
+from cdc.spark.pipeline import audit_topics
 from cdc.spark.state.identity import identity
 from cdc.spark.state.store import StateStore
 

@@ -11,15 +11,7 @@ from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
 from cdc.consumer.apply.applier import Applied, Applier, Reread
-from cdc.consumer.apply.chunks import Chunks
-from cdc.consumer.apply.committed import Committed
 from cdc.consumer.apply.ddl_ledger import DdlLedger
-from cdc.consumer.apply.execution import Execution
-from cdc.consumer.apply.parallel import ParallelExecutor
-from cdc.consumer.apply.preparation import Preparation
-from cdc.consumer.apply.row_by_row import RowByRow
-from cdc.consumer.apply.row_differences import RowDifferences
-from cdc.consumer.apply.serial import SerialExecutor
 from cdc.consumer.counters import Counters
 from cdc.consumer.errors import Interrupted, Refused, Stopped
 from cdc.consumer.extent.attachment import Attachment, with_gtids
@@ -29,9 +21,7 @@ from cdc.consumer.extent.rewind import Rewind, check_filters, parted
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.locks import tell_pause
-from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
-from cdc.consumer.follower.triggers import Triggers
 from cdc.consumer.scope import replicated
 from cdc.consumer.source.assembler import Transaction, UntilError, assemble
 from cdc.consumer.source.batches import batches
@@ -42,6 +32,7 @@ from cdc.consumer.source.reader import KafkaReader
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.single_topic import SingleTopic
+from cdc.consumer.stages import applier_of, schema_cache
 from cdc.consumer.startup import Startup
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.consumer.state.copied import Copied
@@ -49,7 +40,6 @@ from cdc.consumer.state.skips import Skips
 from cdc.kafka.broker_checks import Brokers
 from cdc.kafka.commit_log import oldest_commits
 from cdc.kafka.follower_places import group_of
-from cdc.model.uri import Uri
 from cdc.service.logs import event
 from cdc.service.retry import RetriedCalls, Retry
 
@@ -115,7 +105,7 @@ def _gone_back(
         return checkpoint
     passes = replicated(profile)
     renaming = Renaming(Renames(profile.renames, own=profile.consumer.schema), replicated=passes)
-    tables = _tables(startup, renaming.passes)
+    tables = schema_cache(startup, renaming.passes)
     rewind = Rewind(
         options.rewind, checkpoint, profile, session, startup.source, startup.calls, tables, renaming, passes, copied
     )
@@ -123,12 +113,6 @@ def _gone_back(
     _check_options(options, target.checkpoint, startup, reader)
     rewind.begin(target)
     return target.checkpoint
-
-
-def _tables(startup: Startup, passes: Callable[[Uri], bool]) -> SchemaCache:
-    session = startup.session
-    triggers = Triggers(session, drop=startup.profile.consumer.triggers == "drop", passes=passes)
-    return SchemaCache(session, triggers, passes=passes)
 
 
 def _check_options(options: Options, checkpoint: Checkpoint, startup: Startup, reader: KafkaReader) -> None:
@@ -160,7 +144,7 @@ def _replicate(
     ledger = DdlLedger(
         startup.session, copied=copied, passes=passes, statements=statements, skips=skips, lock_seconds=wait
     )
-    applier = _applier(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
+    applier = applier_of(startup, checkpoint, ledger, passes=lru_cache(maxsize=10_000)(renaming.passes), copied=copied)
     held = _held(startup, counters, again_upto=checkpoint.rewound)
     while True:
         try:
@@ -237,39 +221,6 @@ def _check_end(options: Options, sequence: int) -> None:
     if until is not None:
         event(_LOG, "the place is not reached", level=logging.WARNING, until=until.place.text, sequence=sequence)
     options.skips.check_end(sequence)
-
-
-def _applier(
-    startup: Startup, checkpoint: Checkpoint, ledger: DdlLedger, *, passes: Callable[[Uri], bool], copied: Copied
-) -> Applier:
-    """The stages that apply: batches are prepared, and executed serially or in parallel, row by row where they fail."""
-    session, settings, read_ahead = startup.session, startup.profile.consumer, startup.source.read_ahead
-    tables = _tables(startup, passes)
-    differences = RowDifferences(session, tables) if settings.before_images == "compare" else None
-    row_by_row = RowByRow(
-        session,
-        tables,
-        on_conflict=settings.on_conflict,
-        differences=differences,
-        skips=ledger.skips,
-        note=ledger.skip,
-    )
-    chunks = Chunks(session, tables, row_by_row, skips=ledger.skips, note=ledger.skip)
-    execution = Execution(
-        SerialExecutor(session, row_by_row, chunks, read_ahead=read_ahead),
-        ParallelExecutor(session, connections=settings.connections, read_ahead=read_ahead),
-    )
-    preparation = Preparation(
-        session,
-        ledger,
-        tables,
-        differences=differences,
-        passes=lambda record: passes(record.uri) and not copied.has(record),
-        checkpoint=checkpoint,
-    )
-    committed = Committed(session, checkpoint)
-    calls = startup.calls
-    return Applier(session, preparation, execution, committed=committed, retry=calls.retry, stop=calls.stop)
 
 
 def _attachment(profile: Profile, reader: KafkaReader) -> Attachment:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
-from cdc.consumer.extent.attachment import Attachment
+from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
@@ -146,7 +146,7 @@ def _privileges(session: Session) -> set[str]:
 
 
 def load_checkpoint(
-    session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Attachment
+    session: Session, *, resource: str, topic: Topic, first: First | None, attachment: Beginning
 ) -> tuple[Checkpoint, Copied]:
     """The leader's checkpoint in the follower, and the copy it began from; created, with the consumer's tables, where
     there is none.
@@ -176,7 +176,8 @@ def load_checkpoint(
     except Refused as error:
         raise UserError(
             f"the follower's schema {schema} cannot be used: {error}",
-            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets and rewinds",
+            hint="it belongs to this program alone: tables checkpoint, conflicts, copies, ledger, offsets, rewinds and "
+            "seeds",
         ) from None
     return loaded, held
 

@@ -1,5 +1,6 @@
 """Decides which of the leader's databases and tables are replicated: those that the profile's filters let pass."""
 
+import json
 from collections.abc import Callable
 
 from cdc.config.profile import Profile
@@ -7,7 +8,7 @@ from cdc.config.shadow_tables import swap
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
-__all__ = ["replicated", "way_across"]
+__all__ = ["listed", "replicated", "way_across"]
 
 
 def replicated(profile: Profile) -> Callable[[Uri], bool]:
@@ -46,3 +47,11 @@ def way_across(record: Record, passes: Callable[[Uri], bool]) -> str:
             "in the consumer's profile: docs/filters-and-renames.md (Filters of the consumer)"
         )
     return f"{place}, {setting} in the consumer's profile, and start again"
+
+
+def listed(profile: Profile) -> str:
+    """The filters and renames as JSON, the same for profiles that replicate the same."""
+    scope: dict[str, object] = {**profile.filters.listed()}
+    if profile.renames:
+        scope["renames"] = profile.renames
+    return json.dumps(scope, sort_keys=True)

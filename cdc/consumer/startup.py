@@ -9,7 +9,7 @@ from typing import TypeVar
 from cdc.config.profile import Profile
 from cdc.consumer import preflight
 from cdc.consumer.errors import Interrupted, Stopped
-from cdc.consumer.extent.attachment import Attachment
+from cdc.consumer.extent.attachment import Beginning
 from cdc.consumer.follower.sent_packet import NOT_TAKEN, SWITCH_ON
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
@@ -63,7 +63,7 @@ class Startup:
         return topic
 
     def checkpoint(
-        self, topic: Topic, *, first: preflight.First | None, attachment: Attachment
+        self, topic: Topic, *, first: preflight.First | None, attachment: Beginning
     ) -> tuple[Checkpoint, Copied]:
         """The follower's checkpoint, once the topics are known to be those it was written for; the copy it began from.
 

@@ -12,13 +12,15 @@ from cdc.kafka.admin_clients import admin_client
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "newest", "oldest"]
+__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
 Picked = TypeVar("Picked")
-_NO_LEADER_YET = frozenset({KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION})
+_NO_LEADER_YET = frozenset({
+    KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
+})  # fmt: skip
 
 
 def begin_offsets(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -34,6 +36,21 @@ def end_offsets(
     Raises KafkaException where the brokers do not answer or have no such partition.
     """
     return _offsets(properties, partitions, "latest", committed=committed)
+
+
+def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set[Partition]:
+    """Those of the ``partitions`` whose leader answers for them; what it answers for, it takes messages for.
+
+    Raises KafkaException where the brokers do not answer or have no such partition.
+    """
+    wanted = {TopicPartition(*partition): OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
+    with admin_client(properties) as admin:
+        answers = admin.list_offsets(wanted, request_timeout=_ANSWER_SECONDS)
+        errors = {(each.topic, each.partition): answer.exception() for each, answer in answers.items()}
+    for error in errors.values():
+        if error is not None and not (isinstance(error, KafkaException) and error.args[0].code() in _NO_LEADER_YET):
+            raise error
+    return {partition for partition, error in errors.items() if error is None}
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:

@@ -1,9 +1,9 @@
 """Decodes text of those MySQL character sets for which decoding and encoding lose no byte."""
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-__all__ = ["TextDecoder", "bytes_of_character", "latin1_decode", "latin1_encode", "text_decoder"]
+__all__ = ["TextDecoder", "bytes_of_character", "latin1_decode", "latin1_encode", "member_texts", "text_decoder"]
 
 TextDecoder = Callable[[bytes], str]
 
@@ -56,3 +56,18 @@ def bytes_of_character(charset: str) -> int:
 def text_decoder(charset: str) -> TextDecoder | None:
     """The decoder of a MySQL character set, or None where its text must be kept as raw bytes."""
     return _DECODERS.get(charset)
+
+
+def member_texts(members: Sequence[bytes], charset: str) -> list[str] | None:
+    """The members of an ENUM or SET as text; None where some are no exact text, so that only their numbers tell them.
+
+    ``ALTER TABLE … CONVERT TO CHARACTER SET`` leaves the bytes of members as they are (MySQL 9.7), whatever they are in
+    the new character set.
+    """
+    decode = text_decoder(charset)
+    if decode is None:
+        return None
+    try:
+        return [decode(member) for member in members]
+    except UnicodeDecodeError:
+        return None

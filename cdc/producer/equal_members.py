@@ -8,7 +8,7 @@ latin1_swedish_ci ü is y.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from cdc.model.charset import text_decoder
+from cdc.model.charset import member_texts
 
 __all__ = ["asking"]
 
@@ -27,11 +27,10 @@ def asking(
     def are_equal(members: tuple[bytes, ...], charset: str, collation: str) -> bool:
         if len(set(members)) < len(members):
             return True
-        decode = text_decoder(charset)
-        if len(members) < 2 or decode is None or collation.endswith(("_bin", "binary")):
+        texts = member_texts(members, charset)
+        # Where members are no text, records have their numbers.
+        if len(members) < 2 or texts is None or collation.endswith(("_bin", "binary")):
             return False
-        if charset == "ascii" and not all(map(bytes.isascii, members)):
-            return False  # records have their numbers
-        return count_different([decode(member) for member in members], charset, collation) < len(members)
+        return count_different(texts, charset, collation) < len(members)
 
     return are_equal

@@ -17,7 +17,7 @@ from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.reading import Reading
 from cdc.producer.copy.requests import Requests
-from cdc.producer.copy.structure import structure_of
+from cdc.producer.copy.structure import Structures
 from cdc.producer.copy_pace.followers import Followers
 from cdc.producer.copy_pace.pace import Pace
 from cdc.producer.decode.decoder import Decoder
@@ -128,8 +128,11 @@ def copier(
     followers = _followers(profile, log)
     rows, threads = limits.copy_rows_per_second, limits.copy_pause_threads_running
     pace = partial(Pace, rows_per_second=rows, threads_running=threads, followers=followers, log=log)
-    structure = partial(structure_of, settings, leader, widened or profile.filters)
-    reading = lambda: Reading(settings, name=leader.name, pace=pace(), read_structure=structure)  # noqa: E731
+
+    def reading() -> Reading:
+        structures = Structures(settings, leader, widened or profile.filters)
+        return Reading(settings, name=leader.name, pace=pace(), read_structure=structures.read)
+
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)
     requests.start()

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from cdc.spark.frames.api import schema as schema
     from cdc.spark.frames.api import table as table
     from cdc.spark.frames.api import tables as tables
+    from cdc.spark.verdict import audit as audit
 
-# None is called as a package or module here is, whose import would take its place: hence ``ddl`` and ``frames``.
-__all__ = ["changes", "schema", "table", "tables"]
+# But for ``audit``, none is called as a package or module here is, whose import would take its place: hence ``ddl`` and
+# ``frames``. The module ``audit`` is a script for spark-submit, which no module imports.
+_MODULES = {
+    "audit": "cdc.spark.verdict",
+    **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),
+}
+__all__ = ["audit", "changes", "schema", "table", "tables"]
 
 
 def __getattr__(name: str) -> Any:
     """What is named here is imported when it is used: the programs need not wait for it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return getattr(import_module("cdc.spark.frames.api"), name)
+    return getattr(import_module(_MODULES[name]), name)

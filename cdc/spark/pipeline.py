@@ -19,6 +19,7 @@ from cdc.spark.findings import (
     transit_times,
     with_signs_of_life,
 )
+from cdc.spark.input.one_part import uncache
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
@@ -59,7 +60,7 @@ def audit_topics(
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
             write(audit, page(audit, past_verdicts(audit, state)), aside)
     finally:
-        spark.catalog.clearCache()
+        uncache(spark)
     return audit
 
 

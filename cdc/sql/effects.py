@@ -20,6 +20,7 @@ __all__ = [
     "LEADER_ONLY",
     "TEMPORARY",
     "Effect",
+    "adds_foreign_keys",
     "alter_table",
     "connects",
     "has_query",
@@ -111,6 +112,11 @@ def alter_table(table: tuple[str, str], reader: SqlReader) -> Iterator[Effect]:
         "AlterTable", *table, unfaithful=doubt, numbered=numbered, any_order=any_order, filled=filled, dropped=dropped
     )
     yield from others
+
+
+def adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
+    """Whether a statement may be an ALTER that adds foreign keys."""
+    return any(effect.action == "AlterTable" for effect in effects) and "REFERENCES" in text.upper()
 
 
 def connects(reader: SqlReader) -> bool:

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import load
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.spark.audit import audit_topics
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
 from tests.harness.programs import run_well, write_profile
 

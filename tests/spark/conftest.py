@@ -4,6 +4,7 @@ import gc
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -13,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
-from cdc.sandbox.fetch.jars import spark_connector_jars
+from cdc.lake.delta import DeltaTables
+from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
-from cdc.spark import audit
-from cdc.spark.input.one_part import set_tiny
+from cdc.spark.input.one_part import set_tiny, uncache
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
@@ -36,6 +37,8 @@ from tests.generators.streams import Stream, messages
 from tests.harness.pair import Pair
 from tests.harness.server_fixtures import started
 
+# Its name in the package is that of a function.
+audit = import_module("cdc.spark.audit")
 Judge = Callable[..., Audit]
 RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -89,7 +92,8 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
-    builder = builder.config("spark.jars", ",".join(map(str, spark_connector_jars(version("pyspark")))))
+    jars = [*spark_connector_jars(version("pyspark")), *lake_jars()]
+    builder = builder.config("spark.jars", ",".join(map(str, jars))).config(map=DeltaTables.settings)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)
@@ -134,7 +138,8 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
             topics = Topics(records, arrivals, spans)
             return judge(topics, Replication(profiles, consumer), tmp_path, terms, for_state=folded).audit
         finally:
-            spark.catalog.clearCache()
+            records.unpersist()
+            uncache(spark)
 
     return run
 

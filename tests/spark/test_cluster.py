@@ -44,10 +44,10 @@ def skewed() -> tuple[Stream, Stream]:
 # One cluster for all: what costs most is to start it.
 DRIVER = """
 import json, sys
-from cdc.spark import audit
+from cdc.spark.audit import main
 
 for options in json.loads(sys.argv[1]):
-    status = audit.main(options)
+    status = main(options)
     print(f"exit status {status}", flush=True)
 sys.exit(status)
 """

@@ -6,10 +6,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load
-from cdc.spark.audit import audit_topics
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import newest_entry_us
 from cdc.spark.job.options import Terms
+from cdc.spark.pipeline import audit_topics
 from tests.harness.pair import Pair
 from tests.harness.programs import running
 from tests.harness.wait import until

@@ -17,11 +17,12 @@ from cdc.config.profile import Kafka as KafkaProfile
 from cdc.config.profile import Profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.audit import audit_topics, main
+from cdc.spark.audit import main
 from cdc.spark.compare.tally import Table as Line
 from cdc.spark.compare.tally import Tally
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.lag.transit import Transit
+from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, needed_later
 from cdc.spark.state.folder import files as sizes

@@ -18,9 +18,9 @@ from cdc.spark import table
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
-from cdc.spark.frames.told import History
+from cdc.spark.frames.told import History, existing
 from cdc.spark.frames.typed import Options
-from cdc.spark.frames.versions import existing, plan
+from cdc.spark.frames.versions import plan
 from cdc.spark.input.one_part import set_tiny
 from tests.checks.exact import Shown
 from tests.checks.folded import Rows, shown

@@ -1,5 +1,6 @@
-"""docs/tables.md: its code runs as written, and gives what the page says."""
+"""docs/tables.md and the notebook in examples/: their code runs as written, and gives what they say."""
 
+import json
 import re
 import time
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from tests.harness.programs import run_well, write_profile
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "table_history.ipynb"
 CREATED = (
     "CREATE DATABASE shop",
     "CREATE TABLE shop.orders (id INT PRIMARY KEY, state ENUM('new', 'paid'), price DECIMAL(10, 2), day DATE)",
@@ -88,6 +90,32 @@ def test_the_page(
     assert re.search(r"\| *shop\| *orders\|", shown[0]) and "price: decimal(10,2)" in shown[0]
     assert re.search(r"\|update\| +new\| +paid\|", shown[1]) and re.search(r"\| *shop\| *days\|insert\| +1\|", shown[1])
     assert re.search(r"\|insert\| +3\|", shown[2])
+
+
+def test_the_notebook(
+    shop: Shop, spark: SparkSession, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cells, in order."""
+    monkeypatch.chdir(shop.profile.parent)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    shown = []
+    for each in code:
+        exec(each, names)
+        shown.append(capsys.readouterr().out)
+    try:
+        _, _, there, life, _, since = shown
+        assert re.search(r"\| *shop\| *orders\| +5\|", there)
+        assert [*re.findall(r"\|(insert|update|delete) *\|", life)] == ["insert", "update"]
+        assert sum(bar.get_height() for bar in names["axes"].patches) == 5
+        # As it was after the first statement's two rows: one was changed since, one removed, and a third one came.
+        assert re.findall(r"\| *(added|as before|changed|removed)\| +(\d+)\|", since) == [
+            ("added", "1"), ("changed", "1"), ("removed", "1"),
+        ]  # fmt: skip
+    finally:
+        names["history"].unpersist()
 
 
 def test_moments_and_changes(shop: Shop, spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ tells the commit log: exactly, or at most by its oldest entry, which has passed 
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol
 
 from cdc.config.start_position import COPY_KEY, parsed_copy
 from cdc.consumer.follower.session import Session
@@ -14,16 +15,27 @@ from cdc.consumer.source.assembler import Transaction
 from cdc.consumer.state import copied
 from cdc.consumer.state.checkpoint import Checkpoint, select_leader
 from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.seeds import seed_of
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
 from cdc.model.record import COPY
 from cdc.service.logs import event
 
-__all__ = ["Attachment", "check_topic", "with_gtids"]
+__all__ = ["Attachment", "Beginning", "check_topic", "with_gtids"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _NEWER = "take a newer copy of the leader, which holds them, or start over with a new topic and a fresh copy"
+
+
+class Beginning(Protocol):
+    """What a follower begins from; ``Attachment`` says what the methods do."""
+
+    def begin(self, session: Session) -> list[bytes]:
+        """See ``Attachment``."""
+
+    def copied(self, session: Session, *, now: bool) -> Copied:
+        """See ``Attachment``."""
 
 
 class Attachment:
@@ -57,6 +69,7 @@ class Attachment:
 
         Raises UserError where ``consumer.start`` says another one.
         """
+        _require_no_seed(session, self._resource)
         held = self._noted(session)
         if self._wanted is not None and held != self._wanted:
             raise UserError(
@@ -98,6 +111,17 @@ class Attachment:
                 hint="write the GTID set of the copy that this follower was made from; its gtid_executed has it, as a "
                 "rule, beside the GTIDs of its own",
             )
+
+
+def _require_no_seed(session: Session, resource: str) -> None:
+    """Raises UserError where cdc-seed has not ended: the checkpoint says how far it has come, the rows do not."""
+    seed = seed_of(session, resource)
+    if seed is not None:
+        raise UserError(
+            f"cdc-seed has not ended: the follower lacks rows that the leader has at sequence {seed.upto}",
+            where=f"{session.schema}.seeds of {resource!r}",
+            hint="run cdc-seed again, which goes on; or start over with a fresh follower",
+        )
 
 
 def check_topic(held: GtidSet, *, newest: Commits | None, oldest: Callable[[], Commits | None]) -> None:

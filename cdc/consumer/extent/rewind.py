@@ -5,7 +5,6 @@ Until the checkpoint is there, each row that a batch names becomes the leader's,
 one or none (``plan.rewound``), and statements stay done.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from cdc.consumer.extent.survey import Survey
 from cdc.consumer.follower.schema_cache import SchemaCache
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS
+from cdc.consumer.scope import listed
 from cdc.consumer.source.assembler import Located, Transaction
 from cdc.consumer.source.record_source import RecordSource
 from cdc.consumer.source.renaming import Renaming
@@ -100,7 +100,7 @@ class Rewind:
         """Commit the checkpoint that ``checked`` has returned. Raises Disconnected or PromiseError."""
         target = where.checkpoint
         move = self.checkpoint.advance(target, last=where.last)
-        note = rewinds.insert(target, filters=_listed(self.profile))
+        note = rewinds.insert(target, filters=listed(self.profile))
         try:
             self.session.run([b"COMMIT", rewinds.create(self.session.schema).encode()])
             if forget := self.checkpoint.forget(target):
@@ -245,7 +245,7 @@ def check_filters(session: Session, checkpoint: Checkpoint, profile: Profile) ->
         session.commit()
     except (Interrupted, Refused) as error:
         raise Disconnected(f"the follower cannot be used: {error}") from None
-    if began != _listed(profile):
+    if began != listed(profile):
         raise UserError(
             f"the follower is in a rewind up to sequence {checkpoint.rewound}, which began with the filters and "
             f"renames {began}",
@@ -260,10 +260,3 @@ def parted(transactions: Iterable[Transaction | None], *, upto: int) -> Iterator
         yield item
         if item is not None and item.records[-1].sequence == upto:
             yield None
-
-
-def _listed(profile: Profile) -> str:
-    scope: dict[str, object] = {**profile.filters.listed()}
-    if profile.renames:
-        scope["renames"] = profile.renames
-    return json.dumps(scope, sort_keys=True)

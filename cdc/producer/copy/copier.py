@@ -1,10 +1,12 @@
 """The changes of the stream in, chunks at their places in it out: what is copied next, and when a chunk is due."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from cdc.config.filters import Widened
 from cdc.producer.copy.chunk import Beginning, Chunk
+from cdc.producer.copy.creations import Creations
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
@@ -17,7 +19,8 @@ from cdc.producer.copy.window import Overrun
 from cdc.producer.copy_pace.speed import Copying, Speed
 from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole
 from cdc.producer.progress import Progress
-from cdc.producer.table_rows.definition import TableDefinition
+from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
+from cdc.sql.effects import ANY_DATABASE, Effect
 
 __all__ = ["Copier"]
 
@@ -57,8 +60,10 @@ class Copier:
         self._gtid: str | None = None  # of the transaction that comes event by event
         self.snapshot: Snapshot | None = None  # of the current table, if it is copied as a whole
         self._repairs = Repairs()
+        self._creations = Creations()
         self.speed = Speed(time.monotonic())
         self._estimated: int | None = None  # rows of the current table
+        self._key: tuple[CopiedColumn, ...] = ()  # of it, by its newest chunk, where this process has written one
 
     def copying(self) -> Copying | None:
         """The table that is copied now, for other threads."""
@@ -126,7 +131,7 @@ class Copier:
                 self._note_statement(change)
             case Refused():
                 self._questions.note_unknown()  # the operator skips it
-                self._take_back_creations()
+                self._take_back_creations((ANY_DATABASE,))
 
     def holds(self, change: Change) -> bool:
         """Whether ``change`` must wait: for the pieces of a table, or for a moment for a snapshot of one."""
@@ -151,8 +156,7 @@ class Copier:
         keys = self._repairs.keys
         if keys is not None and any(concerns(effect, keys.table) for effect in statement.effects):
             self._take_back()
-        if statement.effects:
-            self._take_back_creations()
+        self._take_back_creations(statement.effects)
         if not self.pending.is_changed_by(statement.effects):
             return
         # What is being read may be as of before the statement, its definition as of after it.
@@ -162,9 +166,15 @@ class Copier:
             self._notices.replaced(self.pending.current, pending.current)
         self.pending = pending
 
-    def _take_back_creations(self) -> None:
-        if self.widened is not None or self.pending.structure:
-            self._take_back()  # what is to be created may be another now
+    def _take_back_creations(self, effects: Iterable[Effect]) -> None:
+        """What is to be created may be another now."""
+        if self.widened is None and not self.pending.structure:
+            return
+        wants_table = self.widened.now.wants_table if self.widened else self._wants_table
+        if self._creations.note(effects, wants_table):
+            self._take_back()
+            if self._creations.is_late(time.monotonic()):
+                self._notices.unsettled(self._creations.tries)
 
     def _take_back(self) -> None:
         self._questions.take_back()
@@ -188,14 +198,16 @@ class Copier:
     def _ask(self, progress: Progress) -> None:
         """Ask for chunks, so that one is read while another is written."""
         creates = self.widened is not None or self.pending.structure
-        while self.active and len(self._questions) < _AHEAD:
+        # What was taken back is read nevertheless, before what is asked for now.
+        while self.active and len(self._questions) < _AHEAD and not self._questions.unwanted:
             last = self._questions.last
             place: Place | None = (None, None, None)
             if not creates:
                 place = following(self.pending, self.snapshot, self._repairs.keys, last)
             if place is None or (creates and last):
                 return
-            self._questions.ask(Wanted(*place[:2], progress.gtid_text, place[2]))
+            changed = self._creations.ask(time.monotonic()) if creates else ()
+            self._questions.ask(Wanted(*place[:2], progress.gtid_text, place[2], changed))
 
     def _due(self, asked: Question, answer: Answer) -> Chunk | Beginning | None:
         """What was read; None where it has to be read again, or the table can't be copied."""
@@ -209,14 +221,15 @@ class Copier:
         if answer.seen is not None:
             self._judge(asked, answer)
             return None
-        try:
-            return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
-        except Overrun:
-            self._take_back()
-            # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
-            if not has_key(definition, self.pending.after):
-                self.pending = self.pending.begun_again()
-            return None
+        goes_on = asked.wanted.keys is not None or has_key(definition, self.pending.after, self._key)
+        if goes_on:
+            with suppress(Overrun):
+                return chunk_of(asked, answer, piece=self.snapshot.pieces if self.snapshot else None)
+        self._take_back()
+        # A statement that changed the key has the copy begin again when it comes, unless it was not logged.
+        if not goes_on:
+            self.pending = self.pending.begun_again()
+        return None
 
     def _judge(self, asked: Question, answer: Answer) -> None:
         """Go on with a snapshot if it shows the table as it is here, else have another one taken."""
@@ -257,6 +270,7 @@ class Copier:
         answer = self._questions.pop().answer
         if isinstance(due, Beginning) or due.keys is None:
             self._estimated = answer.estimated if answer else None
+            self._key = answer.definition.key_columns if answer and answer.definition else ()
         pending, self.pending = self.pending, self.after(due)
         if self.snapshot is not None and self.snapshot.pieces is not None:
             self.snapshot.pieces += 1

@@ -12,6 +12,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, read_definition
+from cdc.producer.table_rows.key_literals import key_literals
 
 __all__ = ["has_key", "read_keys", "unfit"]
 
@@ -69,20 +70,27 @@ def unfit(definition: TableDefinition, keys: Keys) -> str | None:
     return None
 
 
-def has_key(definition: TableDefinition, after: tuple[str, ...] | None) -> bool:
-    """Whether a chunk can begin behind ``after``, values of its key as JSON texts: the key may be another one now."""
+def has_key(definition: TableDefinition, after: tuple[str, ...] | None, before: tuple[CopiedColumn, ...] = ()) -> bool:
+    """Whether a chunk can begin behind ``after``, values of its key as JSON texts: the key may be another one now.
+
+    ``before`` are the columns of the key that the values are of, where they are known.
+    """
     if not after:
         return True  # at the table's beginning
     columns = definition.key_columns
-    return not definition.whole and len(columns) == len(after) and all(map(_has_type, columns, map(json.loads, after)))
-
-
-def _has_type(column: CopiedColumn, value: Any) -> bool:
-    return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in _TAGS.get(column.type, ())
+    if definition.whole or before not in ((), columns):
+        return False
+    if len(columns) != len(after) or not all(map(_fits, columns, map(json.loads, after))):
+        return False
+    try:
+        key_literals(columns, after)
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def _fits(column: CopiedColumn, value: Any) -> bool:
-    if not _has_type(column, value):
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in _TAGS.get(column.type, ()):
         return False
     ((tag, content),) = value.items()
     if tag == "Text":

@@ -68,6 +68,12 @@ class Notices:
         why = f"{definition.refusal}; its copy is not complete"
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 
+    def unsettled(self, tries: int) -> None:
+        """The statements that create what is copied could not be read between two statements, for a long time."""
+        hint = "it goes on trying; hold statements that create, alter or drop tables for as long as reading all takes"
+        what = "what is to be created is changed before all of it is read"
+        self._log(what, level=logging.WARNING, tries=tries, hint=hint)
+
     def created(self, structure: Structure) -> None:
         """The statements that create what is copied are in the stream."""
         statements = len(structure.creations)

@@ -137,8 +137,6 @@ class Pending:
 
     def is_changed_by(self, effects: Sequence[Effect]) -> bool:
         """Whether what is read now may be another after a statement with these ``effects``, or not wanted any more."""
-        if self.structure:
-            return bool(effects)
         return any(concerns(effect, table) for effect in self._effective(effects) for table in self.tables)
 
     def _effective(self, effects: Sequence[Effect]) -> list[Effect]:

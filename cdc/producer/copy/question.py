@@ -28,13 +28,15 @@ _NOTHING_UNLOGGED = 0x02 | 0x10
 class Question:
     """What was asked for at the time ``at``, what changed since, and the answer once there is one.
 
-    ``cascading`` are tables with changes that foreign keys may have followed.
+    ``cascading`` are tables with changes that foreign keys may have followed; ``columns`` what the records of these
+    changes say of the table's own columns and key.
     """
 
     wanted: Wanted
     window: Window = field(default_factory=Window)
     changers: Changers = field(default_factory=Changers)
     cascading: set[Table] = field(default_factory=set)
+    columns: set[str] = field(default_factory=set)
     at: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
 
@@ -43,6 +45,7 @@ class Question:
         if rows.table.names == self.wanted.table:
             self.window.note(rows.operation, rows.rows)
             self.changers.note(gtid)
+            self.columns.add(rows.table.columns_json)
         if rows.operation != "Add" and not rows.flags & _NOTHING_UNLOGGED:
             self.cascading.add(rows.table.names)
 
@@ -56,13 +59,16 @@ class Question:
 
 
 class Questions:
-    """The questions to a reading, in their order; ``open_reading`` starts it with the first one."""
+    """The questions to a reading, in their order; ``open_reading`` starts it with the first one.
+
+    ``unwanted`` counts the answers to come to questions that were taken back.
+    """
 
     def __init__(self, open_reading: Callable[[], Reading]) -> None:
         self._open_reading = open_reading
         self._reading: Reading | None = None
         self._asked: deque[Question] = deque()
-        self._unwanted = 0  # answers to come to questions that were taken back
+        self.unwanted = 0
 
     def __len__(self) -> int:
         return len(self._asked)
@@ -96,8 +102,8 @@ class Questions:
     def receive(self) -> None:
         """Take the answers that are there. Raises Disconnected and UserError as reading does."""
         while self._reading is not None and (answer := self._reading.answer()) is not None:
-            if self._unwanted:
-                self._unwanted -= 1
+            if self.unwanted:
+                self.unwanted -= 1
                 continue
             next(asked for asked in self._asked if asked.answer is None).answer = answer
 
@@ -113,7 +119,7 @@ class Questions:
 
     def take_back(self) -> None:
         """Ask for nothing any more of what was asked."""
-        self._unwanted += sum(asked.answer is None for asked in self._asked)
+        self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
 
     @property
@@ -142,7 +148,7 @@ class Questions:
             self._reading.close()
             self._reading = None
         self._asked.clear()
-        self._unwanted = 0
+        self.unwanted = 0
 
 
 def following(pending: Pending, snapshot: Snapshot | None, keys: Keys | None, last: Question | None) -> Place | None:
@@ -172,6 +178,8 @@ def chunk_of(asked: Question, answer: Answer, *, piece: int | None) -> Chunk:
         if asked.changers.gtids:
             raise Overrun  # which can't be, since these changes are held back
         return _piece_of(definition, read, piece, answer.ts_us)
+    if asked.columns - {definition.columns_json}:
+        raise Overrun  # by an ALTER that was not logged: the values of these rows are of other columns
     columns = [column.name for column in definition.columns]
     rows = asked.window.apply(read.rows, [columns.index(name) for name in definition.key])
     return _part_of(definition, (asked.wanted.after, read.upto), rows, answer.ts_us, keys=answer.keys)

@@ -13,7 +13,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,6 +34,7 @@ from cdc.producer.table_rows.definition import TableDefinition, read_definition
 from cdc.producer.table_rows.estimates import estimates
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
+from cdc.sql.effects import Effect
 
 __all__ = ["Answer", "Reading", "Wanted"]
 
@@ -48,7 +49,8 @@ _WAIT_SECONDS = 1  # of one question whether the leader has executed a GTID set
 class Wanted:
     """A chunk of ``table`` behind the key ``after``, to be read once the leader has executed the GTIDs ``executed``.
 
-    Without ``table`` the structure of the leader's databases is wanted. With an ``after`` of no columns it is the next
+    Without ``table`` the structure of the leader's databases is wanted, which statements have ``changed`` since it was
+    wanted last. With an ``after`` of no columns it is the next
     piece of the snapshot that was answered before. With ``keys`` the rows of the first of these are wanted, of as many
     as a chunk has.
     """
@@ -57,6 +59,7 @@ class Wanted:
     after: tuple[str, ...] | None
     executed: str
     keys: Keys | None = None
+    changed: tuple[Effect, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,17 @@ class Reading:
 
     ``hurried`` is set while the stream waits for what is read.
 
-    ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's.
+    ``wake`` is a file descriptor that can be read once there is an answer. ``read_structure`` gives the leader's, by
+    the effects of the statements since it did last.
     """
 
     def __init__(
-        self, settings: dict[str, Any], *, name: str, pace: Pace, read_structure: Callable[[], Structure]
+        self,
+        settings: dict[str, Any],
+        *,
+        name: str,
+        pace: Pace,
+        read_structure: Callable[[Iterable[Effect]], Structure],
     ) -> None:
         self._settings = settings
         self._name = name
@@ -178,7 +187,7 @@ class Reading:
             self._pace.await_turn(cursor)
             self._await_executed(cursor, wanted.executed)
             if wanted.table is None:
-                structure = self._read_structure()
+                structure = self._read_structure(wanted.changed)
                 return Answer(end_of_binlog(cursor), time.time_ns() // 1000, structure=structure)
             if wanted.keys is not None:
                 return self._read_keys(marks, reader, wanted.keys)

@@ -21,8 +21,9 @@ from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.definition import ALL_SHOWN, identifier, shown_exactly
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
+from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["copied_tables", "creations_of", "structure_of"]
+__all__ = ["Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
 # The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created. Of
@@ -40,29 +41,54 @@ _CONTEXT: dict[str, Any] = {
     "default_table_encryption": False,
 }
 _SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', sql_quote_show_create = 1"
-_CHANGED = frozenset({1049, 1146, 1213, 1305})  # no such database or table, a deadlock, no such routine
+# No such database or table, a deadlock, no such routine, a table that took the name of a view.
+_CHANGED = frozenset({1049, 1146, 1213, 1305, 1347})
 _TRIES = 20
 _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
 
 
-def structure_of(
-    settings: dict[str, Any], leader: Leader, filters: Filters | Widened, *, tries: int = _TRIES
-) -> Structure:
-    """What passes the filters on ``leader``; ``settings`` are pymysql's.
+class Structures:
+    """Reads what passes the filters on ``leader``, also again and again; ``settings`` are pymysql's.
 
-    Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be copied
-    or our user may not see a definition, Disconnected.
+    A table that no statement has changed since is not asked for again: where the leader has many tables, its clients
+    execute a statement on one of them before all of them are read.
     """
-    while True:
-        tries -= 1
-        tables = copied_tables(settings, leader, filters)
-        require_copyable(leader, definitions(settings, leader.name, tables))
-        try:
-            return _shown_now(settings, tables, filters)
-        except pymysql.MySQLError as error:
-            # What was listed has been dropped or changed meanwhile.
-            if error.args[0] not in _CHANGED or not tries:
-                raise translated(error, leader.name) from None
+
+    def __init__(self, settings: dict[str, Any], leader: Leader, filters: Filters | Widened) -> None:
+        self._settings = settings
+        self._leader = leader
+        self._filters = filters
+        self._known: dict[Table, Creation] = {}
+
+    def read(self, changed: Iterable[Effect] = (), *, tries: int = _TRIES) -> Structure:
+        """All that there is, after statements with the effects ``changed`` since it was read last.
+
+        Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be
+        copied or our user may not see a definition, Disconnected.
+        """
+        for effect in changed:
+            self._forget(effect)
+        while True:
+            tries -= 1
+            tables = copied_tables(self._settings, self._leader, self._filters)
+            new = [table for table in tables if table not in self._known]
+            require_copyable(self._leader, definitions(self._settings, self._leader.name, new))
+            try:
+                return _shown_now(self._settings, tables, self._filters, self._known)
+            except pymysql.MySQLError as error:
+                # What was listed has been dropped or changed meanwhile.
+                if error.args[0] not in _CHANGED or not tries:
+                    raise translated(error, self._leader.name) from None
+
+    def _forget(self, effect: Effect) -> None:
+        """Ask again for the tables that the statement may have changed, and those whose foreign keys name these."""
+        changed = {(effect.database, effect.name), effect.to}
+        names = {identifier(each[1]) for each in changed if each and each[1]}
+        for table, creation in list(self._known.items()):
+            of_database = effect.name is None and effect.database in (table[0], ANY_DATABASE.database)
+            follows = "REFERENCES" in creation.text and any(name in creation.text for name in names)
+            if of_database or follows or table in changed:
+                del self._known[table]
 
 
 def copied_tables(settings: dict[str, Any], leader: Leader, filters: Filters | Widened) -> list[Table]:
@@ -81,22 +107,29 @@ def creations_of(
 ) -> Structure:
     """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
     try:
-        return _shown_now(settings, tables, filters)
+        return _shown_now(settings, tables, filters, {})
     except pymysql.MySQLError as error:
         raise translated(error, leader.name) from None
 
 
-def _shown_now(settings: dict[str, Any], tables: list[Table], filters: Filters | Widened) -> Structure:
+def _shown_now(
+    settings: dict[str, Any], tables: list[Table], filters: Filters | Widened, known: dict[Table, Creation]
+) -> Structure:
+    """``known`` tables are not asked for, and those that are get to be."""
     # With autocommit, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
         cursor.execute(ALL_SHOWN)
         invalid: list[Table] = []
-        return Structure(tables, list(_creations(cursor, tables, filters, invalid)), invalid)
+        return Structure(tables, list(_creations(cursor, tables, filters, invalid, known)), invalid)
 
 
 def _creations(
-    cursor: Any, tables: Sequence[Table], filters: Filters | Widened, invalid: list[Table]
+    cursor: Any,
+    tables: Sequence[Table],
+    filters: Filters | Widened,
+    invalid: list[Table],
+    known: dict[Table, Creation],
 ) -> Iterator[Creation]:
     cursor.execute("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME")
     databases = [row[0] for row in cursor.fetchall() if filters.wants_database(row[0])]
@@ -104,7 +137,9 @@ def _creations(
     for database in databases:
         yield _creation(_shown(cursor, "DATABASE", (database,), 1), database)
     for table in tables:
-        yield _creation(_shown(cursor, "TABLE", table, 1), table[0])
+        if table not in known:
+            known[table] = _creation(_shown(cursor, "TABLE", table, 1), table[0])
+        yield known[table]
     for database in databases:
         if filters.wants_database(database):
             yield from _routines(cursor, database, filters)

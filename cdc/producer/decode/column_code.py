@@ -16,7 +16,7 @@ from json.encoder import encode_basestring
 from typing import Any, TypeVar
 
 from cdc.errors import PromiseError
-from cdc.model.charset import text_decoder
+from cdc.model.charset import member_texts, text_decoder
 from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
@@ -199,13 +199,12 @@ def _timestamp(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
 def _members(column: Column, x: str, constants: dict[str, Any]) -> ColumnCode:
     """ENUM by a table of prepared JSON texts; SET by joining those of its bits."""
     packed, lines = f"{column.meta}s", (f"{x} = int.from_bytes({x}, 'little')",)
-    decode = text_decoder(column.charset)
-    no_text = decode is None or (column.charset == "ascii" and not all(map(bytes.isascii, column.members)))
-    if decode is None or no_text or (column.type == SET and b"" in column.members) or column.equal_members:
+    members = member_texts(column.members, column.charset)
+    if members is None or (column.type == SET and b"" in column.members) or column.equal_members:
         # As text, a SET with only the member '' would look like the empty set, and of two members that are equal the
         # second one like the first.
         return ColumnCode(packed, lines, '{"Enum":%d}' if column.type == ENUM else '{"Set":%d}', x)
-    texts = [_in_utf8(encode_basestring(decode(member))) for member in column.members]
+    texts = [_in_utf8(encode_basestring(member)) for member in members]
     if column.type == ENUM:
         constants[f"enum_{x}"] = ["0", *texts]
         return ColumnCode(packed, lines, '{"Enum":%s}', f"enum_{x}[{x}]")

@@ -11,7 +11,7 @@ from cdc.producer.decode.unsupported import passed_over
 from cdc.sql.accounts import accounts
 from cdc.sql.ddl import Effect, classify
 from cdc.sql.dml import changed_by
-from cdc.sql.effects import ANY_DATABASE, numbered_otherwise
+from cdc.sql.effects import ANY_DATABASE, adds_foreign_keys, numbered_otherwise
 from cdc.sql.redaction import excerpt
 from cdc.sql.text import StatementText, as_stored, readable, statement_text
 
@@ -76,17 +76,12 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
         databases = query.variables.get("databases", ())
         changed = changed_by(read.known, database=query.database, databases=databases, **quoting)
     context = _context(query, event, collations, read) if effects else {}
-    if "ddl_xid" in query.variables and _adds_foreign_keys(effects, text):
+    if "ddl_xid" in query.variables and adds_foreign_keys(effects, text):
         context["engine"] = "InnoDB"
     shown = excerpt(text) if effects else accounts(text, **quoting) or excerpt(text)
     return LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
     )
-
-
-def _adds_foreign_keys(effects: tuple[Effect, ...], text: str) -> bool:
-    """Whether it may be an ALTER that adds foreign keys, which another engine than InnoDB ignores."""
-    return any(effect.action == "AlterTable" for effect in effects) and "REFERENCES" in text.upper()
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:

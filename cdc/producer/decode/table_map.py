@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cdc.errors import PromiseError
-from cdc.model.charset import bytes_of_character, text_decoder
+from cdc.model.charset import bytes_of_character, member_texts
 from cdc.producer.binlog.events import RawEvent, packed_integer
 from cdc.producer.binlog.layout import TABLE_MAP_NAMES_AT
 from cdc.sql.column_types import character_type, members_type
@@ -57,7 +57,7 @@ def column_type(column: Column) -> str:
     if kind in _WITH_FRACTION:
         return f"{_WITH_FRACTION[kind]}({meta})" if meta else _WITH_FRACTION[kind]
     if kind in (ENUM, SET):
-        return members_type("enum" if kind == ENUM else "set", _member_texts(column), charset)
+        return members_type("enum" if kind == ENUM else "set", member_texts(column.members, charset), charset)
     if kind in _PLAIN:
         return _PLAIN[kind] + (sign if kind in (4, 5) else "")
     is_binary = charset == "binary"
@@ -66,13 +66,6 @@ def column_type(column: Column) -> str:
     name = ("binary" if is_binary else "char") if kind == STRING else "varbinary" if is_binary else "varchar"
     sized = f"{name}({meta // bytes_of_character(charset)})"
     return sized if is_binary else character_type(sized, charset)
-
-
-def _member_texts(column: Column) -> list[str] | None:
-    decode = text_decoder(column.charset)
-    if decode is None or (column.charset == "ascii" and not all(map(bytes.isascii, column.members))):
-        return None
-    return [decode(member) for member in column.members]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from cdc.producer.sink.record_parts import (
     split,
 )  # fmt: skip
 from cdc.producer.skips import Skips
-from cdc.sql.effects import Effect
+from cdc.sql.effects import Effect, adds_foreign_keys
 from cdc.sql.redaction import excerpt
 
 __all__ = ["Router"]
@@ -201,7 +201,11 @@ class Router:
         operation = {"Query": change.text}
         if change.exact is not None:
             operation["Bytes"] = b64encode(change.exact).decode("ascii")
-        body = f'"operation":{_text(operation)},"context":{_text(change.context)},"affects":{_text(affects)}'
+        context = change.context
+        if self.incomplete and adds_foreign_keys(change.effects, change.text):
+            # The rows that it refers to need not be on a follower yet. They are once the copy is complete.
+            context = context | {"foreign_key_checks": False}
+        body = f'"operation":{_text(operation)},"context":{_text(context)},"affects":{_text(affects)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:

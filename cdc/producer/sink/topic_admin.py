@@ -14,7 +14,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
-from cdc.kafka.partitions import end_offsets, newest
+from cdc.kafka.partitions import end_offsets, led, newest
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
@@ -240,7 +240,25 @@ class TopicAdmin:
                     if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                         raise write_error(error, name) from None
             self._await_leaders(some)
+            self._await_answers({(name, number) for name in some for number in range(partitions[name])})
             self._checked.update(some)
+
+    def _await_answers(self, left: set[Partition]) -> None:
+        """Wait until the leaders of new partitions take messages, which is after the brokers have named them.
+
+        Before that a leader can refuse the first batch of a transaction and take the second, which was on its way too;
+        then the transaction commits without the first (Kafka 4.3, librdkafka 2.16).
+        """
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while left:
+            ready = led(self.properties, left)
+            left = left - ready
+            if ready:
+                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens one after the other
+            elif time.monotonic() > give_up:
+                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {min(left)[0]}")
+            if left:
+                time.sleep(_POLL_SECONDS)
 
     def _await_leaders(self, names: list[str]) -> None:
         give_up, left = time.monotonic() + _ANSWER_SECONDS, names

@@ -13,7 +13,7 @@ from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 from cdc.service.java import require_java
 
-__all__ = ["fetched_jars", "java", "spark_connector_jars"]
+__all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
 # Groups whose jars PySpark has already.
 _IN_PYSPARK = (
@@ -32,6 +32,12 @@ def spark_connector_jars(version: str) -> list[Path]:
     return fetched_jars(
         f"spark-kafka-{version}", [connector], label=f"Spark's Kafka connector {version}", without=_IN_PYSPARK
     )
+
+
+def lake_jars() -> list[Path]:
+    """The jars of Delta Lake, with the dependencies PySpark lacks. Raises UserError."""
+    without = (*_IN_PYSPARK, "org.apache.spark")
+    return fetched_jars("spark-delta-4.0.0", ["io.delta:delta-spark_2.13:4.0.0"], label="Delta Lake", without=without)
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:

@@ -7,9 +7,9 @@ from pyspark.sql import functions as F
 
 from cdc.spark.ddl.lineage import lineage
 from cdc.spark.frames.messages import Source
-from cdc.spark.frames.told import History
+from cdc.spark.frames.told import History, existing
 from cdc.spark.frames.typed import Options, spark_type
-from cdc.spark.frames.versions import Plan, existing
+from cdc.spark.frames.versions import Plan
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import parse
 

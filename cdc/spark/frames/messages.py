@@ -23,7 +23,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, messages
 from cdc.spark.input.spans import Span, span
 
-__all__ = ["Source"]
+__all__ = ["Source", "heads_of"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES = 4096
@@ -31,6 +31,9 @@ _HEAD = re.compile(
     r'^\{"uri":"[^"]*","sequence":([0-9]+),"bn_file":\{[^}]*\},'
     r'"transaction":\{"id":"([^"]*)","index":[0-9]+,"last":(true|false),"ts_us":(-?[0-9]+)\}'
 )
+_PLACES = """
+    sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>, transaction STRUCT<id: STRING, ts_us: BIGINT>
+"""
 _HEADS = "sequence BIGINT, transaction STRUCT<id: STRING, last: BOOLEAN, ts_us: BIGINT>"
 
 
@@ -117,19 +120,40 @@ class Source:
 
     def heads(self) -> DataFrame:
         """All records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``."""
+        return heads_of(self._read(self.span, None)).where(F.col("sequence") <= self.newest)
+
+    def everything(self) -> DataFrame:
+        """All messages: side, partition, offset, key, value."""
+        return self._read(self.span, None, keyed=True)
+
+    def places(self, upto: int, wanted: Collection[int]) -> DataFrame:
+        """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first
+        offset behind those (``next``, NULL for none), and of records with ``wanted`` sequences their sequence, file,
+        position, transaction and ts_us (``heads``)."""
         found = self._read(self.span, None)
+        parsed = F.from_json(F.col("value").cast("string"), _PLACES)
         text = F.substring("value", 1, _HEAD_BYTES).cast("string")
-        parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
-        fast = F.struct(
-            parts[0].try_cast("bigint").alias("sequence"),
-            F.struct(
-                parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
-            ).alias("transaction"),
+        is_fast = F.regexp_extract(text, _HEAD.pattern, 1) != ""
+        # A head is whole JSON where it is closed behind the transaction.
+        head = F.concat(F.regexp_extract(text, _HEAD.pattern, 0), F.lit("}"))
+        body = F.when(is_fast, F.from_json(head, _PLACES)).otherwise(parsed).alias("body")
+        heads = found.select("partition", "offset", body).select("partition", "offset", "body.*")
+        heads = heads.where("sequence IS NOT NULL")
+        numbers = [{"sequence": each} for each in sorted(wanted)]
+        marked = F.broadcast(local_frame(self.spark, numbers, "sequence BIGINT").withColumn("marked", F.lit(True)))
+        one = F.expr(
+            "IF(marked, named_struct('sequence', sequence, 'file', bn_file.fileName, 'position', bn_file.offset, "
+            "'transaction', transaction.id, 'ts_us', transaction.ts_us), NULL)"
         )
-        parsed = F.from_json(F.col("value").cast("string"), _HEADS)
-        head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
-        heads = found.select(head).select("head.sequence", "head.transaction.*")
-        return heads.where(F.col("sequence") <= self.newest)
+        return (
+            heads.join(marked, "sequence", "left")
+            .groupBy("partition")
+            .agg(
+                F.expr(f"count_if(sequence <= {upto})").alias("count"),
+                F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
+                F.collect_list(one).alias("heads"),
+            )
+        )
 
     def _within(self, topics: Iterable[str] | None) -> Span:
         if topics is None or self.kafka.layout != PER_TABLE:
@@ -158,3 +182,19 @@ class Source:
         uri = F.get_json_object(F.substring("value", 1, _HEAD_BYTES).cast("string"), "$.uri")
         fast = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), r'^\{"uri":"([^"]*)"', 1)
         return whole.withColumn("key", F.when(fast != "", fast).otherwise(uri))
+
+
+def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
+    """Of records their ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``, after
+    the ``columns`` of messages that are named. Not more of the JSON is parsed."""
+    text = F.substring("value", 1, _HEAD_BYTES).cast("string")
+    parts = [F.regexp_extract(text, _HEAD.pattern, at) for at in range(1, 5)]
+    fast = F.struct(
+        parts[0].try_cast("bigint").alias("sequence"),
+        F.struct(
+            parts[1].alias("id"), (parts[2] == "true").alias("last"), parts[3].try_cast("bigint").alias("ts_us")
+        ).alias("transaction"),
+    )
+    parsed = F.from_json(F.col("value").cast("string"), _HEADS)
+    head = F.when(parts[0] != "", fast).otherwise(parsed).alias("head")
+    return messages.select(*columns, head).select(*columns, "head.sequence", "head.transaction.*")

@@ -15,7 +15,7 @@ from cdc.spark.frames.typed import DOUBT, Options, literal, typed
 from cdc.spark.frames.versions import Plan, Stretch
 from cdc.spark.input.records import parse
 
-__all__ = ["changed_rows", "left_rows", "typed_columns", "typed_rows"]
+__all__ = ["changed_rows", "last_images", "left_rows", "typed_columns", "typed_rows"]
 
 _ORDER_BITS = 23  # rows of a record, see streams.row_digests
 _HASH = "xxhash64(known)"
@@ -55,19 +55,24 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
     )
 
 
+def last_images(changed: DataFrame) -> DataFrame:
+    """What each row that was changed became last: ``known``, and ``image``, NULL where the row is gone. Not for a table
+    without a key."""
+    kept = changed.select(
+        F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
+        "after",
+        F.explode(F.expr(_STEPS)).alias("step"),
+    )
+    kept = kept.select(F.col("step.known").alias("known"), "step.adds", "place", "after")
+    kept = kept.withColumns({"hash": F.expr(_HASH), "image": F.expr("IF(adds, after, NULL)")})
+    # The hash first, since to compare numbers costs less than arrays.
+    return kept.groupBy("hash", "known").agg(F.max_by("image", F.expr("place + int(adds)")).alias("image"))
+
+
 def left_rows(changed: DataFrame, plan: Plan) -> DataFrame:
     """The rows that are left after all changes: ``image``, and ``named``, a text that names the row for errors."""
     if plan.keyed:
-        kept = changed.select(
-            F.expr(f"shiftleft(sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
-            "after",
-            F.explode(F.expr(_STEPS)).alias("step"),
-        )
-        kept = kept.select(F.col("step.known").alias("known"), "step.adds", "place", "after")
-        kept = kept.withColumns({"hash": F.expr(_HASH), "image": F.expr("IF(adds, after, NULL)")})
-        # The hash first, since to compare numbers costs less than arrays.
-        last = F.max_by("image", F.expr("place + int(adds)")).alias("image")
-        rows = kept.groupBy("hash", "known").agg(last).where("image IS NOT NULL")
+        rows = last_images(changed).where("image IS NOT NULL")
         return rows.select("image", F.expr("array_join(known, ', ')").alias("named"))
     counted = changed.select(F.explode(F.expr(_BOTH)).alias("step")).select("step.*").where("image IS NOT NULL")
     counted = counted.groupBy(F.expr("xxhash64(image)").alias("hash"), "image").agg(F.sum("n").alias("n"))

@@ -3,12 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cdc.spark.ddl.lineage import Act, Name
+from cdc.errors import UserError
+from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Act, Name, table_name
 
-__all__ = ["Columns", "History", "Statement", "Told"]
+__all__ = ["Columns", "CopyIncomplete", "History", "NotTold", "Statement", "Told", "existing"]
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of a table's columns, in order."""
+
+
+class NotTold(UserError):
+    """No record tells a table's columns yet: it has no rows, or the stream is of a version that tells no types."""
+
+
+class CopyIncomplete(UserError):
+    """A table is being copied into the stream, so the stream does not have all of its rows yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +55,25 @@ class History:
     def upto(self, sequence: int) -> list[Act]:
         """The acts up to and with ``sequence``."""
         return [act for act in self.acts if act.sequence <= sequence]
+
+
+def existing(history: History, sequence: int) -> dict[Name, int]:
+    """The tables that there are after ``sequence``, and the first sequence that tells of each since it is there."""
+    found: dict[Name, int] = {}
+    events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
+    events += [(told.sequence, 0, told) for told in history.told if told.sequence <= sequence]
+    for number, _, event in sorted(events, key=lambda each: each[:2]):
+        if isinstance(event, Told):
+            found.setdefault(event.name, number)
+            continue
+        name = table_name(event.uri)
+        if event.action == "DropDatabase":
+            database = Uri.parse(event.uri).database
+            found = {each: first for each, first in found.items() if each[0] != database}
+        elif event.action in ("DropTable", "DropView") and name:
+            found.pop(name, None)
+        elif event.action == "RenameTable" and name and event.to and (new := table_name(event.to)):
+            found[new] = found.pop(name, number)
+        elif event.action in ("CreateTable", "AlterTable", "TruncateTable") and name:
+            found.setdefault(name, number)
+    return found

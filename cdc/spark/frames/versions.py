@@ -1,16 +1,16 @@
 """The versions that a table had, from one ALTER to the next, and what each one's rows are in the last of them. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, lineage, table_name
+from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, lineage
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.told import Columns, History, Told
+from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told, existing
 
-__all__ = ["Plan", "Stretch", "Version", "existing", "plan", "plan_of_changes"]
+__all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
 _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
@@ -19,12 +19,14 @@ _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
 @dataclass(frozen=True, slots=True)
 class Version:
     """A table between two ALTERs: its ``columns``, None where nothing tells them, and its ``key``. ``told``: records
-    tell them. ``alteration`` is the ALTER that led to it, None for the first one."""
+    tell them. ``alteration`` is the ALTER that led to it, None for the first one. ``rekeyed`` is the sequence from
+    which on rows have another key, since CREATE or DROP INDEX came in between."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
     told: bool = False
     alteration: Alteration | None = None
+    rekeyed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +55,6 @@ class Plan:
     key: tuple[str, ...] | None
     keyed: bool
     stretches: tuple[Stretch, ...] = field(default=())
-
-
-def existing(history: History, sequence: int) -> dict[Name, int]:
-    """The tables that there are after ``sequence``, and the first sequence that tells of each since it is there."""
-    found: dict[Name, int] = {}
-    events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
-    events += [(told.sequence, 0, told) for told in history.told if told.sequence <= sequence]
-    for number, _, event in sorted(events, key=lambda each: each[:2]):
-        if isinstance(event, Told):
-            found.setdefault(event.name, number)
-            continue
-        name = table_name(event.uri)
-        if event.action == "DropDatabase":
-            database = Uri.parse(event.uri).database
-            found = {each: first for each, first in found.items() if each[0] != database}
-        elif event.action in ("DropTable", "DropView") and name:
-            found.pop(name, None)
-        elif event.action == "RenameTable" and name and event.to and (new := table_name(event.to)):
-            found[new] = found.pop(name, number)
-        elif event.action in ("CreateTable", "AlterTable", "TruncateTable") and name:
-            found.setdefault(name, number)
-    return found
 
 
 def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
@@ -120,7 +100,7 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
     """The last version's columns. Raises UserError where nothing tells them."""
     columns = versions[-1].columns if versions else None
     if columns is None:
-        raise UserError(
+        raise NotTold(
             "no record tells the columns that the table has then",
             where=where,
             hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
@@ -135,7 +115,7 @@ def _require_all_rows(
     again = _COPY_AGAIN.format(".".join(name))
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
-        raise UserError("the copy of the table is not complete then", where=where, hint="wait until it is")
+        raise CopyIncomplete("the copy of the table is not complete then", where=where, hint="wait until it is")
     if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
         why = "retention has cut the stream" if cut else "the table may be older than the stream"
         raise UserError(f"the stream may lack rows of the table: {why}", where=where, hint=again)
@@ -178,8 +158,9 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
             of_segment.append(len(versions) - 1)
             continue
         same = [each for each in segments[at:] if each.era == segment.era]
-        told = next((each for part in same for each in _told(history, part, sequence)), None)
-        versions.append(_version(history, versions[-1] if versions else None, told, segment.first))
+        told = [each for part in same for each in _told(history, part, sequence)]
+        version = _version(history, versions[-1] if versions else None, told[0] if told else None, segment.first)
+        versions.append(replace(version, rekeyed=_rekeyed(told, sequence)))
         of_segment.append(len(versions) - 1)
     return versions, of_segment
 
@@ -207,6 +188,14 @@ def _version(history: History, before: Version | None, told: Told | None, first:
     return Version(step.columns, key, told is not None, step)
 
 
+def _rekeyed(told: Sequence[Told], sequence: int) -> int | None:
+    """From which sequence on rows are known by others than the columns of the first key; None where none is."""
+    if not told or told[0].key is None:
+        return None  # known by all of their values, which stays right
+    others = (each.sequence for each in told if sorted(each.key or ()) != sorted(told[0].key))
+    return next((each for each in others if each <= sequence), None)
+
+
 def _renamed(key: tuple[str, ...] | None, step: Alteration) -> tuple[str, ...] | None:
     """The key's columns under their names after an ALTER; None where it has no key then, or that is not known."""
     new = {origin.name: name for name, origin in step.origins.items() if origin.name}
@@ -224,6 +213,12 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
     known: tuple[str, ...] | None = None  # those of the newest version that has rows, under their names now
     seen = False
     for version in versions:
+        if version.rekeyed is not None:
+            raise UserError(
+                f"from sequence {version.rekeyed} on the table has another key, so rows of before are not known again",
+                where=where,
+                hint=_COPY_AGAIN.format(".".join(name)),
+            )
         step = version.alteration
         carried = known
         if seen and known and step:

@@ -4,12 +4,14 @@ Each shuffle ends a stage, and planning, sending and starting a stage costs more
 partition Spark needs none to group, sort or join. All this changes how Spark gets to a result, never the result.
 """
 
+from weakref import WeakKeyDictionary
+
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["beside", "cached", "in_one_part", "is_tiny", "set_tiny"]
+__all__ = ["beside", "cached", "in_one_part", "is_tiny", "set_tiny", "uncache"]
 
 _TINY = "spark.cdc.audit.tiny"
 # With few rows, code that Spark makes and compiles for a query costs more than it saves; without it, expressions are
@@ -18,6 +20,7 @@ _COMPILED = {
     "spark.sql.codegen.wholeStage": ("false", "true"),
     "spark.sql.codegen.factoryMode": ("NO_CODEGEN", "FALLBACK"),
 }
+_PERSISTED: WeakKeyDictionary[SparkSession, list[DataFrame]] = WeakKeyDictionary()
 _RECORDS, _ROWS, _BYTES = 20_000, 100_000, 64 << 20  # up to that a second core saves less than shuffles cost
 
 
@@ -48,13 +51,14 @@ def beside(few: DataFrame) -> DataFrame:
 
 
 def cached(frame: DataFrame) -> DataFrame:
-    """``frame``, persisted once it was computed, and computed again where that is lost.
+    """``frame``, persisted once it was computed until ``uncache``, and computed again where that is lost.
 
     Its plan is the cached data alone. Of a frame that is only persisted, Spark analyzes all that leads to it again with
     each query, to find out that it is cached.
     """
     kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
     spark = frame.sparkSession
+    _PERSISTED.setdefault(spark, []).append(kept)
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context
     try:
@@ -64,6 +68,12 @@ def cached(frame: DataFrame) -> DataFrame:
         return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)
     except (Py4JError, TypeError):  # Spark names these otherwise: they are none of its public interface
         return kept
+
+
+def uncache(spark: SparkSession) -> None:
+    """Give back what was ``cached`` with this session. Sessions of one Spark share what others have persisted."""
+    for kept in _PERSISTED.pop(spark, []):
+        kept.unpersist()
 
 
 def _bytes(read: DataFrame) -> int:

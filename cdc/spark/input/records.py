@@ -45,7 +45,7 @@ _MOST_TASKS = 20_000  # of a stage, for as many of which the driver keeps what t
 _SCHEMA = """
     uri STRING, sequence BIGINT, bn_file STRUCT<fileName: STRING, offset: BIGINT>,
     transaction STRUCT<id: STRING, index: INT, last: BOOLEAN, ts_us: BIGINT>,
-    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT,
+    columns ARRAY<STRING>, key ARRAY<STRING>, flags INT, sql_mode STRING,
     operation STRUCT<
         Query: STRING,
         Add: STRUCT<rows: ARRAY<STRUCT<cols: ARRAY<STRING>>>>,
@@ -191,8 +191,9 @@ def before_limits(records: DataFrame, spans: Mapping[str, Span]) -> DataFrame:
     return records
 
 
-def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
-    """The records in ``messages`` (side, partition, offset, value), with the columns that the module's docstring lists.
+def parse(messages: DataFrame, *, events_of: Collection[str] = (), also: Collection[str] = ()) -> DataFrame:
+    """The records in ``messages`` (side, partition, offset, value), with the columns that the module's docstring lists,
+    and fields of the JSON that are named by ``also``.
 
     ``events_of`` are the sides that have a topic ``mysql_binlog_events``. The binlog's other events in that topic are
     not records and are left out; in any other topic they are records that are not valid.
@@ -222,6 +223,7 @@ def parse(messages: DataFrame, *, events_of: Collection[str] = ()) -> DataFrame:
         "affects",
         F.expr(_CHUNK).alias("chunk"),
         F.coalesce("copying", F.lit(False)).alias("copying"),
+        *also,
     )
 
 

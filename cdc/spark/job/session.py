@@ -1,8 +1,8 @@
 """Creates the Spark session, configures it for the size of an audit, and stops it."""
 
 import logging
-import signal
-import threading
+from collections.abc import Mapping
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -13,8 +13,8 @@ from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import SMALL
 
 __all__ = [
-    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped", "session",
-    "stop",
+    "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
+    "own_session", "session", "stop",
 ]  # fmt: skip
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
@@ -37,29 +37,38 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 }
 
 
+# A cast that fails must raise an error, not give a NULL that a comparison ignores.
+_MEANING: dict[str, Any] = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
+
+
 class SparkGone(CdcError):
     """Spark or its JVM has stopped, so this process can run no more audits; the exit status is that of no verdict."""
 
     exit_status = 2
 
 
-def session() -> SparkSession:
-    """A session with the settings of spark-submit's command line and those that every audit needs."""
+def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) -> SparkSession:
+    """A session called ``name`` with the settings of spark-submit's command line, those that every audit needs, and
+    ``settings`` over them."""
     # Py4J also raises what it logs with a stack trace, in part on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
-    # A cast that fails must raise an error, not give a NULL that a comparison ignores.
-    builder = SparkSession.builder.appName("cdc-audit").config("spark.sql.ansi.enabled", "true")
+    builder = SparkSession.builder.appName(name).config(map=_MEANING)
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
-    builder = builder.config("spark.sql.session.timeZone", "UTC").config(map=NO_TRACES)
-    spark = builder.config(*CODE_CACHE).config(*NO_REFERENCES).getOrCreate()
-    # PySpark's handler asks the JVM to cancel jobs, amid whatever is asked of it, and ends with a traceback.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    builder = builder.config(map=NO_TRACES).config(*CODE_CACHE).config(*NO_REFERENCES)
+    spark = builder.config(map=dict(settings or {})).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     look_up_once(spark)
     return spark
+
+
+def own_session(spark: SparkSession) -> SparkSession:
+    """A session beside ``spark``, with settings of its own: those that give results their meaning."""
+    own = spark.newSession()
+    for name, value in _MEANING.items():
+        own.conf.set(name, value)
+    return own
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:

@@ -8,7 +8,7 @@ from cdc.spark.input.records import FOLLOWER
 __all__ = ["changed_by_others", "checkpoint"]
 
 _IN_OWN_DATABASE = f"side = '{FOLLOWER}' AND database = '{CHECKPOINT_DATABASE}'"
-_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds"
+_TABLES = "checkpoint|ledger|conflicts|copies|offsets|rewinds|seeds"
 # The statements by which the consumer creates its tables, and upgrades the ledger of an earlier version.
 _CREATES_OWN_TABLES = f"""
     coalesce(forall(affects, a -> a.action = 'CreateDatabase'
@@ -66,6 +66,7 @@ def changed_by_others(resource: str) -> str:
                 concat_ws('.', database, url_decode(get(split(affects[0].uri, '/'), 4))))
             WHEN table = 'ledger' AND coalesce({notes_an_intent}, false) THEN NULL
             WHEN table = 'checkpoint' AND coalesce({first_checkpoint}, false) THEN NULL
+            WHEN table = 'seeds' AND coalesce(forall(rows, r -> r.after IS NULL), false) THEN NULL
             WHEN NOT exists(rows, r -> coalesce({_is_of("coalesce(r.after, r.before)", resource)}, true)) THEN NULL
             ELSE concat_ws('.', database, table)
         END

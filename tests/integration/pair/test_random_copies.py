@@ -33,6 +33,8 @@ _TABLES = 4  # that are there before the copy
 # An XA transaction that a copy begins amidst stops the producer; views that are invalid when it begins are not copied.
 _LEFT_OUT = ("XA", "ALTER VIEW", "DROP VIEW `")
 _TURNS = 3  # copies of all tables, one after the other
+# A copy begins again with each statement on its table, so on a busy machine it would not end while there is one.
+_DEEDS = 400  # of a turn, mostly more than the copy takes
 
 
 class Writer:
@@ -42,6 +44,7 @@ class Writer:
         self._leader, self._database, self._chance, self._log = leader, database, chance, log
         self._history = RandomHistory(chance, vectors=mysql_programs().version >= (9,))
         self._stop = threading.Event()
+        self._left = 0
         self._failure: BaseException | None = None
         self.statements: Counter[str] = Counter()
 
@@ -59,20 +62,28 @@ class Writer:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Deeds meanwhile."""
-        thread = threading.Thread(target=self._write)
+        thread = threading.Thread(target=self._write, daemon=True)
         thread.start()
         try:
             yield
         finally:
             self._stop.set()
-            thread.join()
+            thread.join(LIMIT_SECONDS)
+        assert not thread.is_alive(), f"a statement of {self._log} hangs"
         if self._failure is not None:
             raise self._failure
+
+    def begin_turn(self) -> None:
+        """Have so many more deeds done."""
+        self._left = _DEEDS
 
     def _write(self) -> None:
         try:
             with self._session() as cursor:
                 while not self._stop.wait(self._chance.choice([0, 0, 0.005, 0.02])):
+                    if not self._left:
+                        continue
+                    self._left -= 1
                     deed = self._history.next()
                     if not any(statement.startswith(_LEFT_OUT) for statement in deed.statements):
                         self._do(cursor, deed)
@@ -140,6 +151,7 @@ def copied(
     logged = []
     with writer.writing():
         for _ in range(_TURNS):
+            writer.begin_turn()
             logged.append(produced(source, rows))
             logged.append(run_well("cdc-consumer", target, "--until-current"))
             # It refuses if it sees a table that can't be copied, which is dropped at once.

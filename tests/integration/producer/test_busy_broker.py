@@ -17,6 +17,7 @@ from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.partitions import led
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
@@ -51,6 +52,15 @@ def test_readers_see_all_once_a_sink_is_closed(kafka: Kafka) -> None:
         sink.commit(Entry(number + 1, Position("binlog.000001", 4 + number), "", "", counts={"closed/0": number + 1}))
         sink.close()
         assert not unended(properties, [("closed", 0), ("closed.commits", 0)]), number
+
+
+def test_new_topics_take_messages_once_they_are_claimed(kafka: Kafka) -> None:
+    """Of a transaction into a topic whose broker is named as leader, but is not yet, the first messages can be lost."""
+    topics, names = topics_of(kafka, "claimed"), {f"claimed.{number}" for number in range(100)}
+    assert topics.claim(names, ours=set()) == dict.fromkeys(names, 1)
+    assert led({"bootstrap.servers": kafka.bootstrap_servers}, [(name, 0) for name in names]) == {
+        (name, 0) for name in names
+    }
 
 
 def test_a_sink_that_is_fenced_says_so_in_whatever_it_does_next(kafka: Kafka) -> None:

@@ -9,6 +9,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any
 
+import pymysql
 import pytest
 
 from cdc.config.filters import Filters
@@ -16,7 +17,7 @@ from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.leader import count_different, inspect
 from cdc.producer.copy.key_rows import has_key
-from cdc.producer.copy.structure import structure_of
+from cdc.producer.copy.structure import Structures
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
 from cdc.producer.table_rows.chunk_reader import ChunkReader, TableChanged
@@ -24,8 +25,10 @@ from cdc.producer.table_rows.definition import TableDefinition, read_definition
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sql.ddl import classify
 from tests.checks.binlog import events, position
 from tests.generators.random_documents import document
+from tests.generators.random_history import RandomHistory
 from tests.generators.random_tables import LAX, random_table
 from tests.integration.pair.test_types import load
 
@@ -281,6 +284,11 @@ def test_a_table_that_was_changed_is_not_read_by_its_old_definition(shared: Lead
     with pytest.raises(TableChanged):
         shared.read(before, rows=10)
     assert "no such table" in (shared.definition("changed", "t").refusal or "")
+    shared.execute("CREATE TABLE u (id INT)", "CREATE VIEW t AS SELECT * FROM u", database="changed")
+    for statement in ("SELECT 1", "DROP TABLE changed.u"):  # a view, and an invalid one
+        shared.execute(statement)
+        with pytest.raises(TableChanged):
+            shared.read(before, rows=10)
 
 
 def test_what_can_not_be_read_says_why(shared: Leader) -> None:
@@ -345,8 +353,62 @@ def test_tables_that_come_and_go_while_a_leader_is_listed_are_no_refusal(shared:
     changing.start()
     try:
         leader, filters = inspect(shared.settings, name="leader"), Filters(include_dbs=(name,))
-        found = [structure_of(shared.settings, leader, filters) for _ in range(40)]
+        found = [Structures(shared.settings, leader, filters).read() for _ in range(40)]
     finally:
         stop.set()
         changing.join()
     assert len({len(each.tables) for each in found}) > 1
+
+
+FOREIGN = """
+CREATE TABLE `p` (id INT PRIMARY KEY, u INT UNIQUE)
+CREATE TABLE c (id INT PRIMARY KEY, o INT, FOREIGN KEY (o) REFERENCES `p` (u))
+CREATE TABLE far (id INT PRIMARY KEY, FOREIGN KEY (id) REFERENCES `p` (id))
+ALTER TABLE `p` CHANGE u w INT
+RENAME TABLE `p` TO p2
+ALTER TABLE p2 RENAME p3
+ALTER TABLE c DROP FOREIGN KEY c_ibfk_1
+DROP TABLE far
+CREATE INDEX i ON c (o)
+ALTER DATABASE CHARACTER SET latin1
+"""
+
+
+def test_what_is_created_is_read_again_where_a_statement_has_changed_it(shared: Leader) -> None:
+    """By the effects of statements it comes to the same as by reading all of it."""
+    name, chance = "read_again", random.Random(SEED)
+    shared.execute(f"CREATE DATABASE {name}", *(f"CREATE TABLE {name}.same{n} (id INT PRIMARY KEY)" for n in range(9)))
+    history, foreign = RandomHistory(chance, vectors=mysql_programs().version >= (9,)), FOREIGN.strip().splitlines()
+    leader, filters = inspect(shared.settings, name="leader"), Filters(include_dbs=(name,))
+    known, shown, tables, done = Structures(shared.settings, leader, filters), 0, 0, list[str]()
+
+    def is_done(text: str) -> bool:
+        done.append(text)
+        try:
+            shared.execute(text, database=name)
+        except pymysql.MySQLError:
+            return False
+        return True
+
+    for _ in range(TABLES * 3):
+        deed = history.next()
+        if deed.ddl and is_done(deed.statements[-1]):
+            history.tables = deed.tables
+        if foreign:
+            assert is_done(foreign.pop(0))
+        for each in sorted(history.tables):
+            if shared.definition(name, each).refusal and is_done(f"DROP TABLE `{each}`"):
+                del history.tables[each]
+        effects = [each for text in done for each in classify(text, database=name, ansi_quotes=False)[1]]
+        before = _shown_tables(shared.server)
+        found = known.read(effects)
+        shown, tables = shown + _shown_tables(shared.server) - before, tables + len(found.tables)
+        assert found == Structures(shared.settings, leader, filters).read(), f"CDC_SEED={SEED} {done}"
+        done.clear()
+    assert 0 < shown < tables  # without what is known, each is shown twice
+
+
+def _shown_tables(server: MySql) -> int:
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW GLOBAL STATUS LIKE 'Com_show_create_table'")
+        return int(cursor.fetchone()[1])

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc.sandbox.fetch.jars import lake_jars
 from cdc.sandbox.profiles import ProfileFiles
 from cdc.sandbox.programs import spark_jars
 from cdc.sandbox.server.ports import free_port
@@ -50,7 +51,8 @@ class Reader:
             "HOME": str(self.home),
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "CDC_CACHE": os.environ.get("CDC_CACHE", str(Path.home() / ".cache/cdc")),
-            "CDC_SPARK_JARS": ",".join(map(str, spark_jars())),  # as fetched before; that is tested elsewhere
+            # As fetched before; that is tested elsewhere.
+            "CDC_SPARK_JARS": ",".join(map(str, [*spark_jars(), *lake_jars()])),
             "SPARK_LOCAL_IP": "127.0.0.1",
             # A JVM that ends before its second compiler would be of use.
             "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -14,7 +14,7 @@ from cdc.model.gtid import GtidSet
 from cdc.model.position import Position
 from cdc.producer.copy.chunk import Beginning, Chunk, Keys, Structure
 from cdc.producer.copy.copier import Copier
-from cdc.producer.copy.key_rows import unfit
+from cdc.producer.copy.key_rows import has_key, unfit
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.reading import Answer, Wanted
 from cdc.producer.copy.requests import Request
@@ -25,7 +25,7 @@ from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.sql.effects import Effect
 
 T, U = ("d", "t"), ("d", "u")
-SHAPE = TableShape("d", "t", "", {}, 1)
+SHAPE = TableShape("d", "t", '"columns":["id"]', {}, 1)
 DEFINITION = TableDefinition("d", "t", (CopiedColumn("id", "int", False),), ("id",), "PRIMARY", '"columns":["id"]', "")
 WHOLE = TableDefinition("d", "t", (CopiedColumn("id", "int", True),), (), "", '"columns":["id"]', "", whole=True)
 UUID = "5b2ad69c-0000-0000-0000-000000000001"
@@ -128,16 +128,17 @@ def test_a_chunk_waits_for_its_place_and_has_what_was_changed() -> None:
 def test_the_next_chunk_is_read_while_one_is_written() -> None:
     copying = Copying(Pending(again=(T,)))
     copying.due()
-    copying.reading.give(1, end=50, upto="1")
+    one = '{"SignedInteger":1}'
+    copying.reading.give(1, end=50, upto=one)
     first = copying.due(50)
     assert isinstance(first, Chunk)
-    assert [wanted.after for wanted in copying.reading.asked] == [None, ("1",)]
+    assert [wanted.after for wanted in copying.reading.asked] == [None, (one,)]
     copying.changed("Add", 7)
     copying.copier.written(first, sequence=7)
     copying.reading.give(2, end=60)
     second = copying.due(60)
     assert isinstance(second, Chunk)
-    assert (second.after, second.rows) == (("1",), [row(2), row(7)])
+    assert (second.after, second.rows) == ((one,), [row(2), row(7)])
 
 
 @pytest.mark.parametrize("after", [("1", "2"), ('{"String":"a"}',)])
@@ -152,6 +153,65 @@ def test_a_copy_begins_again_where_the_table_has_another_key_now(after: tuple[st
     due = copying.due(60)
     assert isinstance(due, Chunk)
     assert (due.after, due.rows) == (None, [row(9)])
+
+
+@pytest.mark.parametrize(
+    ("charset", "after", "has"),
+    [
+        ("utf8mb4", '{"String":"😀"}', True),
+        ("utf8mb3", '{"String":"ж"}', True),
+        ("utf8mb3", '{"String":"😀"}', False),
+        ("latin1", '{"String":"é"}', True),
+        ("latin1", '{"String":"ж"}', False),
+        ("ascii", '{"String":"é"}', False),
+        ("gbk", '{"String":"a"}', False),
+        ("gbk", '{"Text":{"charset":"gbk","base64":"sKE="}}', True),
+        ("ucs2", '{"Text":{"charset":"gbk","base64":"sA=="}}', False),
+    ],
+)
+def test_nothing_can_be_read_behind_a_text_that_the_column_s_character_set_lacks(
+    charset: str, after: str, has: bool
+) -> None:
+    column = CopiedColumn("id", "varchar", nullable=False, charset=charset)
+    assert has_key(replace(DEFINITION, columns=(column,)), (after,)) is has
+
+
+def test_a_copy_begins_again_where_the_key_is_another_one_and_no_statement_said_so() -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.due()
+    one = '{"SignedInteger":1}'
+    copying.reading.give(1, end=50, upto=one)
+    first = copying.due(50)
+    assert first is not None
+    copying.copier.written(first, sequence=1)
+    column = CopiedColumn("n", "int", nullable=False)
+    other = replace(DEFINITION, columns=(*DEFINITION.columns, column), key=("n",))
+    copying.reading.give(2, end=60, definition=other)
+    assert copying.due(60) is None
+    assert [wanted.after for wanted in copying.reading.asked] == [None, (one,), None]
+
+
+def test_rows_that_changed_in_other_columns_have_a_chunk_read_again() -> None:
+    copying = Copying(Pending(again=(T,)))
+    copying.due()
+    copying.changed("Add", 2, table=TableShape("d", "t", '"columns":["other","id"]', {}, 2))
+    copying.reading.give(1, end=50)
+    assert copying.due(50) is None
+    copying.reading.give(1, 2, end=60)
+    due = copying.due(60)
+    assert isinstance(due, Chunk)
+    assert due.rows == [row(1), row(2)]
+
+
+def test_a_repair_that_is_read_again_leaves_the_copy_where_it_was() -> None:
+    after = ('{"String":"a"}',)  # of a table with another key than the one that is repaired
+    copying = Copying(Pending(again=(U,), after=after, rows=3))
+    copying.requests.append(Request([], 1, keys=Keys(T, ("id",), (('{"SignedInteger":1}',),))))
+    copying.copier.take_requests()
+    copying.due()
+    copying.reading.give(end=50, chunk=None)
+    assert copying.due(50) is None
+    assert copying.copier.pending.after == after
 
 
 def test_a_copy_goes_on_where_it_was_when_a_chunk_can_not_be_read() -> None:
@@ -215,9 +275,15 @@ def test_structure_is_read_again_after_any_statement() -> None:
     copying = Copying(Pending(structure=True))
     copying.due()
     structure = Structure([T], [], [])
+    created, dropped = Effect("CreateTable", *U), Effect("DropTable", *U)
+    copying.executed(created)
+    copying.executed(dropped)
+    assert copying.due(40) is None
+    assert len(copying.reading.asked) == 1  # which is read first nevertheless
     copying.reading.answers.append(Answer(Position("b.1", 50), 5, structure=structure))
-    copying.executed(Effect("CreateTable", *U))
+    copying.executed(Effect("DropTable", "d", "left_out"))
     assert copying.due(50) is None
+    assert [wanted.changed for wanted in copying.reading.asked] == [(), (created, dropped)]
     copying.reading.answers.append(Answer(Position("b.1", 60), 6, structure=structure))
     due = copying.due(60)
     assert due == Beginning(structure, 6)

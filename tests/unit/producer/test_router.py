@@ -209,6 +209,27 @@ def test_a_statement_follows_the_objects_it_names() -> None:
         list(transaction(router(filters=only), statement(Effect("RenameTable", "other", "a", ("flvDb", "a")))))
 
 
+@pytest.mark.parametrize(
+    ("clause", "incomplete", "checked"),
+    [
+        ("ADD FOREIGN KEY (o) references owner (id)", {("flvDb", "owner")}, False),
+        ("ADD FOREIGN KEY (o) references owner (id)", {}, True),
+        ("ADD o INT", {("flvDb", "owner")}, True),
+    ],
+)
+def test_a_foreign_key_is_not_checked_while_what_it_refers_to_may_be_missing(
+    clause: str, incomplete: set[tuple[str, str]], checked: bool
+) -> None:
+    context: dict[str, Any] = {"foreign_key_checks": True}
+    effects = (Effect("AlterTable", "flvDb", "pet"),)
+    route = router()
+    route.incomplete = frozenset(incomplete)
+    change = replace(statement(*effects), text=f"ALTER TABLE pet {clause}", context=context)
+    (record,) = records(transaction(route, change))
+    assert record.context == {"foreign_key_checks": checked}
+    assert context == {"foreign_key_checks": True}
+
+
 def test_with_a_topic_a_table_each_record_goes_to_its_table() -> None:
     names = Topics("t", layout=PER_TABLE, prefix="p.")
     pet = Effect("AlterTable", "flvDb", "pet")

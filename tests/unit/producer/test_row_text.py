@@ -13,7 +13,7 @@ from cdc.producer.decode import column_code
 from cdc.producer.decode.changes import RowDecoder
 from cdc.producer.decode.column_code import require_utf8
 from cdc.producer.decode.row_codegen import row_decoder, row_decoders
-from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
+from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table, column_type
 from cdc.producer.sink.partial_transaction import content_sum, row_sum
 
 # Pieces of text, repeated to any length around the limits at which a text counts as long.
@@ -68,8 +68,11 @@ def test_bytes_above_127_in_ascii_stay_bytes(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [ENUM, SET])
-def test_members_with_bytes_above_127_in_ascii_are_told_by_their_number(kind: int) -> None:
-    for decode in decoders(Column("", kind, 1, charset="ascii", members=(b"a", b"\xef"))):
+@pytest.mark.parametrize("charset", ["ascii", "utf8mb4", "utf8mb3"])
+def test_members_with_bytes_that_are_no_text_are_told_by_their_number(kind: int, charset: str) -> None:
+    column = Column("", kind, 1, charset=charset, members=(b"a", b"\xef"))
+    assert column_type(column) == f"{'enum' if kind == ENUM else 'set'} character set {charset}"
+    for decode in decoders(column):
         assert decode(b"\0\1", 0) == [f'{{"cols":[{{"{"Enum" if kind == ENUM else "Set"}":1}}]}}'.encode()]
 
 

@@ -17,6 +17,8 @@ PROGRAMS = {
     "tail": "cdc-tail",
     "sandbox": "cdc-sandbox",
     "repair": "cdc-repair",
+    "seed": "cdc-seed",
+    "lake": "cdc-lake",
 }
 SHARED = "Every program"
 BASE = "CdcError"

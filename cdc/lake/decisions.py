@@ -1,0 +1,123 @@
+"""What a run does with each table: nothing, merge what changed, write it as a whole, or wait for its columns. Pure.
+
+Merging is chosen only where all that happened since the table's version are rows of the same columns and key. Whatever
+else touched the table, it is written as a whole, from what the stream tells of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from cdc.lake.note import Written, definition
+from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
+from cdc.spark.frames.told import History, NotTold
+from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import Plan, plan
+from cdc.sql.column_types import read_type
+
+__all__ = ["Known", "Step", "What", "decided"]
+
+# Values of these are equal in Spark exactly where MySQL's keys are the same, as records have them: not so -0 and 0, a
+# member and its number, or two dates that no calendar has.
+_EXACT = frozenset({
+    "tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "bit", "year", "char", "varchar", "tinytext",
+    "text", "mediumtext", "longtext", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "time",
+})  # fmt: skip
+_DATES = frozenset({"date", "datetime", "timestamp"})
+_NO_ROWS = ("CreateDatabase", "AlterDatabase")  # acts that change no table's rows, columns or key
+
+
+class What(Enum):
+    """What becomes of a table in a run."""
+
+    KEEP = "kept"
+    MERGE = "merged"
+    REPLACE = "written"
+    EMPTY = "emptied"
+    WAIT = "without columns yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``what`` to do with table ``name`` by its ``plan``, from sequence ``base`` on, None where the lake has none."""
+
+    name: Name
+    what: What
+    base: int | None
+    definition: str = ""
+    plan: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What all tables of a run are decided by: the stream's ``history``, the run's sequence ``upto``, the ``last``
+    sequence of rows by URI, whether retention has ``cut`` the stream, the ``options``, and whether they are the
+    ``same_options`` as those of the lake's tables."""
+
+    history: History
+    upto: int
+    last: Mapping[str, int]
+    resource: str
+    cut: bool
+    options: Options
+    same_options: bool
+
+    def last_of(self, name: Name) -> int:
+        """The sequence of the newest rows that were logged under the name, -1 if there are none."""
+        return self.last.get(str(Uri(self.resource, *name)), -1)
+
+
+def decided(known: Known, name: Name, written: Written | None, base: int | None) -> Step:
+    """What to do with a table that there is after ``known.upto``; ``written`` is its newest version in the lake, which
+    is as of sequence ``base``, None where there is none or something else changed it.
+
+    Raises UserError where the stream does not tell the table for certain, CopyIncomplete where it does not yet.
+    """
+    acts = [] if base is None else [act for act in known.history.upto(known.upto) if act.sequence > base]
+    acts = [act for act in acts if _touches(act, name)]
+    changed = base is None or known.last_of(name) > base
+    if base is not None and known.same_options and not acts and not changed:
+        return Step(name, What.KEEP, base)
+    try:
+        wanted = plan(known.history, name, known.upto, cut=False)
+    except NotTold:
+        return _without_columns(known, name, written, base, acts)
+    made = definition(wanted, known.options)
+    if base is not None and written and written.note and written.note.definition == made and not acts:
+        if not changed:
+            return Step(name, What.KEEP, base, made, wanted)
+        if _can_merge(wanted, known.options):
+            return Step(name, What.MERGE, base, made, wanted)
+    if known.cut:
+        wanted = plan(known.history, name, known.upto, cut=True)
+    return Step(name, What.REPLACE, base, made, wanted)
+
+
+def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
+    """The stream tells columns with the first rows. Raises NotTold where there are rows, and of a former version."""
+    found = [each for each in lineage([name], known.history.upto(known.upto)) if each.owner == name]
+    if any(known.last_of((each.database, each.table)) >= each.first for each in found):
+        plan(known.history, name, known.upto, cut=False)
+    only_emptied = base is not None and {act.action for act in acts} == {"TruncateTable"}
+    if only_emptied and known.same_options and written and written.note:
+        return Step(name, What.EMPTY, base, written.note.definition)
+    return Step(name, What.WAIT, base)
+
+
+def _touches(act: Act, name: Name) -> bool:
+    """Whether rows, columns or the key of the table may not be those of before the act."""
+    uri = Uri.parse(act.uri)
+    if uri.database == "*":
+        return True
+    if uri.table is None:
+        return uri.database == name[0] and act.action not in _NO_ROWS
+    return name in (table_name(act.uri), act.to and table_name(act.to))
+
+
+def _can_merge(plan: Plan, options: Options) -> bool:
+    """Whether rows of the table are known in the lake by their key: else the table is written as a whole."""
+    key = plan.stretches[-1].key if plan.stretches else ()
+    kinds = [read_type(kind).name for name, kind in plan.columns if name in key]
+    exact = _EXACT if options.zero_dates == "null" else _EXACT | _DATES
+    return bool(kinds) and len(kinds) == len(key) and exact.issuperset(kinds)

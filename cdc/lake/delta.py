@@ -1,0 +1,112 @@
+"""Tables of Delta Lake: written by Spark in one commit each, with the note in the commit's userMetadata."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc.lake.names import quoted
+from cdc.lake.note import Note, Written
+
+__all__ = ["DeltaTables"]
+
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # characters that names of columns have only with Delta's column mapping
+
+
+class DeltaTables:
+    """The tables in Delta below the folder ``lake``."""
+
+    settings: Mapping[str, str] = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # By default Delta reads a table's log in 50 tasks, however short it is.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+
+    def __init__(self, spark: SparkSession, lake: Path) -> None:
+        self._spark, self._lake = spark, lake
+
+    def written(self, folder: str, since: int | None) -> Written | None:
+        """The newest version that has a note, None where there is no table. A note counts as long as nothing but
+        cdc-lake changed rows or columns since. Versions before ``since`` are not looked at."""
+        log = self._lake / folder / "_delta_log"
+        versions = _versions_since(log, since) or _all_versions(log)
+        for version in versions:
+            text = (log / f"{version:020d}.json").read_text(encoding="utf-8")
+            actions = [json.loads(line) for line in text.splitlines() if line]
+            if (note := Note.parse(_user_metadata(actions))) is not None:
+                return Written(version, note)
+            if any(map(_changes, actions)):
+                return Written(version, None)
+        return Written(versions[-1], None) if versions else None
+
+    def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
+        """Make ``rows`` all of the table, with their columns."""
+        writer = rows.writeTo(self._name(folder)).using("delta")
+        if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
+            writer = writer.tableProperty("delta.columnMapping.mode", "name")
+        with self._noted(note):
+            writer.createOrReplace()
+
+    def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
+        """Apply the rows ``net`` (see ``rows.net_rows``) of a table with these columns."""
+        view = "cdc_lake_net"
+        net.createOrReplaceTempView(view)
+        with self._noted(note):
+            self._spark.sql(_merge_statement(self._name(folder), view, columns, key))
+        self._spark.catalog.dropTempView(view)
+
+    def empty(self, folder: str, note: Note) -> None:
+        """Remove all rows of the table."""
+        self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
+
+    def _name(self, folder: str) -> str:
+        return f"delta.`{str(self._lake / folder).replace('`', '``')}`"
+
+    @contextmanager
+    def _noted(self, note: Note) -> Iterator[None]:
+        self._spark.conf.set(_METADATA, note.text())
+        try:
+            yield
+        finally:
+            self._spark.conf.unset(_METADATA)
+
+
+def _versions_since(log: Path, since: int | None) -> list[int]:
+    """The versions from ``since`` on, newest first, without listing the folder, which may hold very many."""
+    if since is None:
+        return []
+    end = since
+    while (log / f"{end:020d}.json").exists():
+        end += 1
+    return list(range(end - 1, since - 1, -1))
+
+
+def _all_versions(log: Path) -> list[int]:
+    return sorted((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), reverse=True)
+
+
+def _user_metadata(actions: list[dict[str, Any]]) -> str | None:
+    return next((each["commitInfo"].get("userMetadata") for each in actions if "commitInfo" in each), None)
+
+
+def _changes(action: dict[str, Any]) -> bool:
+    """Whether an action of a commit changes rows or columns: not so what only puts files together, as OPTIMIZE does."""
+    of_file = action.get("add") or action.get("remove") or action.get("cdc")
+    return "metaData" in action or bool(of_file and of_file.get("dataChange", True))
+
+
+def _merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
+    """The rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same order."""
+    source = {name: f"s.c{at}" for at, name in enumerate(columns)}
+    same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
+    sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())
+    names, values = ", ".join(map(quoted, source)), ", ".join(source.values())
+    return (
+        f"MERGE INTO {table} AS t USING {net} AS s ON {same} WHEN MATCHED AND s.gone THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({names}) VALUES ({values})"
+    )

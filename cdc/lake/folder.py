@@ -1,0 +1,171 @@
+"""The folder of a lake: its lock, its state, and the list of its tables for readers.
+
+The state says up to which sequence all tables are, and where in the topics what comes next begins. It is replaced as a
+whole, after all tables were written: killed before that, the next run begins where this one began, and each table's own
+note says what it has already.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from cdc.errors import UserError
+from cdc.lake.history_text import NOTHING, from_tree, to_tree
+from cdc.service.private_files import make_folder, write_text
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.told import History
+
+__all__ = ["DROPPED", "MANIFEST", "Held", "LakeFolder", "State"]
+
+MANIFEST, DROPPED = "lake.json", "_dropped"
+_OWN, _STATE, _LOCK = "_cdc", "state.json", "lock"
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A table of the lake: its ``name``, its folder below the lake's, and the newest ``version`` of it."""
+
+    name: Name
+    folder: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A lake whose ``tables`` are all as of ``sequence`` (-1: none was written yet).
+
+    ``offsets`` are those of the topics' partitions (topic/number) from which on records come later. ``last`` has by the
+    key of a table's messages the sequence of its newest record of rows, ``topics`` Kafka's ids of the topics, and
+    ``choices`` the options that values depend on.
+    """
+
+    sequence: int = -1
+    transaction: str = ""
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    last: Mapping[str, int] = field(default_factory=dict)
+    topics: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict)
+    history: History = NOTHING
+    tables: tuple[Held, ...] = ()
+
+
+class LakeFolder:
+    """The folder of a lake, locked until it is closed. ``identity`` tells the format and the stream that it is of."""
+
+    def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
+        """Raises UserError where the folder is used by another process, or is of another lake or of none."""
+        self.path, self._identity = path, identity
+        self._where = f"option --to {path}"
+        try:
+            _require_lake(path, self._where)
+            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path / _OWN)
+            self._lock = _locked(path / _OWN / _LOCK, self._where)
+        except OSError as error:
+            raise UserError(f"cannot use the folder: {error}", where=self._where, hint="name another one") from None
+
+    def close(self) -> None:
+        """Let another process have it."""
+        self._lock.close()
+
+    def load(self) -> State:
+        """What was saved last. Raises UserError for a lake of another format, stream or version, or a damaged state."""
+        file = self.path / _OWN / _STATE
+        if not file.exists():
+            self.save(State())
+            return State()
+        try:
+            tree = json.loads(file.read_text(encoding="utf-8"))
+            found, saved = tree.pop("format"), tree.pop("identity")
+            if found == _FORMAT and saved == self._identity:
+                return _state(tree)
+        except (ValueError, KeyError, TypeError) as error:
+            raise UserError(f"cannot read the lake's state: {error!r}", where=str(file), hint=_ANOTHER) from None
+        if found != _FORMAT:
+            raise UserError(f"the lake is of format {found}, not {_FORMAT}", where=str(file), hint=_ANOTHER)
+        key = next(key for key, value in self._identity.items() if saved.get(key) != value)
+        raise UserError(
+            f"the lake was made with {key} {saved.get(key)!r}, now it is {self._identity[key]!r}",
+            where=self._where,
+            hint=_ANOTHER,
+        )
+
+    def save(self, state: State) -> None:
+        """Make ``state`` the one that ``load`` gives, and list the tables for readers."""
+        tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
+        _replace(self.path / _OWN / _STATE, json.dumps(tree, ensure_ascii=False), private=True)
+        self.list_tables(state)
+
+    def list_tables(self, state: State) -> None:
+        """Write for readers which tables there are, and which version of each is as of the same sequence."""
+        tables = [
+            {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
+            for held in state.tables
+        ]
+        told = {**self._identity, "sequence": state.sequence, "transaction": state.transaction, "tables": tables}
+        text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
+        file = self.path / MANIFEST
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            _replace(file, text, private=False)
+
+    def remove(self, held: Held, sequence: int) -> Path | None:
+        """Move a table's folder to those that were dropped, as of ``sequence``; None where it is not there."""
+        folder = self.path / held.folder
+        if not folder.exists():
+            return None
+        target = self.path / DROPPED / f"{held.folder}~{sequence}"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if target.exists():
+            shutil.rmtree(target)  # of a run that was killed between
+        folder.rename(target)
+        return target
+
+
+_ANOTHER = "name another folder, or remove this one to have the lake made again"
+
+
+def _state(tree: dict[str, Any]) -> State:
+    tables = tuple(Held((each["name"][0], each["name"][1]), each["folder"], each["version"]) for each in tree["tables"])
+    return State(**{**tree, "history": from_tree(tree["history"]), "tables": tables})
+
+
+def _require_lake(path: Path, where: str) -> None:
+    """Raises UserError where the folder holds something, but no lake."""
+    if not path.exists() or (path / _OWN).exists() or not any(path.iterdir()):
+        return
+    found = min(each.name for each in path.iterdir())
+    hint = "name an empty folder, or one that does not exist yet"
+    raise UserError(f"the folder holds other files and no lake: {found!r}", where=where, hint=hint)
+
+
+def _locked(path: Path, where: str) -> IO[str]:
+    lock = path.open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise UserError("another cdc-lake writes to this lake", where=where, hint="wait until it has ended") from None
+    return lock
+
+
+def _replace(file: Path, text: str, *, private: bool) -> None:
+    """Write the file aside, flush it, and rename it: a crash leaves the old one or the new one."""
+    aside = file.with_name(f"{file.name}.new")
+    if private:
+        write_text(aside, text)
+    else:
+        aside.write_text(text, encoding="utf-8")
+    for path in (aside, file.parent):
+        if path == file.parent:
+            aside.replace(file)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,82 @@
+"""Has a lake follow its topics: run after run until a signal, with a line for each and metrics of the newest."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from cdc.lake.pipeline import Copying, Lake, Run
+from cdc.model.printable import visible
+from cdc.service.health import Check
+from cdc.service.http_endpoint import Endpoint
+from cdc.spark.frames.messages import Source
+
+__all__ = ["Following"]
+
+_LATE = 60.0  # seconds without a run that ended, beside the interval and the last run's, after which /healthz fails
+
+
+class Following:
+    """Runs of ``lake``; ``source`` reads what the topics have now. The endpoint's threads only read."""
+
+    def __init__(self, source: Callable[[], Source], lake: Lake, *, interval: float) -> None:
+        self._source, self._lake, self._interval = source, lake, interval
+        self._newest: Run | None = None
+        self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
+
+    def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
+        """Until ``stop`` is set; gives the exit status. Raises what a run raises, but waits for copies of tables."""
+        endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
+        try:
+            while not stop.is_set():
+                begun = time.monotonic()
+                self._once()
+                self._checked_at = time.time()
+                stop.wait(max(0.0, self._interval - (time.monotonic() - begun)))
+            return 0
+        finally:
+            if endpoint is not None:
+                endpoint.close()
+
+    def _once(self) -> None:
+        begun, source = time.monotonic(), self._source()
+        if self._newest is not None and source.newest == self._newest.sequence:
+            return
+        try:
+            self._newest = self._lake.advance(source)
+        except Copying as error:
+            if str(error) != self._waits:
+                print(visible(f"{_now()} waits: {error.what}"), flush=True)
+            self._waits = str(error)
+            return
+        self._waits, self._seconds = "", time.monotonic() - begun
+        print(visible(f"{_now()} {self._newest.line(self._seconds)}"), flush=True)
+
+    def _checks(self) -> Iterator[Check]:
+        age = time.time() - self._checked_at
+        yield Check("runs", age < _LATE + self._interval + self._seconds, f"the last one ended {age:.0f} s ago")
+
+    def _metrics(self) -> Iterator[Metric]:
+        run = self._newest
+        yield _gauge("waiting", "1 while a copy of tables into the stream is not complete.", bool(self._waits))
+        if run is None:
+            return
+        yield _gauge("sequence", "The leader's sequence as of which all tables are.", run.sequence)
+        yield _gauge("duration_seconds", "How long the newest run took.", self._seconds)
+        yield _gauge("records", "Records that the newest run read.", run.records)
+        if run.ts_us is not None:
+            yield _gauge("committed_timestamp_seconds", "When the leader committed that transaction.", run.ts_us / 1e6)
+        tables = GaugeMetricFamily("cdc_lake_tables", "Tables, by what the newest run did.", labels=["what"])
+        for what, count in run.counts.items():
+            tables.add_metric([what], count)
+        yield tables
+
+
+def _gauge(name: str, says: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"cdc_lake_{name}", says, value=value)
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,62 @@
+"""A history as JSON: what the stream told beside rows, so that a later run need not read all of it again. Pure."""
+
+from dataclasses import asdict
+from typing import Any
+
+from cdc.spark.ddl.lineage import Act
+from cdc.spark.frames.told import History, Statement, Told
+
+__all__ = ["NOTHING", "from_tree", "to_tree", "upto", "with_more"]
+
+NOTHING = History((), {}, (), False)
+
+
+def to_tree(history: History) -> dict[str, Any]:
+    """What ``json.dumps`` takes."""
+    return {
+        "acts": [asdict(act) for act in history.acts],
+        "statements": {
+            str(sequence): {**asdict(each), "sql_mode": sorted(each.sql_mode)}
+            for sequence, each in history.statements.items()
+        },
+        "told": [asdict(each) for each in history.told],
+        "silent_cascades": history.silent_cascades,
+    }
+
+
+def from_tree(tree: dict[str, Any]) -> History:
+    """The history of a tree that ``to_tree`` made. Raises KeyError, TypeError or ValueError for any other."""
+    statements = {
+        int(sequence): Statement(**{**each, "sql_mode": frozenset(each["sql_mode"])})
+        for sequence, each in tree["statements"].items()
+    }
+    return History(
+        tuple(Act(**each) for each in tree["acts"]),
+        statements,
+        tuple(_told(each) for each in tree["told"]),
+        bool(tree["silent_cascades"]),
+    )
+
+
+def with_more(history: History, more: History) -> History:
+    """Both, where ``more`` is what the stream told after ``history``."""
+    return History(
+        (*history.acts, *more.acts),
+        {**history.statements, **more.statements},
+        (*history.told, *more.told),
+        history.silent_cascades or more.silent_cascades,
+    )
+
+
+def upto(history: History, sequence: int) -> History:
+    """What the stream told up to and with ``sequence``."""
+    statements = {number: each for number, each in history.statements.items() if number <= sequence}
+    told = tuple(each for each in history.told if each.sequence <= sequence)
+    return History(tuple(history.upto(sequence)), statements, told, history.silent_cascades)
+
+
+def _told(tree: dict[str, Any]) -> Told:
+    database, table = tree["name"]
+    columns = tuple((name, kind) for name, kind in tree["columns"])
+    key = None if tree["key"] is None else tuple(tree["key"])
+    return Told((database, table), int(tree["sequence"]), columns, key)

@@ -1,0 +1,32 @@
+"""The folders of a lake's tables: names of MySQL as names of files that every system and every reader takes. Pure.
+
+Letters, digits, ``_`` and ``-`` stay; any other character is ``~`` and its code in hexadecimal digits, and ``~`` again.
+None begins with ``_`` or ``.``, which readers of Parquet leave out, and none has ``.``, ``=`` or ``%``, which mean
+something in paths: such names are free for files of the lake's own.
+"""
+
+import hashlib
+import re
+
+__all__ = ["encoded", "folder", "quoted"]
+
+_OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
+_LONGEST = 120  # characters of a name of MySQL as it is encoded; longer ones end with a hash
+
+
+def folder(database: str, table: str) -> str:
+    """The folder of a table, below that of the lake."""
+    return f"{encoded(database)}/{encoded(table)}"
+
+
+def encoded(name: str) -> str:
+    """The name of a folder for the ``name`` of a database or table."""
+    text = _OTHER.sub(lambda match: f"~{ord(match[0]):x}~", name)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST]}~~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def quoted(name: str) -> str:
+    """The name of a column in Spark's SQL."""
+    return f"`{name.replace('`', '``')}`"

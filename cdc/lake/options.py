@@ -1,0 +1,67 @@
+"""The command line of cdc-lake."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cdc import __version__
+from cdc.config.table_globs import TableGlobs
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.typed import Options
+
+__all__ = ["parse_options", "selection", "value_options"]
+
+_EPILOG = """\
+All tables of the lake are as of the same sequence, the end of a leader's transaction; lake.json in DIR lists them with
+the version that is. Stopped or killed at any time, cdc-lake goes on when it is started again.
+
+exit status: 0 done; 2 something must be changed first; 3 the topics are damaged, or something else wrote to the lake
+"""
+
+
+def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
+    """The parsed options, with ``metrics`` as host and port. Ends the program for invalid ones, as argparse does."""
+    parser = argparse.ArgumentParser(
+        prog="cdc-lake",
+        description="Keep a lake of tables equal to a leader's, from its topics alone, with Spark.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
+    add("--to", type=Path, required=True, metavar="DIR", help="the lake's folder, on this machine or mounted")
+    add("--format", choices=["delta"], default="delta", help="of the tables (default %(default)s)")
+    add("--tables", action="append", metavar="GLOB", help="only these DATABASE.TABLE; may be given again")
+    add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--at", metavar="SEQUENCE|GTID|TIME", help="as of then; a time without a zone is UTC")
+    when.add_argument("--follow", action="store_true", help="go on with what comes, until a signal")
+    add("--interval", type=float, default=5.0, metavar="SECONDS", help="with --follow, from run to run (%(default)s)")
+    add("--metrics", metavar="[HOST:]PORT", help="with --follow: the address of /metrics and /healthz")
+    add("--zero-dates", choices=["error", "null", "string"], default="error", help="dates that no calendar has")
+    add("--typed-json", choices=["error", "null", "record"], default="error", help="JSON with members of SQL types")
+    add("--on-alter", choices=["error", "null"], default="error", help="values that an ALTER changed without a record")
+    add("--version", action="version", version=f"cdc {__version__}")
+    options = parser.parse_args(arguments)
+    if not options.interval > 0:
+        parser.error("--interval needs a number above 0")
+    if options.metrics is not None:
+        host, _, port = options.metrics.rpartition(":")
+        if not options.follow or not port.isdecimal() or not 0 <= int(port) < 1 << 16:
+            parser.error("--metrics needs --follow, and [HOST:]PORT")
+        options.metrics = (host.strip("[]") or "127.0.0.1", int(port))
+    if options.at is not None and options.at.isdecimal():
+        options.at = int(options.at)
+    return options
+
+
+def value_options(options: argparse.Namespace) -> Options:
+    """What becomes of values that Spark can't have."""
+    return Options(zero_dates=options.zero_dates, on_alter=options.on_alter, typed_json=options.typed_json)
+
+
+def selection(options: argparse.Namespace) -> Callable[[Name], bool]:
+    """Which tables the lake has. Raises UserError for a glob that can't be understood."""
+    wanted = TableGlobs.of(options.tables or ["*.*"], key="--tables", names_database=False)
+    left_out = TableGlobs.of(options.without, key="--without", names_database=False)
+    return lambda name: wanted.match(*name) and not left_out.match(*name)

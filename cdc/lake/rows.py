@@ -1,0 +1,55 @@
+"""The rows of a lake's tables as Spark expressions: all that are left, or what changed in them, in types of lakes."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DayTimeIntervalType
+
+from cdc.lake.names import quoted
+from cdc.spark.frames.rows import changed_rows, last_images, left_rows, typed_columns, typed_rows
+from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import Plan
+
+__all__ = ["GONE", "all_rows", "net_rows"]
+
+GONE = "gone"
+"""The column of ``net_rows`` that says that the row is not there any more."""
+
+
+def all_rows(messages: DataFrame, plan: Plan, options: Options, *, upto: int) -> DataFrame:
+    """The plan's table as of ``upto``, with its columns."""
+    changed = changed_rows(messages, plan, since=0, upto=upto)
+    return _for_lakes(typed_rows(left_rows(changed, plan), plan, options))
+
+
+def net_rows(messages: DataFrame, plan: Plan, options: Options, *, since: int, upto: int) -> DataFrame:
+    """What became of each row that was changed after ``since`` up to ``upto``, of a table with a key.
+
+    Columns: ``c0``, ``c1``, … in the order of the plan's, and GONE; of a row that is gone only the key's have values.
+    """
+    names = [name for name, _ in plan.columns]
+    known = {names.index(name): at for at, name in enumerate(plan.stretches[-1].key)}
+    only_key = ", ".join(f"known[{known[at]}]" if at in known else "'Null'" for at in range(len(names)))
+    last = last_images(changed_rows(messages, plan, since=since + 1, upto=upto))
+    whole = last.select(
+        F.expr(f"coalesce(image, array({only_key}))").alias("image"),
+        F.expr("image IS NULL").alias(GONE),
+        F.expr("array_join(known, ', ')").alias("named"),
+    )
+    made = typed_columns(plan, "get(image, {})", "named", options)
+    typed = whole.select(*(F.expr(text).alias(f"c{at}") for at, text in enumerate(made.values())), GONE)
+    return _for_lakes(typed)
+
+
+def _for_lakes(frame: DataFrame) -> DataFrame:
+    """A TIME as its microseconds: no lake has intervals."""
+    times = [each.name for each in frame.schema if isinstance(each.dataType, DayTimeIntervalType)]
+    if not times:
+        return frame
+    return frame.select(*(_microseconds(name) if name in times else F.col(quoted(name)) for name in frame.columns))
+
+
+def _microseconds(name: str) -> Column:
+    parts = (("DAY", 86_400_000_000), ("HOUR", 3_600_000_000), ("MINUTE", 60_000_000))
+    whole = " + ".join(f"CAST(extract({part} FROM {quoted(name)}) AS BIGINT) * {size}" for part, size in parts)
+    text = f"{whole} + CAST(extract(SECOND FROM {quoted(name)}) * 1000000 AS BIGINT)"
+    return F.expr(text).alias(name)

@@ -1,0 +1,86 @@
+"""The program cdc-seed: makes a new follower of a leader's topics alone."""
+
+import argparse
+import gc
+import logging
+import os
+import sys
+from functools import partial
+from importlib import util
+from pathlib import Path
+
+from cdc import __version__
+from cdc.config.profile import load
+from cdc.errors import UserError
+from cdc.service.java import require_java
+from cdc.service.logs import event, print_error, setup_logging
+from cdc.service.private_files import MASK
+from cdc.service.process import exit_status, stop_on_signals
+from cdc.service.retry import Retry
+
+__all__ = ["main"]
+
+_EPILOG = """\
+The follower is empty at first. It runs the leader's statements, and gets each row that is left as its last change has
+it. Then cdc-consumer goes on. Stopped or killed at any time, cdc-seed goes on when it is started again.
+
+exit status: 0 the follower is as the leader was then; 2 something must be changed first, or it was stopped; 3 the
+follower refuses a row or a statement; 4 a server is unreachable for longer than consumer.retry_seconds
+"""
+
+
+def main() -> int:
+    """Run the program; returns its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="cdc-seed",
+        description="Make an empty follower equal to the leader, of the topics alone, with Spark.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--leader", type=Path, required=True, metavar="PROFILE", help="profile of cdc-producer")
+    parser.add_argument("--follower", type=Path, required=True, metavar="PROFILE", help="profile of cdc-consumer")
+    parser.add_argument(
+        "--at",
+        metavar="SEQUENCE|GTID|TIME",
+        help="as the leader was then; a time without a zone is UTC (default: as it is now)",
+    )
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
+    arguments = parser.parse_args()
+    try:
+        return exit_status(lambda: _run(arguments), program="cdc-seed")
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark", "py4j")):
+            raise
+        print_error("cdc-seed", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    # Spark writes rows to temporary files, which other users must not read.
+    os.umask(MASK)
+    leader, follower = load(arguments.leader), load(arguments.follower)
+    setup_logging(level=follower.log.level, form=follower.log.format)
+    if util.find_spec("pyspark") is None:
+        raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
+    require_java(os.environ)
+    # Not before: without PySpark they can't be imported.
+    from cdc.seed.pipeline import run
+    from cdc.seed.spark_session import started
+
+    gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
+    stop = stop_on_signals()
+    log = partial(event, logging.getLogger("cdc.seed"))
+    retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
+    at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
+    loaded = run(partial(started, dict(os.environ)), leader, follower, at=at, retry=retry, stop=stop)
+    if loaded is None:
+        raise UserError("stopped before the follower was whole", hint="run cdc-seed again, which goes on")
+    print(
+        f"the follower is as the leader was after sequence {loaded.sequence}: {loaded.rows:,} rows and "
+        f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""The follower that is loaded: empty at first, marked while it is loaded, and then one like any other."""
+
+from cdc.consumer.errors import Interrupted, Refused, Stopped
+from cdc.consumer.follower.session import Session
+from cdc.consumer.literals.values import quoted
+from cdc.consumer.state import seeds
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.seeds import Seed, seed_of
+from cdc.errors import Disconnected, UserError
+
+__all__ = ["SeedBeginning", "finish", "seed_in"]
+
+_OF_SERVER = ("information_schema", "mysql", "performance_schema", "sys", "ndbinfo")
+_EMPTY = (
+    "cdc-seed loads an empty follower: drop its databases, consumer.schema too, and run RESET BINARY LOGS AND GTIDS "
+    "(before MySQL 8.4: RESET MASTER), or take a new server"
+)
+
+
+class SeedBeginning:
+    """As ``extent.attachment.Attachment``: a follower that begins with ``seed``, or goes on with it."""
+
+    def __init__(self, resource: str, seed: Seed) -> None:
+        self._resource = resource
+        self._seed = seed
+
+    def begin(self, session: Session) -> list[bytes]:
+        """The mark commits with the first checkpoint: no consumer finds the one without the other."""
+        session.run([seeds.create(session.schema).encode()])
+        return [seeds.insert(session.schema, self._resource, self._seed).encode()]
+
+    def copied(self, session: Session, *, now: bool) -> Copied:
+        """A follower that is loaded begins from no copy."""
+        return Copied()
+
+
+def seed_in(session: Session, resource: str, *, name: str) -> Seed | None:
+    """The seed that the follower is in; None for an empty follower.
+
+    Raises UserError for any other follower, which is called ``name``, and Disconnected.
+    """
+    try:
+        seed = seed_of(session, resource)
+        there = [] if seed else _databases(session)
+        is_known = not seed and _has_checkpoint(session, resource)
+        session.commit()
+    except Stopped:
+        raise
+    except (Interrupted, Refused) as error:
+        raise Disconnected(f"the follower cannot be used: {error}", where=name) from None
+    if is_known:
+        raise UserError(f"the follower has applied records of {resource!r} before", where=name, hint=_EMPTY)
+    if there:
+        names = ", ".join(there[:5]) + ", …" * (len(there) > 5)
+        raise UserError(f"the follower is not empty: it has the databases {names}", where=name, hint=_EMPTY)
+    return seed
+
+
+def finish(session: Session, resource: str) -> None:
+    """Remove the mark: from now on the checkpoint tells the truth. Raises Disconnected."""
+    try:
+        session.run([seeds.delete(session.schema, resource).encode(), b"COMMIT"])
+    except (Interrupted, Refused) as error:
+        raise Disconnected(f"the follower cannot be used: {error}", hint="run cdc-seed again, which goes on") from None
+
+
+def _databases(session: Session) -> list[str]:
+    own = ", ".join(map(quoted, (*_OF_SERVER, session.schema)))
+    question = f"SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME NOT IN ({own}) ORDER BY 1"
+    return [str(name) for (name,) in session.rows(question)]
+
+
+def _has_checkpoint(session: Session, resource: str) -> bool:
+    where = f"TABLE_SCHEMA={quoted(session.schema)} AND TABLE_NAME='checkpoint'"
+    if not session.rows(f"SELECT 1 FROM information_schema.TABLES WHERE {where}"):
+        return False
+    return bool(session.rows(Checkpoint.select(resource, schema=session.schema)))

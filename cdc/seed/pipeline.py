@@ -1,0 +1,284 @@
+"""The seed from end to end: the leader's topics are folded, and what is left of them becomes a follower."""
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from cdc.config.profile import Profile
+from cdc.config.renames import Renames
+from cdc.config.topic_names import PER_TABLE
+from cdc.consumer.apply.ddl_ledger import DdlLedger
+from cdc.consumer.errors import Stopped
+from cdc.consumer.follower.session import Session
+from cdc.consumer.preflight import First
+from cdc.consumer.scope import listed, replicated
+from cdc.consumer.source.assembler import Transaction
+from cdc.consumer.source.batches import batches
+from cdc.consumer.source.follower_statements import FollowerStatements
+from cdc.consumer.source.merged_topics import MergedSource
+from cdc.consumer.source.reader import KafkaReader, Topic
+from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.source.renaming import Renaming
+from cdc.consumer.source.single_topic import SingleTopic
+from cdc.consumer.stages import applier_of
+from cdc.consumer.startup import Startup
+from cdc.consumer.state.checkpoint import Checkpoint
+from cdc.consumer.state.copied import Copied
+from cdc.consumer.state.seeds import Seed
+from cdc.consumer.state.skips import Skips
+from cdc.errors import UserError
+from cdc.kafka.follower_places import group_of
+from cdc.seed.fold import Line, lines
+from cdc.seed.follower import SeedBeginning, finish, seed_in
+from cdc.seed.places import places
+from cdc.seed.statements import read_statements
+from cdc.seed.stream import NO_DATABASE, Stream
+from cdc.seed.tables import parts_of
+from cdc.service.logs import event
+from cdc.service.retry import RetriedCalls, Retry
+from cdc.spark.frames.history import read_history
+from cdc.spark.frames.messages import Source
+from cdc.spark.frames.moments import Moment, sequence_at
+from cdc.spark.input.one_part import set_tiny
+from cdc.spark.job.session import configure_for
+
+__all__ = ["Loaded", "run"]
+
+_LOG = logging.getLogger("cdc.seed")
+_LOG_SECONDS = 5.0
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A follower that is as the leader was after ``sequence``, and the ``rows`` and ``statements`` of this run."""
+
+    sequence: int
+    rows: int
+    statements: int
+
+
+def run(
+    spark: Callable[[], SparkSession],
+    leader: Profile,
+    follower: Profile,
+    *,
+    at: Moment,
+    retry: Retry,
+    stop: threading.Event,
+) -> Loaded | None:
+    """Make an empty follower equal to the leader as of ``at``, or go on with that; None where ``stop`` was set.
+
+    ``leader`` is the profile of cdc-producer, ``follower`` that of cdc-consumer. ``spark`` starts Spark. Raises
+    UserError, PromiseError or ServerGone; started again it goes on.
+    """
+    _check_profiles(leader, follower)
+    # Nothing else has written to the follower, so nothing has to be compared or may be overwritten.
+    settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
+    follower = replace(follower, consumer=settings)
+    try:
+        with ExitStack() as opened:
+            return _load(_Ends.open(follower, opened, retry, stop), spark, leader, at)
+    except Stopped:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The connections to the brokers and to the follower."""
+
+    reader: KafkaReader
+    startup: Startup
+
+    @classmethod
+    def open(cls, follower: Profile, opened: ExitStack, retry: Retry, stop: threading.Event) -> Self:
+        """Connect to both. Raises UserError where the follower does not meet the requirements, ServerGone, Stopped."""
+        database, names = follower.database, follower.kafka.topics()
+        reader = opened.enter_context(
+            KafkaReader(
+                bootstrap_servers=follower.kafka.bootstrap_servers,
+                group=group_of(follower.mysql_resource_name, f"{database.ip_or_host}:{database.port}"),
+                properties=follower.kafka.properties(),
+                retry_seconds=follower.consumer.retry_seconds,
+            )
+        )
+        source: RecordSource
+        source = MergedSource(reader, names) if names.layout == PER_TABLE else SingleTopic(reader, names.topic)
+        lock, schema = follower.mysql_resource_name, follower.consumer.schema
+        session = opened.enter_context(Session(database, lock=lock, stop=stop, schema=schema))
+        startup = Startup(follower, session, source, RetriedCalls(retry, session.try_keep, stop))
+        startup.connect()
+        return cls(reader, startup)
+
+    def topic(self) -> tuple[Topic, First | None]:
+        """The topic whose id the checkpoint remembers, and what tells its first sequence. Raises UserError."""
+        names = self.startup.profile.kafka.topics()
+        topic = self.startup.topic(names.main, wait=False)
+        if topic is None:
+            raise Stopped("stopped while the brokers were away")
+        many = names.layout == PER_TABLE
+        return topic, None if many else partial(self.reader.first_sequence, topic.name, names.commits)
+
+
+def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: Moment) -> Loaded | None:
+    startup, follower = ends.startup, ends.startup.profile
+    session, resource = startup.session, follower.mysql_resource_name
+    begun = seed_in(session, resource, name=str(follower.database))
+    topic, first = ends.topic()
+    source = Source.of(spark(), leader)
+    _require_whole(source)
+    configure_for(source.spark, source.span.size)
+    set_tiny(source.spark, records=source.span.size)
+    seed = _seed(begun, source, at, listed(follower))
+    stream = _stream(startup, source, topic, seed.upto)
+    checkpoint, copied = startup.checkpoint(topic, first=first, attachment=SeedBeginning(resource, seed))
+    event(_LOG, "seed", follower=str(follower.database), upto=seed.upto, after=checkpoint.sequence)
+    loaded = _applied(startup, source, stream, checkpoint, copied)
+    if loaded is not None:
+        finish(session, resource)
+    return loaded
+
+
+def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: Copied) -> Loaded | None:
+    """Load what is behind the checkpoint. None where it was stopped."""
+    follower, after = startup.profile, checkpoint.sequence
+    passes = replicated(follower)
+    renaming = Renaming(Renames(follower.renames, own=follower.consumer.schema), replicated=passes)
+    ledger = DdlLedger(
+        startup.session,
+        copied=copied,
+        passes=passes,
+        statements=FollowerStatements(renaming, engine=follower.consumer.engine),
+        skips=Skips(),
+        lock_seconds=follower.consumer.retry_seconds,
+    )
+    known = lru_cache(maxsize=10_000)(renaming.passes)
+    applier = applier_of(
+        startup, checkpoint, ledger, passes=lambda uri: uri.database != NO_DATABASE and known(uri), copied=copied
+    )
+    found = lines(source, stream.parts, after=after, upto=stream.upto) if after < stream.upto else iter(())
+    transactions = _until(stream.transactions(_told(found), after=after), startup.calls.stop)
+    rows, logged_at = 0, time.monotonic()
+    for applied in applier.applied(batches(_renamed(transactions, renaming), rows=follower.consumer.batch_rows)):
+        rows += applied.rows if applied is not None else 0
+        if applied is not None and time.monotonic() - logged_at >= _LOG_SECONDS:
+            logged_at = time.monotonic()
+            event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
+    return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
+
+
+def _check_profiles(leader: Profile, follower: Profile) -> None:
+    """Raises UserError for profiles of different streams, and for settings that a seed does not go with."""
+    for key, ours, theirs in (
+        ("mysql_resource_name", leader.mysql_resource_name, follower.mysql_resource_name),
+        ("kafka.topic", leader.kafka.topic, follower.kafka.topic),
+        ("kafka.layout", leader.kafka.layout, follower.kafka.layout),
+        ("kafka.prefix", leader.kafka.prefix, follower.kafka.prefix),
+    ):
+        if ours != theirs:
+            raise UserError(
+                f"the follower's {key} is {theirs!r}, the leader's {ours!r}",
+                where="options --leader and --follower",
+                hint="name the profiles of the cdc-producer and of the cdc-consumer of one stream",
+            )
+    if follower.consumer.start:
+        raise UserError(
+            "a follower that is seeded begins from no copy of the leader",
+            where="profile key consumer.start",
+            hint="remove the key from the profile, for cdc-consumer too",
+        )
+
+
+def _require_whole(source: Source) -> None:
+    """Raises UserError where the stream does not begin with its first record."""
+    if source.cut:
+        raise UserError(
+            "retention has deleted the oldest records, among them statements that made the leader's tables",
+            where=f"topic {source.kafka.topic}",
+            hint="begin the follower from a copy of the leader (consumer.start), or start over with a new topic that "
+            "is kept for ever",
+        )
+
+
+def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
+    """The seed to begin, or to go on with. Raises UserError where that is another one."""
+    if begun is None:
+        seed = Seed(sequence_at(source, at), scope)
+        if seed.upto < 0:
+            raise UserError("the leader's stream is empty then", where=f"topic {source.kafka.topic}",
+                            hint="start cdc-consumer, which needs no seed")  # fmt: skip
+        return seed
+    if at is not None and sequence_at(source, at) != begun.upto:
+        raise UserError(
+            f"the follower is being loaded as of sequence {begun.upto}",
+            where="option --at",
+            hint="leave it out to go on; for another moment start over with an empty follower",
+        )
+    if begun.scope != scope:
+        raise UserError(
+            f"the seed began with the filters and renames {begun.scope}",
+            where="profile keys filters and renames",
+            hint="put them back until cdc-seed has ended; for others start over with an empty follower",
+        )
+    if begun.upto > source.newest:
+        raise UserError(
+            f"the topic ends at sequence {source.newest}, and the follower is being loaded as of {begun.upto}",
+            where=f"topic {source.kafka.topic}",
+            hint="the topic lost records: start over with an empty follower",
+        )
+    return begun
+
+
+def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
+    """What is loaded, up to sequence ``upto``. Raises UserError where that is not certain; each table is logged."""
+    follower = startup.profile
+    statements = read_statements(source, upto)
+    parts, refused = parts_of(
+        read_history(source), statements, upto, passes=replicated(follower), resource=follower.mysql_resource_name
+    )
+    if len(refused) > 1:
+        for error in refused:
+            event(_LOG, "problem", level=logging.ERROR, what=error)
+        raise UserError(
+            f"{len(refused)} tables can't be loaded from the topic, each named above",
+            where=f"topic {follower.kafka.topic}",
+            hint="copy them again (cdc-producer PROFILE --copy), or leave them out with the consumer's [filters]",
+        )
+    for error in refused:
+        raise error
+    heads, offsets = places(startup.source, source, topic, upto, statements)
+    return Stream(follower.mysql_resource_name, parts, statements, heads, offsets, upto, follower.consumer.batch_rows)
+
+
+def _told(found: Iterator[Line]) -> Iterator[Line]:
+    """``found``; raises UserError for what Spark found in the stream."""
+    try:
+        yield from found
+    except PySparkException as error:
+        raised = _RAISED.search(str(error))
+        if raised is None:
+            raise
+        raise UserError(raised[1], where="the topics, read with Spark") from None
+
+
+def _renamed(transactions: Iterator[Transaction], renaming: Renaming) -> Iterator[Transaction]:
+    """``transactions`` with the follower's names of tables; statements get theirs when they run."""
+    for each in transactions:
+        yield each if each.statement else each._replace(records=[renaming.rows(record) for record in each.records])
+
+
+def _until(transactions: Iterator[Transaction], stop: threading.Event) -> Iterator[Transaction]:
+    """``transactions`` until ``stop`` is set."""
+    for each in transactions:
+        if stop.is_set():
+            return
+        yield each

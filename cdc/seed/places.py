@@ -1,0 +1,37 @@
+"""Where records are: those that the checkpoint of a follower that is loaded moves to, and those behind the seed."""
+
+from collections.abc import Mapping
+
+from cdc.consumer.source.reader import Topic
+from cdc.consumer.source.record_source import RecordSource
+from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.errors import UserError
+from cdc.model.record import Record
+from cdc.seed.stream import Head
+from cdc.spark.frames.messages import Source
+
+__all__ = ["places"]
+
+
+def places(
+    topics_of: RecordSource, source: Source, topic: Topic, upto: int, statements: Mapping[int, Record]
+) -> tuple[dict[int, Head], dict[TopicIdPartition, int]]:
+    """The records to which the checkpoint moves without rows, and where a consumer reads on. Raises UserError where the
+    topics lack records."""
+    wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
+    found = source.places(upto, wanted).where("count > 0").collect()
+    heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
+    count = sum(row["count"] for row in found)
+    if count != upto + 1 or heads.keys() != wanted:
+        raise UserError(
+            f"the topics have {count} records up to sequence {upto}, which are {upto + 1}",
+            where=f"topic {source.kafka.topic}",
+            hint="something has deleted or added records; see cdc-audit",
+        )
+    places: dict[tuple[str, int], int] = {}
+    for row in found:
+        name, _, number = row["partition"].rpartition("/")
+        following = row["next"]
+        places[name, int(number)] = source.span.partitions[name, int(number)][1] if following is None else following
+    topics = {topic.name: topic, **topics_of.topics({name for name, _ in places} - {topic.name})}
+    return heads, {TopicIdPartition(name, number, topics[name].id): offset for (name, number), offset in places.items()}

@@ -1,0 +1,37 @@
+"""Reads what a leader's stream has beside rows: statements, and notes of events that the producer skipped."""
+
+from dataclasses import replace
+
+from pyspark.sql import functions as F
+
+from cdc.model.record import SKIPPED, Record, is_event
+from cdc.spark.frames.messages import Source
+
+__all__ = ["on_part_of_rows", "read_statements"]
+
+_MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
+
+
+def read_statements(source: Source, upto: int) -> dict[int, Record]:
+    """The records without rows up to sequence ``upto``, by sequence. Raises PromiseError for a message that is none."""
+    found = source.of_statements(None)
+    marked = F.lit(False)
+    for text in _MARKS:
+        marked |= F.contains(F.col("value"), F.lit(text))
+    statements: dict[int, Record] = {}
+    for row in found.where(marked).select("partition", "offset", "value").collect():
+        value = bytes(row["value"])
+        if is_event(value):
+            continue
+        record = Record.parse(value, where=f"{row['partition']}/{row['offset']}")
+        if record.operation in ("Query", SKIPPED) and record.sequence <= upto:
+            statements[record.sequence] = record
+    return dict(sorted(statements.items()))
+
+
+def on_part_of_rows(record: Record) -> Record:
+    """The statement as it runs where only a part of the rows is there: ALTER TABLE must not check that the rows have
+    their parents, which may be loaded later."""
+    if not any(affect["action"] == "AlterTable" for affect in record.affects):
+        return record
+    return replace(record, context={**(record.context or {}), "foreign_key_checks": False})

@@ -1,0 +1,148 @@
+"""Makes the stream that a follower is loaded from: rows that are left and statements, by sequence, as transactions.
+
+Each transaction ends with a record of the leader's stream, of which the checkpoint will tell. A statement shows in the
+follower's binlog that all before it was applied, so the checkpoint is moved to the record before it first.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+
+from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS
+from cdc.consumer.plan.rendered_rows import RecordParser
+from cdc.consumer.source.assembler import MOST_BYTES, Transaction
+from cdc.consumer.state.checkpoint import TopicIdPartition
+from cdc.model.position import Position
+from cdc.model.record import Record, Uri
+from cdc.seed.fold import Line
+from cdc.seed.statements import on_part_of_rows
+from cdc.seed.tables import Part
+
+__all__ = ["NO_DATABASE", "Head", "Stream", "without_repeated"]
+
+NO_DATABASE = ""
+"""The database of records that only move the checkpoint, which no filter may let pass."""
+
+_PLACE = "the topics, folded"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a record says beside its contents."""
+
+    sequence: int
+    file: str
+    position: int
+    transaction: str
+    ts_us: int
+
+
+@dataclass(slots=True)
+class _Unit:
+    """What is loaded in one transaction: ``rows`` in number, and ``size`` in characters."""
+
+    lines: list[Line] = field(default_factory=list)
+    rows: int = 0
+    size: int = 0
+
+    def add(self, line: Line) -> None:
+        self.lines.append(line)
+        self.rows += len(line.rows)
+        self.size += sum(map(len, line.texts))
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """``statements`` by sequence, and the ``heads`` of records that the checkpoint moves to without rows.
+
+    ``offsets`` are where a consumer reads on after ``upto``: the checkpoint has them from the beginning. About
+    ``most_rows`` are loaded in one transaction.
+    """
+
+    resource: str
+    parts: Sequence[Part]
+    statements: Mapping[int, Record]
+    heads: Mapping[int, Head]
+    offsets: Mapping[TopicIdPartition, int]
+    upto: int
+    most_rows: int
+
+    def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
+        """The transactions behind sequence ``after``; ``lines`` are the rows, by sequence."""
+        statements = deque(sequence for sequence in self.statements if sequence > after)
+        parser, unit, last = RecordParser(), _Unit(), after
+        for sequence, found in groupby(lines, key=attrgetter("sequence")):
+            is_next = bool(statements) and statements[0] < sequence
+            if unit.lines and (is_next or unit.rows >= self.most_rows or unit.size >= MOST_BYTES):
+                yield self._rows(unit, parser)
+                unit, last = _Unit(), unit.lines[-1].sequence
+            while statements and statements[0] < sequence:
+                yield from self._statement(statements[0], after=last)
+                last = statements.popleft()
+            for line in without_repeated(list(found)):
+                unit.add(line)
+        if unit.lines:
+            yield self._rows(unit, parser)
+            last = unit.lines[-1].sequence
+        for sequence in statements:
+            yield from self._statement(sequence, after=last)
+            last = sequence
+        if last < self.upto:
+            yield self._empty(self.upto)
+
+    def _statement(self, sequence: int, *, after: int) -> Iterator[Transaction]:
+        if after < sequence - 1:
+            yield self._empty(sequence - 1)
+        yield Transaction([on_part_of_rows(self.statements[sequence])], dict(self.offsets), 0, statement=True)
+
+    def _empty(self, sequence: int) -> Transaction:
+        """A transaction that only moves the checkpoint."""
+        head = self.heads[sequence]
+        position = Position(head.file, head.position)
+        uri = Uri(self.resource, NO_DATABASE)
+        record = Record(uri, sequence, position, head.transaction, 0, True, head.ts_us, "Add")
+        return Transaction([record], dict(self.offsets), 0, statement=False)
+
+    def _rows(self, unit: "_Unit", parser: RecordParser) -> Transaction:
+        tables: dict[tuple[int, str | None], list[Line]] = {}
+        for line in unit.lines:
+            tables.setdefault((line.part, line.mode), []).append(line)
+        # The checkpoint moves to the last record.
+        newest = tables.pop((unit.lines[-1].part, unit.lines[-1].mode))
+        records: list[Record] = []
+        for lines in (*tables.values(), newest):
+            records += self._records(lines, parser)
+        rows = sum(len(record.rows) for record in records)
+        return Transaction(records, dict(self.offsets), rows, statement=False, size=unit.size)
+
+    def _records(self, lines: Sequence[Line], parser: RecordParser) -> Iterator[Record]:
+        """The records that add the rows, and those that add and delete the rows with the highest numbers."""
+        last = lines[-1]
+        if left := [text for line in lines if line.is_left for text in line.texts]:
+            yield parser.parse(self._json(last, "Add", left), where=_PLACE)
+        for text in dict.fromkeys(text for line in lines if not line.is_left for text in line.texts):
+            yield Record.parse(self._json(last, "Add", [text]), where=_PLACE)
+            yield Record.parse(self._json(last, "Delete", [text]), where=_PLACE)
+
+    def _json(self, line: Line, operation: str, texts: Sequence[str]) -> bytes:
+        part = self.parts[line.part]
+        body = {
+            "uri": str(Uri(self.resource, *part.name)), "sequence": line.sequence,
+            "bn_file": {"fileName": line.file, "offset": line.position},
+            "transaction": {"id": line.transaction, "index": 0, "last": True, "ts_us": line.ts_us},
+            "columns": part.columns, **({"key": line.key} if line.key else {}),
+            **({"sql_mode": line.mode} if line.mode is not None else {}),
+            # A row may come before its parent, which has changed since.
+            "flags": NO_FOREIGN_KEY_CHECKS,
+        }  # fmt: skip
+        head = json.dumps(body, ensure_ascii=False)[:-1]
+        return f'{head}, "operation": {{"{operation}": {{"rows": [{",".join(texts)}]}}}}}}'.encode()
+
+
+def without_repeated(lines: Sequence[Line]) -> list[Line]:
+    """The lines of one record without the rows with the highest numbers that are left anyway, as they are."""
+    left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
+    return [line for line in lines if line.is_left or not any((line.part, row) in left for row in line.rows)]

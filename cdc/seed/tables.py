@@ -1,0 +1,147 @@
+"""Which tables are loaded, and where in the stream their rows are. Pure.
+
+Each row is loaded at the sequence of its last change, into the table as it was then: the statements after it do to the
+row what they did to it on the leader. So what the follower holds on the way is at each sequence a part of what the
+leader held then, which no unique key can refuse.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cdc.consumer.source.statement_check import numbering
+from cdc.errors import UserError
+from cdc.model.record import Record
+from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Name, Segment, lineage
+from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.versions import Plan, Stretch, plan
+from cdc.sql.column_types import read_type
+
+__all__ = ["Part", "parts_of"]
+
+_OR_APPLY = "or leave the table out (consumer [filters]); or let cdc-consumer apply the whole topic"
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The records of table ``name`` from sequence ``first`` to before ``end``, whose rows table ``owner`` has now.
+
+    Rows have these ``columns``, and are known by those with the indexes ``known``; None: by all values, in a table
+    without a key. ``numbers`` are the indexes of the columns that may be an AUTO_INCREMENT one, in all
+    parts of a table in the same order, -1 for one that is not there yet. ``refused`` says why rows
+    can't be read here; empty where they can.
+    """
+
+    name: Name
+    owner: Name
+    first: int
+    end: int
+    columns: tuple[str, ...] = ()
+    known: tuple[int, ...] | None = None
+    numbers: tuple[int, ...] = ()
+    refused: str = ""
+
+
+def parts_of(
+    history: History, statements: Mapping[int, Record], upto: int, *, passes: Callable[[Uri], bool], resource: str
+) -> tuple[list[Part], list[UserError]]:
+    """Where the rows are of all tables that there are after sequence ``upto`` and that pass the filters, and why tables
+    can't be loaded."""
+    found: list[Part] = []
+    refused: list[UserError] = []
+    names = [name for name in existing(history, upto) if passes(Uri(resource, *name))]
+    segments = _segments(history, names, upto)
+    for name in names:
+        try:
+            found += _of_table(history, statements, name, segments.get(name, []), upto)
+        except UserError as error:
+            hint = f"{error.hint}; {_OR_APPLY}" if error.hint else _OR_APPLY
+            refused.append(UserError(error.what, where=error.where, hint=hint))
+    return found, refused
+
+
+def _segments(history: History, names: Sequence[Name], upto: int) -> dict[Name, list[Segment]]:
+    found: dict[Name, list[Segment]] = {}
+    for each in lineage({*names, *(told.name for told in history.told)}, history.upto(upto)):
+        if each.owner is not None:
+            found.setdefault(each.owner, []).append(each)
+    return found
+
+
+def _of_table(
+    history: History, statements: Mapping[int, Record], name: Name, segments: Sequence[Segment], upto: int
+) -> Iterator[Part]:
+    """Raises UserError."""
+    if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
+        # It has no rows, or the stream is of a former version.
+        for each in segments:
+            yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
+        return
+    planned = plan(history, name, upto, cut=False)
+    _require_same_rows(planned, statements)
+    numbered = any(_may_number(statements.get(act.sequence)) for act in history.upto(upto) if _is_on(act.uri, segments))
+    for stretch in planned.stretches:
+        yield _part(planned, stretch, numbered=numbered)
+
+
+def _tells(name: Name, sequence: int, segments: Sequence[Segment]) -> bool:
+    return any((each.database, each.table) == name and each.first <= sequence < each.end for each in segments)
+
+
+def _is_on(uri: str, segments: Sequence[Segment]) -> bool:
+    parsed = Uri.parse(uri)
+    return any((each.database, each.table) == (parsed.database, parsed.table) for each in segments)
+
+
+def _may_number(record: Record | None) -> bool:
+    """Whether a statement may make a column an AUTO_INCREMENT one. LIKE and SELECT take it over from another table."""
+    words = record.query.upper() if record is not None else ""
+    return "AUTO_INCREMENT" in words or "SERIAL" in words or "LIKE" in words
+
+
+def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
+    if stretch.columns is None:
+        return Part(stretch.name, planned.name, stretch.first, stretch.end, refused="no record tells its columns")
+    columns, known = stretch.columns, None
+    if planned.keyed:
+        known = tuple(columns.index(each) for each in stretch.key)
+    elif [each.name for each in stretch.origins] != list(columns) or any(o.null_doubt for o in stretch.origins):
+        raise UserError(
+            "the table has no key, and an ALTER changed its columns after rows were written",
+            where=f"table {'.'.join(planned.name)}, sequence {stretch.end}",
+            hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+        )
+    numbers: tuple[int, ...] = ()
+    if numbered:
+        origins = zip(planned.columns, stretch.origins, strict=True)
+        whole = [each.name for (_, kind), each in origins if read_type(kind).name in _INTEGERS]
+        numbers = tuple(-1 if name is None else columns.index(name) for name in whole)
+    return Part(stretch.name, planned.name, stretch.first, stretch.end, columns, known, numbers)
+
+
+def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
+    """Raises UserError where a statement numbered rows of which some are loaded later, or not at all, or moved rows
+    from another table, whose later changes are known by the names of both."""
+    for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
+        record = statements.get(stretch.first)
+        if record is None:
+            continue
+        if len({affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"}) > 1:
+            raise UserError(
+                f"the statement at sequence {record.sequence} exchanged rows of two tables",
+                where=f"table {'.'.join(planned.name)}",
+                hint=f"copy both tables again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+            )
+        if before.columns is None:
+            continue
+        try:
+            numbers = numbering(record) is not None
+        except ValueError:
+            numbers = False  # the consumer refuses the statement
+        if numbers:
+            raise UserError(
+                f"the statement at sequence {record.sequence} numbered the rows that were there, and a seed has others",
+                where=f"table {'.'.join(planned.name)}",
+                hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+            )

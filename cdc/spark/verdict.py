@@ -1,0 +1,135 @@
+"""``audit``: an audit on a Spark session of the caller, for notebooks and schedulers, and its verdict as an object."""
+
+from argparse import Namespace
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import Any
+from weakref import finalize
+
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.job.accept_file import accepted_drift
+from cdc.spark.job.options import Terms, consumer_profile, side_profiles
+from cdc.spark.job.session import own_session
+from cdc.spark.pipeline import audit_topics
+from cdc.spark.report.files import FOREIGN, PARQUET, clear
+from cdc.spark.report.outcome import Audit
+from cdc.spark.state.identity import identity
+from cdc.spark.state.parquet_check import location
+from cdc.spark.state.store import StateStore
+
+__all__ = ["Verdict", "audit"]
+
+_TABLES = (
+    "database STRING, table STRING, leader_rows BIGINT, follower_rows BIGINT, missing BIGINT, extra BIGINT, "
+    "different BIGINT, leader_checksum STRING, follower_checksum STRING, not_compared BIGINT, older BOOLEAN, "
+    "accepted BIGINT"
+)
+_PLACE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT>"
+_WRITE = "STRUCT<sequence: BIGINT, file: STRING, position: BIGINT, transaction: STRING, ts_us: BIGINT>"
+_DRIFT = (
+    "database STRING, table STRING, kind STRING, rows BIGINT, keyed BOOLEAN, identity MAP<STRING, STRING>, "
+    "columns ARRAY<STRING>, leader_image MAP<STRING, STRING>, follower_image MAP<STRING, STRING>, "
+    f"leader_last {_PLACE}, follower_last {_PLACE}, foreign {_WRITE}, cause STRING, evidence STRING, accepted INT"
+)
+_FOREIGN = (
+    "transaction STRING, sequence BIGINT, file STRING, position BIGINT, committed_at TIMESTAMP, tables ARRAY<STRING>, "
+    "rows BIGINT, statement STRING"
+)
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Verdict:
+    """What an audit found. ``outcome`` has all that report.json has, and ``report`` is the folder with the report.
+
+    The DataFrames read its files, so they last as long as these: without a folder of the caller's as long as this
+    object.
+    """
+
+    outcome: Audit
+    report: Path
+    _spark: SparkSession = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.outcome.verdict
+
+    @property
+    def exit_status(self) -> int:
+        """That of cdc-audit: 0 no drift, 1 drift, 2 could not judge."""
+        return self.outcome.exit_status
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why it could not judge; none where it could."""
+        return self.outcome.why
+
+    @property
+    def tables(self) -> DataFrame:
+        """A line for each table that was compared: its rows on both sides, and how many of them differ."""
+        return local_frame(self._spark, [asdict(each) for each in self.outcome.tables], _TABLES)
+
+    @property
+    def drift(self) -> DataFrame:
+        """All rows that differ, as drift.parquet has them."""
+        return self._read(PARQUET, _DRIFT)
+
+    @property
+    def foreign(self) -> DataFrame:
+        """All transactions of the follower that other clients than the consumer made, as foreign.parquet has them."""
+        return self._read(FOREIGN, _FOREIGN)
+
+    def _read(self, name: str, schema: str) -> DataFrame:
+        folder = self.report / name
+        if not folder.is_dir():  # there are none
+            return local_frame(self._spark, [], schema)
+        return self._spark.read.parquet(location(folder))
+
+
+def audit(
+    spark: SparkSession,
+    leader: str | Path,
+    follower: str | Path,
+    *,
+    consumer: str | Path | None = None,
+    report: str | Path | None = None,
+    **options: Any,
+) -> Verdict:
+    """Compare the follower with the leader, by both topics, as cdc-audit does.
+
+    ``leader`` and ``follower`` are the profiles of both cdc-producers, ``consumer`` that of the follower's
+    cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
+    with this process; without it, it is a temporary one. ``options`` are those of cdc-audit: ``state``, ``accept``
+    (paths), ``max_age`` (seconds) and ``exact``. The session keeps its settings and what it has cached.
+
+    Raises UserError for a mistake in a profile or an option, and where brokers do not answer.
+    """
+    unknown = options.keys() - {"state", "accept", "max_age", "exact"}
+    if unknown:
+        raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
+    paths = {"leader": leader, "follower": follower, "consumer": consumer}
+    given = Namespace(**{name: path and Path(path) for name, path in paths.items()})
+    profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
+    applied = consumer_profile(given)
+    accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()
+    terms = Terms(options.get("max_age"), bool(options.get("exact")), accepted)
+    own, kept = own_session(spark), options.get("state")
+    state = StateStore.open(own, Path(kept), identity(profiles, applied)) if kept else None
+    folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
+    try:
+        clear(folder)
+        found = audit_topics(own, profiles, applied, folder, state, terms=terms)
+    except BaseException:
+        if report is None:
+            rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        if state:
+            state.close()
+    verdict = Verdict(found, folder, spark)
+    if report is None:
+        finalize(verdict, rmtree, folder)
+    return verdict

@@ -1,0 +1,206 @@
+"""cdc-lake: its tables are the leader's at one sequence, through any statements and kills, for any reader."""
+
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from cdc.config.profile import load as load_profile
+from cdc.lake.__main__ import identity
+from cdc.lake.delta import DeltaTables
+from cdc.lake.folder import LakeFolder
+from cdc.lake.names import folder as folder_of
+from cdc.lake.pipeline import Lake, Refused, Run
+from cdc.sandbox.server.kafka import Kafka
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.messages import Source
+from cdc.spark.frames.typed import Options
+from cdc.spark.frames.versions import plan
+from cdc.sql.column_types import read_type
+from tests.checks.exact import Shown
+from tests.checks.typed import server_row, typed_row
+from tests.harness.pair import Pair
+from tests.harness.programs import records, run_well, write_profile
+from tests.harness.server_fixtures import MySqlFactory
+from tests.integration.pair.test_random_history import Moment, run_deeds
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+DEEDS = int(os.environ.get("CDC_LAKE_DEEDS", "20"))
+MOMENTS = max(2, DEEDS // 10)
+DATABASE = "lake_history"
+SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
+
+
+class Killed(BaseException):
+    """Ends a run at a point, as a kill does."""
+
+
+class Opened:
+    """A lake in a folder, as a run of cdc-lake has it."""
+
+    def __init__(self, spark: SparkSession, profile: Path, folder: Path, **options: str) -> None:
+        self.spark, self.profile, self.path = spark, load_profile(profile), folder
+        self.folder = LakeFolder(folder, identity(self.profile, "delta"))
+        tables = DeltaTables(spark, folder)
+        state, self.left_out = self.folder.load(), set[Name]()
+        self.lake = Lake(self.folder, tables, self.profile, Options(**options), self.selects, state)
+
+    def selects(self, name: Name) -> bool:
+        return name not in self.left_out
+
+    def advance(self, at: int | None = None) -> Run:
+        return self.lake.advance(Source.of(self.spark, self.profile), at)
+
+    def rows(self, folder: str) -> Counter[tuple[Any, ...]]:
+        return Counter(map(tuple, self.spark.read.format("delta").load(str(self.path / folder)).collect()))
+
+
+def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    database = "a_lake_follows_its_leader"
+    pair.on_leader(
+        "CREATE TABLE orders (id INT PRIMARY KEY, name VARCHAR(20), took TIME(3))",
+        "INSERT INTO orders VALUES (1, 'a', '-01:02:03.5'), (2, 'é', NULL), (3, 'c', '00:00:01')",
+        "CREATE TABLE bare (n INT, t TEXT)", "INSERT INTO bare VALUES (1, 'x'), (1, 'x'), (2, NULL)",
+        "CREATE TABLE untouched (`a b` INT PRIMARY KEY, `c.``d` INT)", "INSERT INTO untouched VALUES (1, 2)",
+        "CREATE TABLE later (id INT PRIMARY KEY)",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    lake = Opened(spark, pair.source, tmp_path / "lake")
+    run = lake.advance()
+    assert (run.counts["written"], run.waiting) == (3, ((database, "later"),))
+    assert lake.rows(f"{database}/orders") == Counter({(1, "a", -3723500000): 1, (2, "é", None): 1, (3, "c", 10**6): 1})
+    pair.on_leader(
+        "UPDATE orders SET id = 4, name = 'd' WHERE id = 3", "DELETE FROM orders WHERE id = 1",
+        "INSERT INTO orders VALUES (1, 'again', NULL)", "DELETE FROM orders WHERE id = 2",
+        "DELETE FROM bare WHERE n = 1 LIMIT 1", "INSERT INTO later VALUES (7)", "UPDATE untouched SET `c.``d` = 3",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    run = lake.advance()
+    assert run.counts == {"kept": 0, "merged": 2, "written": 2, "emptied": 0, "without columns yet": 0, "removed": 0}
+    assert lake.rows(f"{database}/orders") == Counter({(1, "again", None): 1, (4, "d", 10**6): 1})
+    assert lake.rows(f"{database}/bare") == Counter({(1, "x"): 1, (2, None): 1})
+    assert lake.rows(f"{database}/untouched") == Counter({(1, 3): 1})
+    pair.on_leader(
+        "ALTER TABLE orders DROP COLUMN took, ADD more INT DEFAULT 5, RENAME COLUMN name TO title",
+        "TRUNCATE later", "DROP TABLE bare", "RENAME TABLE untouched TO renamed",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    run = lake.advance()
+    assert run.counts == {"kept": 0, "merged": 0, "written": 2, "emptied": 1, "without columns yet": 0, "removed": 2}
+    assert lake.rows(f"{database}/orders") == Counter({(1, "again", 5): 1, (4, "d", 5): 1})
+    listed = json.loads((tmp_path / "lake/lake.json").read_text())
+    assert listed["sequence"] == run.sequence
+    assert [each["table"] for each in listed["tables"]] == ["later", "orders", "renamed"]
+    for each in listed["tables"]:
+        read = DeltaTable(tmp_path / "lake" / each["folder"])
+        note = json.loads(read.history(1)[0]["userMetadata"])["cdc_lake"]
+        assert (read.version(), note["sequence"]) == (each["version"], run.sequence)
+    orders = DeltaTable(tmp_path / "lake" / database / "orders").to_pyarrow_table()
+    assert sorted(orders.to_pylist(), key=lambda row: row["id"]) == [
+        {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
+    ]  # fmt: skip
+    assert lake.advance().counts["kept"] == 3
+    lake.folder.close()
+
+
+def test_random_histories(
+    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The law: at each moment, through kills, all tables are what the server held then, or are refused by name."""
+    leader, chance, database = mysql_server(server_id=1), random.Random(f"{SEED} lake"), DATABASE
+    layout = {"layout": "per_table", "prefix": "lake."} if chance.random() < 0.5 else {}
+    own = {"producer": {"start": "now"}, "filters": {"include_dbs": [database]}}
+    profile = write_profile(tmp_path, leader, kafka, name=database, kafka=layout, **own)
+    run_well("cdc-producer", profile, "--until-current")
+    with (tmp_path / "history.sql").open("w") as log:
+        done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
+    run_well("cdc-producer", profile, "--until-current")
+    logged, found = records(profile), Counter[str]()
+    at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
+    for moment in (done.moments[each] for each in dict.fromkeys(at)):
+        sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
+        if sequence >= 0:
+            lake = advanced_through_kills(spark, profile, tmp_path / "lake", sequence, chance, found)
+            try:
+                compared(lake, moment, sequence, found)
+            finally:
+                lake.folder.close()
+    with capsys.disabled():
+        print(f"\n{dict(found)} (CDC_SEED={SEED})")
+    assert found["equal"] > found["refused"]
+
+
+def advanced_through_kills(
+    spark: SparkSession, profile: Path, path: Path, sequence: int, chance: random.Random, found: Counter[str]
+) -> Opened:
+    """The lake as of ``sequence``, after runs that were killed at random points, and without what is refused."""
+    left_out = set[Name]()
+    while True:
+        lake = Opened(spark, profile, path, zero_dates="string", typed_json="record")
+        lake.left_out, lake.lake.passed = left_out, killing(chance.randrange(12))
+        try:
+            lake.advance(sequence)
+        except Killed:
+            found["killed"] += 1
+        except Refused as error:
+            left_out |= set(error.names)
+            found["refused"] += len(error.names)
+        else:
+            return lake
+        lake.folder.close()
+
+
+def killing(after: int) -> Callable[[str, str], None]:
+    """Ends the run at that point of those that it passes."""
+    points = iter(range(after))
+
+    def passed(point: str, table: str) -> None:
+        if next(points, None) is None:
+            raise Killed(f"{point} {table}")
+
+    return passed
+
+
+def compared(lake: Opened, moment: Moment, sequence: int, found: Counter[str]) -> None:
+    """The lake has the tables that the server had, but those that are left out, and exactly their rows."""
+    which, database = f"CDC_SEED={SEED}, sequence {sequence}", DATABASE
+    held = {each.name[1] for each in lake.lake.state.tables}
+    for table, rows in moment.tables.items():
+        if (database, table) in lake.left_out:
+            continue
+        if table not in held:
+            assert not rows, f"{which}: {table} is not there"
+            found["empty"] += 1
+            continue
+        there = lake.rows(folder_of(database, table))
+        if not rows:
+            assert not there, f"{which}, {table}: {there}"
+            continue
+        types = [kind for _, kind in plan(lake.lake.state.history, (database, table), sequence, cut=False).columns]
+        here, shown = Counter[tuple[Shown, ...]](), Counter[tuple[Shown, ...]]()
+        for row, times in rows.items():
+            here[server_row(row, types)] += times
+        for row, times in there.items():
+            shown[typed_row(with_times(row, types), types)] += times
+        assert shown == here, f"{which}, {table}: {shown - here}, {here - shown}"
+        found["equal"] += 1
+    gone = held - moment.tables.keys()
+    assert not gone, f"{which}: {gone}"
+
+
+def with_times(row: Sequence[Any], types: list[str]) -> list[Any]:
+    """A TIME as ``cdc.spark.table`` has it."""
+    is_time = [value is not None and read_type(kind).name == "time" for value, kind in zip(row, types, strict=True)]
+    return [timedelta(microseconds=value) if of else value for value, of in zip(row, is_time, strict=True)]
