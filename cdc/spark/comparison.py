@@ -191,9 +191,8 @@ def compared_rows(
         rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
         rows = cached(rows)
     else:
-        incomplete = [name for name, each in both.copied.tables.items() if not each.complete]
         lineage = {side: each.lineage for side, each in both.sides.items()}
-        agreed = agreement(both.records, lineage, streams.contents, incomplete)
+        agreed = agreement(both.records, lineage, streams.contents, both.copied.tables)
         if agreed.complete:
             return Comparison(None, agreed.tally.plus(Tally()), None, touched)
         folds = {side: each.folded_where_open(agreed) for side, each in both.sides.items()}

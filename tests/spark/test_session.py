@@ -35,6 +35,7 @@ assert records.persist(StorageLevel.MEMORY_AND_DISK).count() == {RECORDS}
         (200_000, 1_000_000, "6", "false"),
         (200_001, 0, "5", "true"),
         (10_000, 1_000_001, "21", "true"),
+        (10_000_000_000, 0, "20000", "true"),
     ],
 )
 def test_rows_are_sorted_in_small_tasks_where_they_are_many(

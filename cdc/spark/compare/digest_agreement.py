@@ -3,6 +3,8 @@
 One aggregate over the digests of both sides' changes (``streams.row_digests``) finds for each identity, on either side,
 the image added last, and whether its images are **continuous**: each is removed as it was added. A row is **equal** if
 both sides have it, with the same last image, and both are continuous; in a keyless table if both have it equally often.
+Where ALTERs came between the changes of a row, its images are continuous within each **era**, and both sides' last
+changes must be of the same one. Equal is also a row that the leader added and removed before the follower saw it.
 Equal rows, in most audits nearly all, are only counted. All others are **open**: they are folded from their first
 change on and compared image by image, as are all rows of a table that digests can't be made of.
 
@@ -21,16 +23,18 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.spark.compare.copied_tables import NO_COPIES
 from cdc.spark.compare.tally import Table, Tally
-from cdc.spark.ddl.lineage import Name, Segment
+from cdc.spark.ddl.lineage import Name, Segment, with_eras
+from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
-from cdc.spark.input.one_part import beside, cached
-from cdc.spark.streams.contents import Contents
+from cdc.spark.input.one_part import beside, cached, in_one_part
+from cdc.spark.streams.contents import Contents, Shape
 from cdc.spark.streams.row_digests import HIGHEST_SEQUENCE, digests, numbered
 
 __all__ = ["Agreement", "agreement", "comparable_tables"]
 
-_FEW = 100_000  # open rows of one table: they are broadcast, so they must fit into the memory of each executor
+_FEW = 100_000  # open rows of all tables: they are broadcast, so they must fit into the memory of each executor
 
 _LOW, _HIGH = "{0} & 4294967295L", "shiftright({0}, 32)"
 _SIDES = {"leader": "by_leader", "follower": "NOT by_leader"}
@@ -38,11 +42,21 @@ _CONTINUOUS = " AND ".join(
     f"{{0}}_{half} = coalesce({of.format('{0}_last')}, 0L) - coalesce({of.format('{0}_first')}, 0L)"
     for half, of in (("low", _LOW), ("high", _HIGH))
 )
-_EQUAL = f"""
+_OF_ROW = ("number", "keyed", "identity")
+# Of one era of a row, or of a row that has one: whether each image was removed as it was added, and whether it began
+# without an image and ended without one.
+_CONTINUES = f"""
+    NOT unchanged AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")} AS continues
+"""
+_CAME_AND_WENT = """
+    leader_changes > 0 AND leader_first IS NULL AND leader_last IS NULL AND leader_net = 0 AS came_and_went
+"""
+_EQUAL = """
     IF(keyed,
-        leader_changes > 0 AND follower_changes > 0 AND leader_last <=> follower_last AND NOT unchanged
-            AND {_CONTINUOUS.format("leader")} AND {_CONTINUOUS.format("follower")},
-        leader_net = follower_net)
+        continues AND IF(follower_changes > 0,
+            leader_changes > 0 AND leader_era = follower_era AND leader_last <=> follower_last,
+            settles AND came_and_went AND leader_eras = 1),
+        leader_net = follower_net) AS equal
 """
 
 
@@ -66,61 +80,124 @@ class Agreement:
 
 
 def comparable_tables(
-    lineage: Mapping[str, Iterable[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
-) -> tuple[list[Name], frozenset[Name]]:
-    """The tables that can be compared by digests, since all their records have one shape on both sides; and the others.
+    lineage: Mapping[str, Sequence[Segment]], contents: Mapping[str, Contents], incomplete: Collection[Name] = ()
+) -> tuple[list[Name], frozenset[Name], frozenset[Name]]:
+    """The tables that can be compared by digests; those of them that have rows from before an ALTER; and the others.
 
-    Those of which the copy is ``incomplete`` are among the others.
-
-    All records of a name count for each table that ever had it. If a dropped table had another shape, the one that has
-    its name now is compared without digests, which only takes longer.
+    Of a comparable table all records of one era have one shape on both sides, and all records have the same key. A
+    table without a key has one era. Those of which the copy is ``incomplete`` are among the others.
     """
-    shapes: dict[Name, set[int | None]] = {}
+    shapes: dict[Name, dict[int, set[Shape]]] = {}
     for side, segments in lineage.items():
         logged = contents[side].shapes if side in contents else {}
-        for each in segments:
-            name = each.database, each.table
-            if each.owner and name in logged:
-                # An ALTER may change values even if it keeps the shape.
-                shapes.setdefault(each.owner, set()).add(None if each.era else logged[name])
-    one = (name for name, found in shapes.items() if len(found) == 1 and None not in found)
-    comparable = sorted(name for name in one if name not in incomplete)
-    return comparable, frozenset(shapes.keys() - set(comparable))
+        for segment, era in with_eras(segments):
+            found = logged.get((segment.database, segment.table), ())
+            within = [each for each in found if each.first < segment.end and each.last >= segment.first]
+            if segment.owner and within:
+                shapes.setdefault(segment.owner, {}).setdefault(era, set()).update(within)
+    comparable = sorted(name for name, eras in shapes.items() if name not in incomplete and _one_shape_each(eras))
+    altered = frozenset(name for name in comparable if len(shapes[name]) > 1)
+    return comparable, altered, frozenset(shapes.keys() - set(comparable))
+
+
+def _one_shape_each(eras: Mapping[int, Collection[Shape]]) -> bool:
+    numbers = [{each.number for each in found} for found in eras.values()]
+    keys = {each.key for found in eras.values() for each in found}
+    return (
+        all(len(found) == 1 and None not in found for found in numbers)
+        and len(keys) == 1
+        and (len(eras) == 1 or None not in keys)
+    )
 
 
 def agreement(
     records: DataFrame,
     lineage: Mapping[str, Sequence[Segment]],
     contents: Mapping[str, Contents],
-    incomplete: Collection[Name] = (),
+    copies: Mapping[Name, TableCopy] = NO_COPIES.tables,
 ) -> Agreement:
     """Compare both sides' rows by digests; ``records`` are those of both sides up to where they are compared.
 
-    ``incomplete`` are tables that can't be compared yet.
+    ``copies`` are the leader's tables that were copied into its stream.
     """
-    names, whole = comparable_tables(lineage, contents, incomplete)
+    incomplete = [name for name, copy in copies.items() if not copy.complete]
+    names, altered, whole = comparable_tables(lineage, contents, incomplete)
     if any(each.end > HIGHEST_SEQUENCE for each in contents.values()):
         names, whole = [], whole | set(names)
     if not names:
         return Agreement(Tally(), whole, frozenset(), None)
-    spark = records.sparkSession
-    identities = _identities(digests(records, numbered(spark, lineage, names)))
+    tables = numbered(records.sparkSession, lineage, names)
+    identities = _compared(digests(records, tables), names, altered, copies)
     found = _counted(identities).collect()
     lines = [_line(names[row["number"]], row["rows"], row["checksum"]) for row in found]
-    many = {row["number"] for row in found if row["open"] > _FEW}
-    among_of = {row["number"] for row in found if 0 < row["open"] <= _FEW}
+    among_of = _few({row["number"]: row["open"] for row in found if row["open"]})
+    many = {row["number"] for row in found if row["open"]} - among_of
     left = [line for line, row in zip(lines, found, strict=True) if row["number"] not in many]
     return Agreement(
         tally=Tally(left),
         whole=whole | {names[number] for number in many},
         among_of=frozenset(names[number] for number in among_of),
         # Read for both sides, and more than once if rows drifted.
-        among=cached(_named(identities.where(f"NOT {_EQUAL}"), names, among_of)) if among_of else None,
+        among=cached(_named(identities.where("NOT equal"), names, among_of)) if among_of else None,
     )
 
 
-def _identities(changes: DataFrame) -> DataFrame:
-    """One row an identity, of fixed-size numbers only: Spark aggregates them where they are read, without sorting."""
+def _few(counts: Mapping[int, int]) -> set[int]:
+    """The tables, by number, of which the open rows are broadcast: as many tables as possible, up to _FEW rows."""
+    room, found = _FEW, set()
+    for number in sorted(counts, key=lambda number: (counts[number], number)):
+        if counts[number] > room:
+            break
+        room -= counts[number]
+        found.add(number)
+    return found
+
+
+def _compared(
+    changes: DataFrame, names: Sequence[Name], altered: Collection[Name], copies: Collection[Name]
+) -> DataFrame:
+    """One row an identity: of fixed-size numbers only, which Spark aggregates where they are read, without sorting.
+
+    Columns: those of _OF_ROW, ``leader_last``, ``leader_net``, and ``equal``. The tables ``altered`` cost an aggregate
+    more. A row that a chunk of one of ``copies`` stated may be on the follower without a record.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    settles = ~F.col("number").isin([numbers[name] for name in copies if name in numbers])
+    parts = []
+    if of_altered := [numbers[name] for name in altered]:
+        parts.append(_of_several_eras(changes.where(F.col("number").isin(of_altered))))
+    if len(altered) < len(names):
+        one_era = changes.where(~F.col("number").isin(of_altered)) if of_altered else changes
+        constant = {"leader_era": F.lit(0), "follower_era": F.lit(0), "leader_eras": F.lit(1)}
+        one = _summed(one_era, _OF_ROW).withColumns(constant)
+        parts.append(one.select("*", F.expr(_CONTINUES), F.expr(_CAME_AND_WENT)))
+    of_sides = [f"{side}_{name}" for side in _SIDES for name in ("last", "net", "changes", "era")]
+    fields = [*_OF_ROW, *of_sides, "leader_eras", "continues", "came_and_went"]
+    found = [part.select(*fields, settles.alias("settles")) for part in parts]
+    rows = found[0] if len(found) == 1 else in_one_part(found[0].unionByName(found[1]))
+    return rows.select(*_OF_ROW, "leader_last", "leader_net", F.expr(_EQUAL))
+
+
+def _of_several_eras(changes: DataFrame) -> DataFrame:
+    """One row an identity of a table that was altered: each era continues, and the last one's image is compared.
+
+    How an ALTER changes a row is in no log, so the images before and after it are not compared.
+    """
+    of_eras = _summed(changes, (*_OF_ROW, "era")).select("*", F.expr(_CONTINUES), F.expr(_CAME_AND_WENT))
+    era = {side: f"IF({side}_changes > 0, era, NULL)" for side in _SIDES}
+    last = {f"{side}_last": f"max_by({side}_last, {era[side]})" for side in _SIDES}
+    sums = {f"{side}_{name}": f"sum({side}_{name})" for side in _SIDES for name in ("changes", "net")}
+    found = last | sums | {f"{side}_era": f"max({era[side]})" for side in _SIDES}
+    found |= {
+        "leader_eras": f"count({era['leader']})",
+        "continues": "bool_and(continues)",
+        "came_and_went": "bool_or(came_and_went)",
+    }
+    return of_eras.groupBy(*_OF_ROW).agg(*(F.expr(sql).alias(name) for name, sql in found.items()))
+
+
+def _summed(changes: DataFrame, by: Sequence[str]) -> DataFrame:
+    """The sums of each group of changes ``by`` these columns, by side, and its first and last image."""
     sums = []
     for side, mine in _SIDES.items():
         sums += [
@@ -135,15 +212,13 @@ def _identities(changes: DataFrame) -> DataFrame:
             sums.append(F.expr(f"sum(IF({mine}, {difference}, 0L))").alias(f"{side}_{half}"))
     # A change that removes the image it adds is missing from the sums, so they say nothing about its order.
     unchanged = F.expr("coalesce(bool_or(added = removed), false)").alias("unchanged")
-    return changes.groupBy("number", "keyed", "identity").agg(*sums, unchanged)
+    return changes.groupBy(*by).agg(*sums, unchanged)
 
 
 def _counted(identities: DataFrame) -> DataFrame:
     rows = "IF(keyed, IF(leader_last IS NOT NULL, 1L, 0L), leader_net)"
     content = "xxhash64(identity, IF(keyed, leader_last, leader_net))"
-    counted = identities.select(
-        "number", F.expr(_EQUAL).alias("equal"), F.expr(rows).alias("rows"), F.expr(content).alias("content")
-    )
+    counted = identities.select("number", "equal", F.expr(rows).alias("rows"), F.expr(content).alias("content"))
     return counted.groupBy("number").agg(
         F.expr("sum(IF(equal, rows, 0L))").alias("rows"),
         F.expr("lower(hex(bit_xor(IF(equal AND rows != 0, content, 0L))))").alias("checksum"),

@@ -35,7 +35,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.spark.ddl.lineage import END, Beginning, Segment
+from cdc.spark.ddl.lineage import Beginning, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
 from cdc.spark.streams.consumer_notes import marked
@@ -96,18 +96,13 @@ _SEGMENTS = """
 
 
 def segments(spark: SparkSession, lineage: Sequence[Segment]) -> DataFrame:
-    """Lineage segments as a small DataFrame, to be joined with changes.
-
-    ``era`` is 0 if no ALTER followed, else negative: so it means the same for both sides, and in a state.
-    """
-    now = {each.owner: each.era for each in lineage if each.end == END}
-    owners = [
-        None if each.owner is None else dict(zip(("database", "table"), each.owner, strict=True)) for each in lineage
-    ]
+    """The lineage's segments of tables that there are yet, as a small DataFrame, to be joined with changes."""
     rows = [
         asdict(each)
-        | {"owner": owner, "era": each.era - now.get(each.owner, 0), "older": each.beginning is Beginning.OLDER}
-        for each, owner in zip(lineage, owners, strict=True)
+        | {"owner": dict(zip(("database", "table"), each.owner, strict=True))}
+        | {"era": era, "older": each.beginning is Beginning.OLDER}
+        for each, era in with_eras(lineage)
+        if each.owner
     ]
     return local_frame(spark, rows, _SEGMENTS)
 
@@ -190,7 +185,6 @@ def _owned(rows: DataFrame, lineage: DataFrame) -> DataFrame:
         & (rows["table"] == lineage["table"])
         & (rows["sequence"] >= lineage["first"])
         & (rows["sequence"] < lineage["end"])
-        & lineage["owner"].isNotNull()
     )
     return rows.join(beside(lineage), within)
 

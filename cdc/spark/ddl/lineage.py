@@ -5,7 +5,7 @@ name, or be gone.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -13,7 +13,7 @@ from cdc.model.uri import Uri
 
 __all__ = [
     "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "lineage",
-    "named_tables", "table_name",
+    "named_tables", "table_name", "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
@@ -102,8 +102,16 @@ class _Lives:
     """The lives of one server's tables. The next life of a name starts where the last one ended, not at its CREATE."""
 
     def __init__(self, names: Iterable[Name], known: Mapping[Name, Beginning]) -> None:
-        self.all = [_Life(name, 0, known.get(name, Beginning.OLDER)) for name in names]
+        # A dict, in order: of many lives one is found at once.
+        self.all = {_Life(name, 0, known.get(name, Beginning.OLDER)): None for name in names}
         self.live: dict[Name, _Life] = {life.name: life for life in self.all if life.name}
+        self._of_databases: dict[str, list[Name]] = {}
+        for name in self.live:
+            self._of_databases.setdefault(name[0], []).append(name)
+
+    def of_database(self, database: str) -> Sequence[Name]:
+        """All names of tables in it."""
+        return self._of_databases.get(database, ())
 
     def end(self, name: Name, sequence: int) -> None:
         """The table was dropped or emptied, or a copy states all rows: what was logged before no longer counts."""
@@ -117,7 +125,7 @@ class _Lives:
         self.end(new, sequence)
         life = self.live[old]
         life.close(old, sequence)
-        self.all.remove(self.live[new])
+        del self.all[self.live[new]]
         life.name, self.live[new] = new, life
         self._start(old, sequence)
 
@@ -133,7 +141,7 @@ class _Lives:
 
     def _start(self, name: Name, sequence: int) -> None:
         self.live[name] = _Life(name, sequence, Beginning.KNOWN)
-        self.all.append(self.live[name])
+        self.all[self.live[name]] = None
 
 
 def lineage(
@@ -158,6 +166,14 @@ def lineage(
     return segments
 
 
+def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
+    """The segments, each with its era as both servers' streams and a state count it: 0 if no ALTER followed, else
+    negative.
+    """
+    now = {each.owner: each.era for each in lineage if each.end == END}
+    return ((each, each.era - now.get(each.owner, 0)) for each in lineage)
+
+
 def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
     """The beginning of each table that has rows, or may have some."""
     return {each.owner: each.beginning for each in lineage if each.owner}
@@ -171,8 +187,7 @@ def named_tables(acts: Iterable[Act]) -> frozenset[Name]:
 def _apply(lives: _Lives, act: Act) -> None:
     name = table_name(act.uri)
     if act.action == "DropDatabase":
-        database = Uri.parse(act.uri).database
-        for each in [each for each in lives.live if each[0] == database]:
+        for each in lives.of_database(Uri.parse(act.uri).database):
             lives.end(each, act.sequence)
     elif name and act.action in ("DropTable", "TruncateTable", BEGINS_COPY):
         lives.end(name, act.sequence)
@@ -181,8 +196,7 @@ def _apply(lives: _Lives, act: Act) -> None:
     elif name and act.action == "AlterTable":
         lives.alter(name, act.sequence)
     elif act.action == "CreateDatabase" and not act.copying and not _IF_NOT_EXISTS.search(act.text):
-        database = Uri.parse(act.uri).database
-        for each in [each for each in lives.live if each[0] == database]:
+        for each in lives.of_database(Uri.parse(act.uri).database):
             lives.begin(each, Beginning.KNOWN)
     elif name and act.action == "CreateTable" and not act.copying:
         lives.begin(name, Beginning.PERHAPS if _IF_NOT_EXISTS.search(act.text) else Beginning.KNOWN)

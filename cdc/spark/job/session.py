@@ -19,6 +19,9 @@ __all__ = [
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
 _MANY_ROWS = 1_000_000
+# For each task of a stage the driver keeps which partitions it wrote to: of 200,000 partitions 30 kB, or gigabytes in
+# all. docs/design/audit-at-scale.md has the sums.
+_MOST_PARTITIONS = 20_000
 # Spark caches generated code, by default for fewer queries than one audit has: each audit of a series then generated
 # and compiled all of it again, which took a quarter of its CPU time.
 CODE_CACHE = ("spark.sql.codegen.cache.maxEntries", "1000")
@@ -77,7 +80,8 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
     # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
     # takes more memory than there is. With few rows, the number of tasks costs most: an audit has 30 stages with that
     # many tasks each, and adaptive execution, which would merge tasks, plans each stage again.
-    spark.conf.set("spark.sql.shuffle.partitions", str(1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)))
+    partitions = 1 + max(records, rows) // (_A_SMALL_TASK if small else _A_TASK)
+    spark.conf.set("spark.sql.shuffle.partitions", str(min(partitions, _MOST_PARTITIONS)))
     spark.conf.set("spark.sql.adaptive.enabled", str(not small).lower())
     # Cached data is read a few times in an audit, which costs less than choosing a compression for each column.
     spark.conf.set("spark.sql.inMemoryColumnarStorage.compressed", "false")

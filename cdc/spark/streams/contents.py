@@ -13,15 +13,28 @@ from cdc.spark.ddl.lineage import TEXT, Act
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.questions import Question
 from cdc.spark.input.records import LEADER
-from cdc.spark.streams.row_digests import SHAPE, UNFIT
+from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 
-__all__ = ["Contents", "commit_times", "joined", "offsets", "statements", "survey"]
+__all__ = ["Contents", "Shape", "commit_times", "joined", "offsets", "statements", "survey"]
 
 
 # Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
 # left: all others are there twice.
 _FINGERPRINT = "bit_xor(xxhash64(sequence) ^ xxhash64(try_add(sequence, 1)))"
 _OF_ENDS = "xxhash64(min(sequence)), xxhash64(try_add(max(sequence), 1))"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One shape of a table's records (``streams.row_digests``), and the ``first`` and ``last`` sequence that has it.
+
+    ``number`` is None where digests can't be made of them, ``key`` in a table without a key.
+    """
+
+    number: int | None
+    key: int | None
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +48,8 @@ class Contents:
     consumer's own are in it; ``chunks``: chunks of copies of tables are. A state keeps these fields.
 
     The number of ``rows``, the ``fingerprint`` of the sequences (0, except for collisions of 64 bits, only if each from
-    the first to the last is there an odd number of times), and each table's ``shape`` (``streams.row_digests``; None if
-    it has several, or one that digests can't be made of) are only known of records that were read together.
+    the first to the last is there an odd number of times), and each table's ``shapes`` are only known of records that
+    were read together.
     """
 
     records: int
@@ -53,7 +66,7 @@ class Contents:
     unchecked: Mapping[tuple[str, str], int] = field(default_factory=dict)
     rows: int = 0
     fingerprint: int | None = None
-    shapes: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+    shapes: Mapping[tuple[str, str], Sequence[Shape]] = field(default_factory=dict)
     own: bool = False
     copied: bool = False
     chunks: bool = False
@@ -66,7 +79,8 @@ class Contents:
 
 def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
     """Each side's contents, without the consumer's own tables; a side whose topic is empty is absent."""
-    groups = records.groupBy("side", "valid", "resource", "database", "table").agg(
+    shape = F.expr(f"IF(rows IS NULL, NULL, {SHAPE})").alias("shape")
+    groups = records.groupBy("side", "valid", "resource", "database", "table", shape).agg(
         F.count("*").alias("records"),
         F.sum(F.expr("coalesce(size(rows), 0)")).alias("rows"),
         F.min("sequence").alias("first"),
@@ -77,8 +91,7 @@ def survey(records: DataFrame) -> Question[Mapping[str, Contents]]:
         F.max(F.expr("IF(flags & 2 != 0, sequence, NULL)")).alias("unchecked"),
         F.expr(_FINGERPRINT).alias("fingerprint"),
         F.expr(f"array({_OF_ENDS})").alias("of_ends"),
-        F.expr(f"min(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("shape"),
-        F.expr(f"max(IF(rows IS NOT NULL, {SHAPE}, NULL))").alias("other_shape"),
+        F.expr(f"min({KEY})").alias("key"),
         F.expr(f"bool_or({UNFIT})").alias("unfit"),
         F.expr("bool_or(chunk IS NOT NULL)").alias("chunks"),
     )
@@ -95,7 +108,10 @@ def _by_side(groups: Sequence[Row]) -> Mapping[str, Contents]:
 def _contents(rows: Sequence[Row]) -> Contents:
     """The contents of one side, from its groups of records."""
     valid = [row for row in rows if row["valid"]]
-    of_tables = {(row["database"], row["table"]): row for row in valid if row["table"] is not None}
+    of_tables: dict[tuple[str, str], list[Row]] = {}
+    for row in valid:
+        if row["table"] is not None:
+            of_tables.setdefault((row["database"], row["table"]), []).append(row)
     tables = [name for name in of_tables if name[0] != CHECKPOINT_DATABASE]
     return Contents(
         records=sum(row["records"] for row in rows),
@@ -108,11 +124,11 @@ def _contents(rows: Sequence[Row]) -> Contents:
         tables=frozenset(tables),
         noted=(CHECKPOINT_DATABASE, "ledger") in of_tables,
         conflicts=(CHECKPOINT_DATABASE, "conflicts") in of_tables,
-        silent_keys=any(of_tables[name]["silent"] for name in tables),
-        unchecked={name: at for name in tables if (at := of_tables[name]["unchecked"]) is not None},
+        silent_keys=any(row["silent"] for name in tables for row in of_tables[name]),
+        unchecked={name: max(found) for name in tables if (found := _unchecked(of_tables[name]))},
         rows=sum(row["rows"] for row in rows),
         fingerprint=_fingerprint(valid),
-        shapes={name: _shape(of_tables[name]) for name in tables},
+        shapes={name: [_shape(row) for row in of_tables[name] if row["shape"] is not None] for name in tables},
         own=any(row["database"] == CHECKPOINT_DATABASE for row in valid),
         copied=(CHECKPOINT_DATABASE, "copies") in of_tables,
         chunks=any(row["chunks"] for row in valid),
@@ -128,10 +144,12 @@ def _fingerprint(groups: Sequence[Row]) -> int:
     return found
 
 
-def _shape(group: Row) -> int | None:
-    """The shape of all records of a table; None if they have several, or digests can't be made of them."""
-    one = group["shape"] == group["other_shape"] and not group["unfit"]
-    return group["shape"] if one else None
+def _unchecked(groups: Iterable[Row]) -> list[int]:
+    return [row["unchecked"] for row in groups if row["unchecked"] is not None]
+
+
+def _shape(group: Row) -> Shape:
+    return Shape(None if group["unfit"] else group["shape"], group["key"], group["first"], group["last"])
 
 
 def joined(before: Mapping[str, Contents], since: Mapping[str, Contents]) -> Mapping[str, Contents]:

@@ -10,9 +10,11 @@ images. The columns of ``digests``:
     ordinal     higher for later changes: made of the record's sequence and the row in it; removed before added
     removed     the hash of the image that the change removes, NULL for none
     added       the hash of the image that it adds, NULL for none
+    era         0 if no ALTER followed, else negative: how many did
 
-They are hashes of values as they were logged, without the columns' names. So two rows or images have different digests
-only if all records of a table have one **shape**: the same columns in the same order, and the same key.
+They are hashes of values as they were logged, without the columns' names. So two rows have different digests only if
+all records of a table have the same key, and two images only if their records have one **shape**: the same columns in
+the same order, and the same key. Images of different eras may have different shapes, and are not compared.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,19 +23,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.filters import CHECKPOINT_DATABASE
-from cdc.spark.ddl.lineage import Name, Segment
+from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside
 from cdc.spark.input.records import LEADER
 
-__all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "SHAPE", "UNFIT", "digests", "numbered"]
+__all__ = ["HIGHEST_SEQUENCE", "IDENTITY_OF_CHANGE", "KEY", "SHAPE", "UNFIT", "digests", "numbered"]
 
 _KEY_COLUMNS = 4  # Spark compiles expressions for a fixed number of columns only
 _ROW_BITS = 23
 HIGHEST_SEQUENCE = (1 << 62 - _ROW_BITS) - 1
 
-# Of a record with rows: its shape, and whether it has more key columns or rows than digests can be made of.
+# Of a record with rows: its shape, its key, and whether it has more key columns or rows than digests can be made of.
 SHAPE = "xxhash64(columns, key IS NULL, key)"
+KEY = "IF(key IS NULL, NULL, xxhash64(key))"
 UNFIT = f"size(key) > {_KEY_COLUMNS} OR size(rows) > {1 << _ROW_BITS}"
 
 _AT = [f"int(array_position(columns, get(key, {number}))) - 1" for number in range(_KEY_COLUMNS)]
@@ -49,7 +52,7 @@ def _known_by(image: str, at: Sequence[str]) -> str:
 IDENTITY_OF_CHANGE = _known_by("IF(removes, before, after)", _AT)
 
 _POSITIONS = [f"at_{number}" for number in range(_KEY_COLUMNS)]
-_NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGINT, number INT"
+_NUMBERED = "side STRING, database STRING, table STRING, first BIGINT, end BIGINT, number INT, era INT"
 
 
 def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], names: Sequence[Name]) -> DataFrame:
@@ -57,8 +60,8 @@ def numbered(spark: SparkSession, lineage: Mapping[str, Sequence[Segment]], name
     numbers = {name: number for number, name in enumerate(names)}
     rows = [
         {"side": side, "database": each.database, "table": each.table, "first": each.first, "end": each.end,
-         "number": numbers[each.owner]}
-        for side, segments in lineage.items() for each in segments if each.owner in numbers
+         "number": numbers[each.owner], "era": era}
+        for side, segments in lineage.items() for each, era in with_eras(segments) if each.owner in numbers
     ]  # fmt: skip
     return local_frame(spark, rows, _NUMBERED)
 
@@ -75,13 +78,13 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     at = [F.expr(position).alias(name) for name, position in zip(_POSITIONS, _AT, strict=True)]
     rows = rows.select(
         F.expr(f"side = '{LEADER}'").alias("by_leader"),
-        *("number", "sequence"),
+        *("number", "era", "sequence"),
         F.expr("key IS NOT NULL").alias("keyed"),
         *at,
         F.posexplode("rows").alias("row", "image"),
     )
     hashed = rows.select(
-        *("by_leader", "number", "keyed"),
+        *("by_leader", "number", "era", "keyed"),
         F.expr(f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row").alias("ordinal"),
         F.expr(_known_by("image.before", _POSITIONS)).alias("old"),
         F.expr(_known_by("image.after", _POSITIONS)).alias("new"),
@@ -92,7 +95,7 @@ def digests(records: DataFrame, lineage: DataFrame) -> DataFrame:
     # array a second time, to filter out empty ones.
     steps = hashed.withColumn("step", F.explode_outer(F.expr("IF(old != new, array(0, 1), array(2))")))
     return steps.select(
-        *("by_leader", "number", "keyed"),
+        *("by_leader", "number", "era", "keyed"),
         F.expr("IF(step = 1, new, coalesce(old, new))").alias("identity"),
         F.expr("ordinal + IF(step = 1, 1L, 0L)").alias("ordinal"),
         F.expr("IF(step = 1, NULL, before)").alias("removed"),

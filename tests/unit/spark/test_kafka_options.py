@@ -1,5 +1,8 @@
 """A profile's librdkafka properties as options of Spark's Kafka source."""
 
+import base64
+from pathlib import Path
+
 import pytest
 
 from cdc.config.profile import Kafka
@@ -15,13 +18,14 @@ def test_only_properties_that_secure_the_connection_are_translated() -> None:
     assert options(linger_ms=5, compression_type="zstd") == {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
 
-def test_sasl_and_tls() -> None:
+def test_sasl_and_tls(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("a certificate")
     given = options(
         security_protocol="SASL_SSL",
         sasl_mechanisms="SCRAM-SHA-512",
         sasl_username="ada",
         sasl_password='a"b\\c',
-        ssl_ca_location="/etc/ca.pem",
+        ssl_ca_location=str(tmp_path / "ca.pem"),
         ssl_endpoint_identification_algorithm="none",
     )
     assert given["kafka.security.protocol"] == "SASL_SSL"
@@ -29,11 +33,55 @@ def test_sasl_and_tls() -> None:
     assert given["kafka.sasl.jaas.config"] == (
         'org.apache.kafka.common.security.scram.ScramLoginModule required username="ada" password="a\\"b\\\\c";'
     )
-    assert (given["kafka.ssl.truststore.type"], given["kafka.ssl.truststore.location"]) == ("PEM", "/etc/ca.pem")
+    assert (given["kafka.ssl.truststore.type"], given["kafka.ssl.truststore.certificates"]) == ("PEM", "a certificate")
     assert given["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
-@pytest.mark.parametrize("name", ["ssl_key_location", "sasl_oauthbearer_config", "enable_ssl_certificate_verification"])
+KEY = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIE\n-----END ENCRYPTED PRIVATE KEY-----\n"
+
+
+def test_a_clients_certificate_in_files_or_inline(tmp_path: Path) -> None:
+    (tmp_path / "chain.pem").write_text("a chain")
+    (tmp_path / "key.pem").write_text(KEY)
+    in_files = options(
+        ssl_certificate_location=str(tmp_path / "chain.pem"), ssl_key_location=str(tmp_path / "key.pem"),
+        ssl_key_password="none",
+    )  # fmt: skip
+    assert in_files == options(ssl_certificate_pem="a chain", ssl_key_pem=KEY, ssl_key_password="none")
+    assert (in_files["kafka.ssl.keystore.certificate.chain"], in_files["kafka.ssl.keystore.key"]) == ("a chain", KEY)
+    assert (in_files["kafka.ssl.keystore.type"], in_files["kafka.ssl.key.password"]) == ("PEM", "none")
+
+
+def test_a_key_that_java_does_not_read_and_a_file_that_is_not_there(tmp_path: Path) -> None:
+    by_pbes2 = base64.b64encode(bytes.fromhex("30820100305706092a864886f70d01050d304a")).decode()
+    for key in (KEY.replace("ENCRYPTED", "RSA"), KEY.replace("MIIE", by_pbes2), KEY.replace("MIIE", "x"), ""):
+        with pytest.raises(UserError, match="PKCS #8"):
+            options(ssl_key_pem=key)
+    with pytest.raises(UserError, match="cannot read the file"):
+        options(ssl_ca_location=str(tmp_path / "none"))
+
+
+def test_a_login_with_a_token() -> None:
+    given = options(
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauthbearer_method="oidc",
+        sasl_oauthbearer_client_id="audit",
+        sasl_oauthbearer_client_secret='a"b',
+        sasl_oauthbearer_scope="read",
+        sasl_oauthbearer_extensions="logicalCluster=lkc,pool=p=1",
+        sasl_oauthbearer_token_endpoint_url="https://id.example.com/token",
+    )
+    assert given["kafka.sasl.jaas.config"].partition(" required ")[2] == (
+        r"""clientId="audit" clientSecret="a\"b" scope="read" extension_logicalCluster="lkc" extension_pool="p=1";"""
+    )
+    assert given["kafka.sasl.oauthbearer.token.endpoint.url"] == "https://id.example.com/token"
+    with pytest.raises(UserError, match='= "oidc" is not supported'):
+        options(sasl_mechanism="OAUTHBEARER")
+
+
+@pytest.mark.parametrize(
+    "name", ["ssl_keystore_location", "sasl_oauthbearer_config", "enable_ssl_certificate_verification"]
+)
 def test_a_security_property_without_a_counterpart_is_refused(name: str) -> None:
     with pytest.raises(UserError, match="not supported by the audit"):
         options(**{name: "x"})
