@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib import metadata
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from cdc import spark
 from cdc.spark.job.session import session
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
@@ -35,6 +37,8 @@ def submit_arguments(environment: Mapping[str, str]) -> str:
     jars = environment.get("CDC_SPARK_JARS")
     connector = ["--jars", jars] if jars else ["--packages", f"{_CONNECTOR}:{metadata.version('pyspark')}"]
     settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.ui.showConsoleProgress=false"]
+    log = (Path(spark.__file__).parent / "log4j2.properties").as_uri()
+    settings += ["--driver-java-options", f"-Dlog4j2.configurationFile={log}"]
     return shlex.join(["--master", "local[*]", *connector, *settings, "pyspark-shell"])
 
 
