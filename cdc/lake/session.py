@@ -19,10 +19,9 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 __all__ = ["PACKAGES", "require_spark", "started"]
 
 _KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-PACKAGES: Mapping[str, str | None] = {
+PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
-    "parquet": None,
 }
 """By format, the Maven name of what Spark needs for it beside what it has."""
 
@@ -54,8 +53,8 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
 
 def _arguments(environment: Mapping[str, str], form: str) -> str:
     """What spark-submit would get: jars from CDC_SPARK_JARS (a comma list), or by their Maven names."""
-    jars, more = environment.get("CDC_SPARK_JARS"), PACKAGES[form]
-    names = ",".join([f"{_KAFKA}:{metadata.version('pyspark')}", *([more] if more else [])])
+    jars = environment.get("CDC_SPARK_JARS")
+    names = f"{_KAFKA}:{metadata.version('pyspark')},{PACKAGES[form]}"
     connectors = ["--jars", jars] if jars else ["--packages", names]
     settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.ui.showConsoleProgress=false"]
     return shlex.join(["--master", "local[*]", *connectors, *settings, "pyspark-shell"])
