@@ -77,7 +77,7 @@ class IcebergTables:
         """Do ``work``, whose commits have the note: for statements Iceberg takes it from the thread that runs them."""
         gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
         assert gateway is not None and jvm is not None  # they exist as long as the context
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         properties = jvm.java.util.HashMap()
         properties.put(_NOTE, note.text())
         called = _Called(work)
