@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -222,7 +223,7 @@ class Lake:
             else:
                 rows = all_rows(arrived.rows_of(names), step.plan, self.options, upto=arrived.upto)
                 self.tables.replace(rows, path, note)
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:  # the latter where a task failed while it wrote
             raise _in_one_line(error, step.name) from error
 
     def _held(self, step: Step) -> Held:
@@ -249,7 +250,7 @@ def _named(names: list[Name]) -> str:
     return text + ", …" * (len(names) > _NAMED)
 
 
-def _in_one_line(error: PySparkException, name: Name) -> CdcError:
+def _in_one_line(error: Exception, name: Name) -> CdcError:
     """What Spark says of a value or a record that can't be had, without its trace."""
     found = _RAISED.search(str(error))
     if found is None:

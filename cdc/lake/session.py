@@ -12,10 +12,9 @@ from cdc.spark.job import in_process
 
 __all__ = ["PACKAGES", "require_spark", "started"]
 
-PACKAGES: Mapping[str, str | None] = {
+PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
-    "parquet": None,
 }
 """By format, the Maven name of what Spark needs for it beside what it has."""
 
@@ -33,5 +32,4 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
-    more = PACKAGES[form]
-    return in_process.started(environment, "cdc-lake", packages=[more] if more else [], settings={**own, **settings})
+    return in_process.started(environment, "cdc-lake", packages=[PACKAGES[form]], settings={**own, **settings})

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
 from cdc.lake.formats.delta import DeltaTables
+from cdc.lake.formats.iceberg import IcebergTables
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
@@ -57,6 +58,11 @@ _SPARK = {
     **dict([CODE_CACHE]),
     **NO_TRACES,
 }
+_EXTENSIONS = "spark.sql.extensions"
+_LAKES: dict[str, bool | float | int | str | None] = {
+    **DeltaTables.settings,
+    _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
+}
 # These take longest; so they run in a session beside that of the others.
 _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
@@ -93,7 +99,7 @@ def spark() -> Iterator[SparkSession]:
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
     jars = [*spark_connector_jars(version("pyspark")), *lake_jars()]
-    builder = builder.config("spark.jars", ",".join(map(str, jars))).config(map=DeltaTables.settings)
+    builder = builder.config("spark.jars", ",".join(map(str, jars))).config(map=_LAKES)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)
