@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cdc import spark
 from cdc.spark.job.session import session
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
@@ -52,7 +51,7 @@ def _arguments(environment: Mapping[str, str], packages: Sequence[str]) -> str:
     names = ",".join([f"{_KAFKA}:{metadata.version('pyspark')}", *packages])
     connectors = ["--jars", jars] if jars else ["--packages", names]
     settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.ui.showConsoleProgress=false"]
-    log = (Path(spark.__file__).parent / "log4j2.properties").as_uri()
+    log = (Path(__file__).parents[1] / "log4j2.properties").as_uri()
     settings += ["--driver-java-options", f"-Dlog4j2.configurationFile={log}"]
     return shlex.join(["--master", "local[*]", *connectors, *settings, "pyspark-shell"])
 
