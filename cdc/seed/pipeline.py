@@ -58,6 +58,7 @@ __all__ = ["Loaded", "run"]
 
 _LOG = logging.getLogger("cdc.seed")
 _LOG_SECONDS = 5.0
+_ROWS_OF_A_RECORD = 20
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
 
 
@@ -140,7 +141,8 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     source = Source.of(spark(), leader)
     require_whole(source)
     configure_for(source.spark, source.span.size)
-    set_tiny(source.spark, records=source.span.size)
+    # A record may hold hundreds of rows, which are not counted yet.
+    set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
     checkpoint, copied = startup.checkpoint(topic, first=first, attachment=SeedBeginning(resource, seed))
