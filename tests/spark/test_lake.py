@@ -66,7 +66,10 @@ class Opened:
         return self.lake.advance(Source.of(self.spark, self.profile), at)
 
     def rows(self, folder: str) -> Counter[tuple[Any, ...]]:
-        return Counter(map(tuple, self.spark.read.format(self.form).load(str(self.path / folder)).collect()))
+        return Counter(self.lines(folder))
+
+    def lines(self, folder: str) -> list[tuple[Any, ...]]:
+        return list(map(tuple, self.spark.read.format(self.form).load(str(self.path / folder)).collect()))
 
     def elsewhere(self, folder: str) -> tuple[int, str, list[dict[str, Any]]]:
         """The version, the note and the rows of a table, as a reader that is not Spark has them."""
@@ -199,7 +202,7 @@ def compared(lake: Opened, moment: Moment, sequence: int, found: Counter[str]) -
             assert not rows, f"{which}: {table} is not there"
             found["empty"] += 1
             continue
-        there = lake.rows(folder_of(database, table))
+        there = lake.lines(folder_of(database, table))  # whose values may be lists
         if not rows:
             assert not there, f"{which}, {table}: {there}"
             continue
@@ -207,8 +210,7 @@ def compared(lake: Opened, moment: Moment, sequence: int, found: Counter[str]) -
         here, shown = Counter[tuple[Shown, ...]](), Counter[tuple[Shown, ...]]()
         for row, times in rows.items():
             here[server_row(row, types)] += times
-        for row, times in there.items():
-            shown[typed_row(with_times(row, types), types)] += times
+        shown.update(typed_row(with_times(row, types), types) for row in there)
         assert shown == here, f"{which}, {table}: {shown - here}, {here - shown}"
         found["equal"] += 1
     gone = held - moment.tables.keys()
