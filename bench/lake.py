@@ -25,7 +25,7 @@ from measure import profile, run_program, running
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load
-from cdc.lake.__main__ import identity
+from cdc.lake.program import identity
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.pipeline import Lake

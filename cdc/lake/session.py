@@ -2,28 +2,18 @@
 
 import os
 from collections.abc import Mapping
-from importlib import util
 
 from pyspark.sql import SparkSession
 
-from cdc.errors import UserError
-from cdc.service.java import require_java
 from cdc.spark.job import in_process
 
-__all__ = ["PACKAGES", "require_spark", "started"]
+__all__ = ["PACKAGES", "started"]
 
 PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
 }
 """By format, the Maven name of what Spark needs for it beside what it has."""
-
-
-def require_spark(environment: Mapping[str, str]) -> None:
-    """Raises UserError where there is no PySpark or no Java that it runs on."""
-    if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint="pip install 'cdc-mysql[spark]'")
-    require_java(environment)
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:

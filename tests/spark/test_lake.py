@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
-from cdc.lake.__main__ import identity
+from cdc.lake.program import identity
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, metadata_file
