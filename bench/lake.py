@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 
 from cdc.config.profile import load
 from cdc.lake.__main__ import identity
-from cdc.lake.delta import DeltaTables
 from cdc.lake.folder import LakeFolder
+from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.pipeline import Lake
 from cdc.lake.session import started
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 
 from cdc.config.profile import Profile, load
-from cdc.lake.delta import DeltaTables
 from cdc.lake.folder import LakeFolder
 from cdc.lake.follow import Following
+from cdc.lake.formats.delta import DeltaTables
+from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.options import parse_options, selection, value_options
 from cdc.lake.pipeline import Lake
 from cdc.lake.session import require_spark, started
@@ -25,7 +26,7 @@ from cdc.spark.job.session import stop
 
 __all__ = ["main"]
 
-_FORMATS = {"delta": DeltaTables}
+_FORMATS: dict[str, type[DeltaTables] | type[IcebergTables]] = {"delta": DeltaTables, "iceberg": IcebergTables}
 
 
 def main() -> int:

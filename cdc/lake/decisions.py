@@ -4,7 +4,7 @@ Merging is chosen only where all that happened since the table's version are row
 else touched the table, it is written as a whole, from what the stream tells of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,11 +51,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What all tables of a run are decided by: the stream's ``history``, the run's sequence ``upto``, the ``last``
-    sequence of rows by URI, whether retention has ``cut`` the stream, the ``options``, and whether they are the
-    ``same_options`` as those of the lake's tables."""
+    """What all tables of a run are decided by: the stream's ``history``, of it the acts up to the run's sequence
+    ``upto`` that no earlier run knew (``recent``), the ``last`` sequence of rows by URI, whether retention has ``cut``
+    the stream, the ``options``, and whether they are the ``same_options`` as those of the lake's tables."""
 
     history: History
+    recent: Sequence[Act]
     upto: int
     last: Mapping[str, int]
     resource: str
@@ -74,8 +75,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
     Raises UserError where the stream does not tell the table for certain, CopyIncomplete where it does not yet.
     """
-    acts = [] if base is None else [act for act in known.history.upto(known.upto) if act.sequence > base]
-    acts = [act for act in acts if _touches(act, name)]
+    acts = [] if base is None else [act for act in known.recent if act.sequence > base and _touches(act, name)]
     changed = base is None or known.last_of(name) > base
     if base is not None and known.same_options and not acts and not changed:
         return Step(name, What.KEEP, base)

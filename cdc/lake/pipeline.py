@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -124,8 +125,9 @@ class Lake:
         history = with_more(state.history, read_history(arrived.new))
         names = sorted(name for name in existing(history, upto) if self.selects(name))
         choices = asdict(self.options)
+        recent = [act for act in history.upto(upto) if act.sequence > state.sequence]
         known = Known(
-            history, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut, self.options,
+            history, recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut, self.options,
             same_options=state.choices == choices,
         )  # fmt: skip
         steps = self._steps(known, names)
@@ -202,7 +204,8 @@ class Lake:
             return None
         if held is not None and written.version == held.version:
             return self.state.sequence  # nothing changed in it since it was written
-        return written.note.sequence
+        # An older version was put back: what came until the state's sequence is not read again.
+        return written.note.sequence if written.note.sequence >= self.state.sequence else None
 
     def _do(self, step: Step, arrived: Arrived) -> None:
         path = folder(*step.name)
@@ -220,7 +223,7 @@ class Lake:
             else:
                 rows = all_rows(arrived.rows_of(names), step.plan, self.options, upto=arrived.upto)
                 self.tables.replace(rows, path, note)
-        except PySparkException as error:
+        except (PySparkException, Py4JError) as error:  # the latter where a task failed while it wrote
             raise _in_one_line(error, step.name) from error
 
     def _held(self, step: Step) -> Held:
@@ -247,7 +250,7 @@ def _named(names: list[Name]) -> str:
     return text + ", …" * (len(names) > _NAMED)
 
 
-def _in_one_line(error: PySparkException, name: Name) -> CdcError:
+def _in_one_line(error: Exception, name: Name) -> CdcError:
     """What Spark says of a value or a record that can't be had, without its trace."""
     found = _RAISED.search(str(error))
     if found is None:

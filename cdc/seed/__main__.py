@@ -65,14 +65,14 @@ def _run(arguments: argparse.Namespace) -> int:
     require_java(os.environ)
     # Not before: without PySpark they can't be imported.
     from cdc.seed.pipeline import run
-    from cdc.seed.spark_session import started
+    from cdc.spark.job.in_process import started
 
     gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
     stop = stop_on_signals()
     log = partial(event, logging.getLogger("cdc.seed"))
     retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
     at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
-    loaded = run(partial(started, dict(os.environ)), leader, follower, at=at, retry=retry, stop=stop)
+    loaded = run(partial(started, dict(os.environ), "cdc-seed"), leader, follower, at=at, retry=retry, stop=stop)
     if loaded is None:
         raise UserError("stopped before the follower was whole", hint="run cdc-seed again, which goes on")
     print(

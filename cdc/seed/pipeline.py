@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import takewhile
 from typing import Self
 
 from pyspark.errors import PySparkException
@@ -16,13 +17,14 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import Profile
 from cdc.config.renames import Renames
 from cdc.config.topic_names import PER_TABLE
+from cdc.consumer.apply.applier import Reread
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.errors import Stopped
 from cdc.consumer.follower.session import Session
 from cdc.consumer.preflight import First
 from cdc.consumer.scope import listed, replicated
 from cdc.consumer.source.assembler import Transaction
-from cdc.consumer.source.batches import batches
+from cdc.consumer.source.batches import Batch, batches
 from cdc.consumer.source.follower_statements import FollowerStatements
 from cdc.consumer.source.merged_topics import MergedSource
 from cdc.consumer.source.reader import KafkaReader, Topic
@@ -37,6 +39,7 @@ from cdc.consumer.state.seeds import Seed
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
 from cdc.kafka.follower_places import group_of
+from cdc.seed.checks import require_one_stream, require_whole
 from cdc.seed.fold import Line, lines
 from cdc.seed.follower import SeedBeginning, finish, seed_in
 from cdc.seed.places import places
@@ -55,6 +58,7 @@ __all__ = ["Loaded", "run"]
 
 _LOG = logging.getLogger("cdc.seed")
 _LOG_SECONDS = 5.0
+_ROWS_OF_A_RECORD = 20
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: P0001|\n|$)")
 
 
@@ -81,7 +85,7 @@ def run(
     ``leader`` is the profile of cdc-producer, ``follower`` that of cdc-consumer. ``spark`` starts Spark. Raises
     UserError, PromiseError or ServerGone; started again it goes on.
     """
-    _check_profiles(leader, follower)
+    require_one_stream(leader, follower)
     # Nothing else has written to the follower, so nothing has to be compared or may be overwritten.
     settings = replace(follower.consumer, on_conflict="stop", before_images="ignore")
     follower = replace(follower, consumer=settings)
@@ -135,9 +139,10 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
     begun = seed_in(session, resource, name=str(follower.database))
     topic, first = ends.topic()
     source = Source.of(spark(), leader)
-    _require_whole(source)
+    require_whole(source)
     configure_for(source.spark, source.span.size)
-    set_tiny(source.spark, records=source.span.size)
+    # A record may hold hundreds of rows, which are not counted yet.
+    set_tiny(source.spark, records=source.span.size * _ROWS_OF_A_RECORD)
     seed = _seed(begun, source, at, listed(follower))
     stream = _stream(startup, source, topic, seed.upto)
     checkpoint, copied = startup.checkpoint(topic, first=first, attachment=SeedBeginning(resource, seed))
@@ -150,7 +155,7 @@ def _load(ends: _Ends, spark: Callable[[], SparkSession], leader: Profile, at: M
 
 def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Checkpoint, copied: Copied) -> Loaded | None:
     """Load what is behind the checkpoint. None where it was stopped."""
-    follower, after = startup.profile, checkpoint.sequence
+    follower = startup.profile
     passes = replicated(follower)
     renaming = Renaming(Renames(follower.renames, own=follower.consumer.schema), replicated=passes)
     ledger = DdlLedger(
@@ -165,48 +170,42 @@ def _applied(startup: Startup, source: Source, stream: Stream, checkpoint: Check
     applier = applier_of(
         startup, checkpoint, ledger, passes=lambda uri: uri.database != NO_DATABASE and known(uri), copied=copied
     )
-    found = lines(source, stream.parts, after=after, upto=stream.upto) if after < stream.upto else iter(())
-    transactions = _until(stream.transactions(_told(found), after=after), startup.calls.stop)
+    loading = _Loading(source, stream, renaming, startup)
     rows, logged_at = 0, time.monotonic()
-    for applied in applier.applied(batches(_renamed(transactions, renaming), rows=follower.consumer.batch_rows)):
-        rows += applied.rows if applied is not None else 0
-        if applied is not None and time.monotonic() - logged_at >= _LOG_SECONDS:
-            logged_at = time.monotonic()
-            event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
+    while applier.checkpoint.sequence < stream.upto and not startup.calls.stop.is_set():
+        try:
+            for applied in applier.applied(loading.batches(after=applier.checkpoint.sequence)):
+                rows += applied.rows if applied is not None else 0
+                if applied is not None and time.monotonic() - logged_at >= _LOG_SECONDS:
+                    logged_at = time.monotonic()
+                    event(_LOG, "loading", sequence=applied.last.sequence, rows=rows, statements=ledger.applied)
+        except Reread:
+            pass  # another server has taken the follower's place, which lacks what was loaded last
     return Loaded(stream.upto, rows, ledger.applied) if applier.checkpoint.sequence == stream.upto else None
 
 
-def _check_profiles(leader: Profile, follower: Profile) -> None:
-    """Raises UserError for profiles of different streams, and for settings that a seed does not go with."""
-    for key, ours, theirs in (
-        ("mysql_resource_name", leader.mysql_resource_name, follower.mysql_resource_name),
-        ("kafka.topic", leader.kafka.topic, follower.kafka.topic),
-        ("kafka.layout", leader.kafka.layout, follower.kafka.layout),
-        ("kafka.prefix", leader.kafka.prefix, follower.kafka.prefix),
-    ):
-        if ours != theirs:
-            raise UserError(
-                f"the follower's {key} is {theirs!r}, the leader's {ours!r}",
-                where="options --leader and --follower",
-                hint="name the profiles of the cdc-producer and of the cdc-consumer of one stream",
-            )
-    if follower.consumer.start:
-        raise UserError(
-            "a follower that is seeded begins from no copy of the leader",
-            where="profile key consumer.start",
-            hint="remove the key from the profile, for cdc-consumer too",
-        )
+@dataclass(frozen=True, slots=True)
+class _Loading:
+    """What is loaded, as batches, from any checkpoint on."""
 
+    source: Source
+    stream: Stream
+    renaming: Renaming
+    startup: Startup
 
-def _require_whole(source: Source) -> None:
-    """Raises UserError where the stream does not begin with its first record."""
-    if source.cut:
-        raise UserError(
-            "retention has deleted the oldest records, among them statements that made the leader's tables",
-            where=f"topic {source.kafka.topic}",
-            hint="begin the follower from a copy of the leader (consumer.start), or start over with a new topic that "
-            "is kept for ever",
-        )
+    def batches(self, *, after: int) -> Iterator[Batch | None]:
+        """Raises UserError for what Spark finds in the stream."""
+        found = _told(lines(self.source, self.stream.parts, after=after, upto=self.stream.upto))
+        transactions = map(self._renamed, self.stream.transactions(found, after=after))
+        stop = self.startup.calls.stop
+        wanted = takewhile(lambda _: not stop.is_set(), transactions)
+        return batches(wanted, rows=self.startup.profile.consumer.batch_rows)
+
+    def _renamed(self, transaction: Transaction) -> Transaction:
+        """With the follower's names of tables; statements get theirs when they run."""
+        if transaction.statement:
+            return transaction
+        return transaction._replace(records=[self.renaming.rows(record) for record in transaction.records])
 
 
 def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
@@ -241,9 +240,12 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
     """What is loaded, up to sequence ``upto``. Raises UserError where that is not certain; each table is logged."""
     follower = startup.profile
-    statements = read_statements(source, upto)
+    messages = source.of_statements(None).persist()
+    statements = read_statements(messages, upto)
+    history = read_history(source, messages=messages)
+    messages.unpersist()
     parts, refused = parts_of(
-        read_history(source), statements, upto, passes=replicated(follower), resource=follower.mysql_resource_name
+        history, statements, upto, passes=replicated(follower), resource=follower.mysql_resource_name
     )
     if len(refused) > 1:
         for error in refused:
@@ -268,17 +270,3 @@ def _told(found: Iterator[Line]) -> Iterator[Line]:
         if raised is None:
             raise
         raise UserError(raised[1], where="the topics, read with Spark") from None
-
-
-def _renamed(transactions: Iterator[Transaction], renaming: Renaming) -> Iterator[Transaction]:
-    """``transactions`` with the follower's names of tables; statements get theirs when they run."""
-    for each in transactions:
-        yield each if each.statement else each._replace(records=[renaming.rows(record) for record in each.records])
-
-
-def _until(transactions: Iterator[Transaction], stop: threading.Event) -> Iterator[Transaction]:
-    """``transactions`` until ``stop`` is set."""
-    for each in transactions:
-        if stop.is_set():
-            return
-        yield each

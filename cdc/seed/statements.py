@@ -2,24 +2,26 @@
 
 from dataclasses import replace
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.model.record import SKIPPED, Record, is_event
-from cdc.spark.frames.messages import Source
 
 __all__ = ["on_part_of_rows", "read_statements"]
 
 _MARKS = (b'"Query":', f'"{SKIPPED}":'.encode())
 
 
-def read_statements(source: Source, upto: int) -> dict[int, Record]:
-    """The records without rows up to sequence ``upto``, by sequence. Raises PromiseError for a message that is none."""
-    found = source.of_statements(None)
+def read_statements(messages: DataFrame, upto: int) -> dict[int, Record]:
+    """The records without rows up to sequence ``upto``, by sequence, among ``messages`` (partition, offset, value).
+
+    Raises PromiseError for a message that is no record.
+    """
     marked = F.lit(False)
     for text in _MARKS:
         marked |= F.contains(F.col("value"), F.lit(text))
     statements: dict[int, Record] = {}
-    for row in found.where(marked).select("partition", "offset", "value").collect():
+    for row in messages.where(marked).select("partition", "offset", "value").collect():
         value = bytes(row["value"])
         if is_event(value):
             continue

@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
-from cdc.lake.delta import DeltaTables
+from cdc.lake.formats.delta import DeltaTables
+from cdc.lake.formats.iceberg import IcebergTables
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
@@ -57,6 +58,11 @@ _SPARK = {
     **dict([CODE_CACHE]),
     **NO_TRACES,
 }
+_EXTENSIONS = "spark.sql.extensions"
+_LAKES: dict[str, bool | float | int | str | None] = {
+    **DeltaTables.settings,
+    _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
+}
 # These take longest; so they run in a session beside that of the others.
 _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
@@ -96,7 +102,7 @@ def spark() -> Iterator[SparkSession]:
     # As cdc-audit has it: what is on the class path is in the archive.
     connector = os.pathsep.join(map(str, spark_connector_jars(version("pyspark"))))
     builder = builder.config("spark.driver.extraClassPath", connector)
-    builder = builder.config("spark.jars", ",".join(map(str, lake_jars()))).config(map=DeltaTables.settings)
+    builder = builder.config("spark.jars", ",".join(map(str, lake_jars()))).config(map=_LAKES)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
 from cdc.lake.__main__ import identity
-from cdc.lake.delta import DeltaTables
 from cdc.lake.folder import LakeFolder
+from cdc.lake.formats.delta import DeltaTables
+from cdc.lake.formats.iceberg import IcebergTables, metadata_file
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.sandbox.server.kafka import Kafka
@@ -40,6 +42,9 @@ DATABASE = "lake_history"
 SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
+FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables}
+
+
 class Killed(BaseException):
     """Ends a run at a point, as a kill does."""
 
@@ -47,10 +52,10 @@ class Killed(BaseException):
 class Opened:
     """A lake in a folder, as a run of cdc-lake has it."""
 
-    def __init__(self, spark: SparkSession, profile: Path, folder: Path, **options: str) -> None:
-        self.spark, self.profile, self.path = spark, load_profile(profile), folder
-        self.folder = LakeFolder(folder, identity(self.profile, "delta"))
-        tables = DeltaTables(spark, folder)
+    def __init__(self, spark: SparkSession, profile: Path, folder: Path, form: str, **options: str) -> None:
+        self.spark, self.profile, self.path, self.form = spark, load_profile(profile), folder, form
+        self.folder = LakeFolder(folder, identity(self.profile, form))
+        tables = FORMATS[form](spark, folder)
         state, self.left_out = self.folder.load(), set[Name]()
         self.lake = Lake(self.folder, tables, self.profile, Options(**options), self.selects, state)
 
@@ -61,10 +66,21 @@ class Opened:
         return self.lake.advance(Source.of(self.spark, self.profile), at)
 
     def rows(self, folder: str) -> Counter[tuple[Any, ...]]:
-        return Counter(map(tuple, self.spark.read.format("delta").load(str(self.path / folder)).collect()))
+        return Counter(map(tuple, self.spark.read.format(self.form).load(str(self.path / folder)).collect()))
+
+    def elsewhere(self, folder: str) -> tuple[int, str, list[dict[str, Any]]]:
+        """The version, the note and the rows of a table, as a reader that is not Spark has them."""
+        if self.form == "delta":
+            table = DeltaTable(self.path / folder)
+            return table.version(), table.history(1)[0]["userMetadata"], table.to_pyarrow_table().to_pylist()
+        static = StaticTable.from_metadata(str(metadata_file(self.path / folder)))
+        snapshot = static.current_snapshot()
+        assert snapshot is not None and snapshot.summary is not None
+        return snapshot.snapshot_id, snapshot.summary["cdc_lake"], static.scan().to_arrow().to_pylist()
 
 
-def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path, form: str) -> None:
     database = "a_lake_follows_its_leader"
     pair.on_leader(
         "CREATE TABLE orders (id INT PRIMARY KEY, name VARCHAR(20), took TIME(3))",
@@ -75,7 +91,7 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
         database=database,
     )  # fmt: skip
     run_well("cdc-producer", pair.source, "--until-current")
-    lake = Opened(spark, pair.source, tmp_path / "lake")
+    lake = Opened(spark, pair.source, tmp_path / "lake", form)
     run = lake.advance()
     assert (run.counts["written"], run.waiting) == (3, ((database, "later"),))
     assert lake.rows(f"{database}/orders") == Counter({(1, "a", -3723500000): 1, (2, "é", None): 1, (3, "c", 10**6): 1})
@@ -104,11 +120,10 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
     assert listed["sequence"] == run.sequence
     assert [each["table"] for each in listed["tables"]] == ["later", "orders", "renamed"]
     for each in listed["tables"]:
-        read = DeltaTable(tmp_path / "lake" / each["folder"])
-        note = json.loads(read.history(1)[0]["userMetadata"])["cdc_lake"]
-        assert (read.version(), note["sequence"]) == (each["version"], run.sequence)
-    orders = DeltaTable(tmp_path / "lake" / database / "orders").to_pyarrow_table()
-    assert sorted(orders.to_pylist(), key=lambda row: row["id"]) == [
+        version, note, _ = lake.elsewhere(each["folder"])
+        assert (version, json.loads(note)["cdc_lake"]["sequence"]) == (each["version"], run.sequence)
+    _, _, rows = lake.elsewhere(f"{database}/orders")
+    assert sorted(rows, key=lambda row: row["id"]) == [
         {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
@@ -127,18 +142,18 @@ def test_random_histories(
     with (tmp_path / "history.sql").open("w") as log:
         done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
     run_well("cdc-producer", profile, "--until-current")
-    logged, found = records(profile), Counter[str]()
+    logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS))
     at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
     for moment in (done.moments[each] for each in dict.fromkeys(at)):
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
         if sequence >= 0:
-            lake = advanced_through_kills(spark, profile, tmp_path / "lake", sequence, chance, found)
+            lake = advanced_through_kills(spark, profile, tmp_path / form, sequence, chance, found)
             try:
                 compared(lake, moment, sequence, found)
             finally:
                 lake.folder.close()
     with capsys.disabled():
-        print(f"\n{dict(found)} (CDC_SEED={SEED})")
+        print(f"\n{form}: {dict(found)} (CDC_SEED={SEED})")
     assert found["equal"] > found["refused"]
 
 
@@ -146,9 +161,9 @@ def advanced_through_kills(
     spark: SparkSession, profile: Path, path: Path, sequence: int, chance: random.Random, found: Counter[str]
 ) -> Opened:
     """The lake as of ``sequence``, after runs that were killed at random points, and without what is refused."""
-    left_out = set[Name]()
+    left_out, form = set[Name](), path.name
     while True:
-        lake = Opened(spark, profile, path, zero_dates="string", typed_json="record")
+        lake = Opened(spark, profile, path, form, zero_dates="string", typed_json="record")
         lake.left_out, lake.lake.passed = left_out, killing(chance.randrange(12))
         try:
             lake.advance(sequence)

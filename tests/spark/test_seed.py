@@ -249,7 +249,7 @@ def seeded(
 ) -> Counter[str]:
     """Seed as of a random moment, or of an earlier one where that is refused."""
     found, logged = Counter[str](), records(source)
-    for moment in chance.sample(moments, len(moments))[:6]:
+    for moment in chance.sample(moments[len(moments) // 3 :], len(moments) * 2 // 3)[:6]:
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)
         if sequence < 0:
             continue

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from cdc.config.filters import Widened
 from cdc.producer.copy.chunk import Beginning, Chunk
-from cdc.producer.copy.creations import Creations
 from cdc.producer.copy.key_rows import has_key
 from cdc.producer.copy.notices import Notices, named
 from cdc.producer.copy.pending import Pending, concerns
@@ -15,6 +14,7 @@ from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
 from cdc.producer.copy.requests import Request, Requests
 from cdc.producer.copy.snapshot import Snapshot
+from cdc.producer.copy.structure import Creations
 from cdc.producer.copy.window import Overrun
 from cdc.producer.copy_pace.speed import Copying, Speed
 from cdc.producer.decode.changes import Begin, Change, Refused, Rows, Statement, Whole

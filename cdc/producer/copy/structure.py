@@ -5,7 +5,7 @@ checked meanwhile, routines come before views that call them, and views after wh
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
@@ -23,7 +23,7 @@ from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["Structures", "copied_tables", "creations_of"]
+__all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
 _INVALID_VIEW = 1356
 # The text of SHOW CREATE is that of a session with these, whatever the modes were in which an object was created. Of
@@ -44,7 +44,45 @@ _SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', 
 # No such database or table, a deadlock, no such routine, a table that took the name of a view.
 _CHANGED = frozenset({1049, 1146, 1213, 1305, 1347})
 _TRIES = 20
+_TELL_SECONDS = 30.0
+_OF_TABLES = ("Table", "Index", "View")
 _HEAD = re.compile(r"CREATE (TABLE|DATABASE) (?!IF NOT EXISTS)")
+
+
+class Creations:
+    """Which statements have changed what is to be created since it was asked for last, and how often it was. Pure."""
+
+    def __init__(self) -> None:
+        self._changed: list[Effect] = []
+        self._told: float | None = None
+        self.tries = 0
+
+    def note(self, effects: Iterable[Effect], wants_table: Callable[[str, str], bool]) -> bool:
+        """Take notice of a statement; whether it may have changed anything of what passes ``wants_table``."""
+        changed = [effect for effect in effects if _may_pass(effect, wants_table)]
+        self._changed += changed
+        return bool(changed)
+
+    def ask(self, now: float) -> tuple[Effect, ...]:
+        """It is asked for: what has been changed since the last time."""
+        changed, self._changed = tuple(self._changed), []
+        self.tries += 1
+        if self._told is None:
+            self._told = now
+        return changed
+
+    def is_late(self, now: float) -> bool:
+        """Whether it is time to say, once more, that it is read again and again."""
+        if self._told is None or now < self._told + _TELL_SECONDS:
+            return False
+        self._told = now
+        return True
+
+
+def _may_pass(effect: Effect, wants_table: Callable[[str, str], bool]) -> bool:
+    if effect.name is None or not effect.action.endswith(_OF_TABLES):
+        return True
+    return wants_table(effect.database, effect.name) or (effect.to is not None and wants_table(*effect.to))
 
 
 class Structures:

@@ -77,7 +77,10 @@ def _way_across(change: Statement, filters: Filters) -> str:
     """What to do about a statement of which a part passes."""
     swapped = swap(((each.database, each.name), each.to) for each in change.effects if each.name and each.to)
     if swapped is None:
-        return "let all of these tables pass the filters, or none; one that passes only later needs a fresh copy"
+        return (
+            "let all of these tables pass the filters, or none; if one gets a name that passes, leave out its new name "
+            "too (filters.exclude_tables), start, and then let it in: it is created on followers and copied"
+        )
     if not filters.wants_table(*swapped.table) or filters.wants_table(*swapped.new):
         return f"where a tool put another version of the table in its place, set {swapped.setting}, and start again"
     return (

@@ -6,6 +6,7 @@ Which key the leader logs is the server's choice: module ``decode.table_map``.
 
 import re
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,10 +210,14 @@ def shown_exactly(cursor: Any, statement: str) -> list[str]:
     cursor.execute("SET SESSION character_set_results = NULL")
     # Literals with another character set are bytes of that, which need not be UTF-8.
     cursor.connection.use_unicode = False
-    cursor.execute(statement)
-    cursor.connection.use_unicode = True
-    row = [_text(each) for each in cursor.fetchone()]
-    cursor.execute("SET SESSION character_set_results = utf8mb4")
+    try:
+        cursor.execute(statement)
+        row = [_text(each) for each in cursor.fetchone()]
+    finally:
+        # Also after a deadlock, after which the connection is used again.
+        cursor.connection.use_unicode = True
+        with suppress(pymysql.MySQLError):
+            cursor.execute("SET SESSION character_set_results = utf8mb4")
     return row
 
 

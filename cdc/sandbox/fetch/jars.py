@@ -35,9 +35,13 @@ def spark_connector_jars(version: str) -> list[Path]:
 
 
 def lake_jars() -> list[Path]:
-    """The jars of Delta Lake, with the dependencies PySpark lacks. Raises UserError."""
+    """The jars of Delta Lake and Iceberg for Spark, with the dependencies PySpark lacks. Raises UserError."""
     without = (*_IN_PYSPARK, "org.apache.spark")
-    return fetched_jars("spark-delta-4.0.0", ["io.delta:delta-spark_2.13:4.0.0"], label="Delta Lake", without=without)
+    delta, iceberg = "io.delta:delta-spark_2.13:4.0.0", "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0"
+    return [
+        *fetched_jars("spark-delta-4.0.0", [delta], label="Delta Lake", without=without),
+        *fetched_jars("spark-iceberg-1.10.0", [iceberg], label="Iceberg", without=without),
+    ]
 
 
 def fetched_jars(name: str, artifacts: Sequence[str], *, label: str, without: Sequence[str] = ()) -> list[Path]:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
@@ -40,13 +40,17 @@ def history_of(source: Source, name: Name) -> History:
         names |= {each for each in former if each is not None}
 
 
-def read_history(source: Source, names: Collection[Name] | None = None) -> History:
-    """The history that ``source`` tells, with ``names`` that of these tables at least.
+def read_history(
+    source: Source, names: Collection[Name] | None = None, *, messages: DataFrame | None = None
+) -> History:
+    """The history that ``source`` tells, with ``names`` that of these tables at least; ``messages`` are those of
+    ``source.of_statements``, where they were read before.
 
     Raises UserError for a message that is no record.
     """
     body = F.from_json(F.col("value").cast("string"), _SCHEMA, _PARSING).alias("body")
-    found = source.of_statements(names).select("partition", "offset", body).select("partition", "offset", "body.*")
+    found = source.of_statements(names) if messages is None else messages
+    found = found.select("partition", "offset", body).select("partition", "offset", "body.*")
     found = found.where("event IS NULL OR sequence IS NOT NULL")
     rows = [row for row in found.collect() if row["sequence"] is None or row["sequence"] <= source.newest]
     for row in rows:

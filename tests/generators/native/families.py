@@ -10,8 +10,9 @@ from random import Random
 
 __all__ = ["FAMILIES", "FAMILIES_OF_ENGINES", "family_made", "family_used"]
 
-FAMILIES = ("kin", "numbers", "slices", "computed", "exact")
-FAMILIES_OF_ENGINES = ("engines", "numbers", "slices", "computed", "exact")
+_OF_ANY_ENGINE = ("numbers", "slices", "computed", "exact", "rounded", "counted", "hidden", "texts", "ways", "bulk")
+FAMILIES = ("kin", "branches", "abroad", *_OF_ANY_ENGINE)
+FAMILIES_OF_ENGINES = ("engines", *_OF_ANY_ENGINE)
 _FILE = Path(__file__).parents[2] / "data" / "families.sql"
 
 

@@ -84,7 +84,29 @@ _CHOICES = {
     "completion_type": ("NO_CHAIN", "NO_CHAIN", "CHAIN"),
     "xa_detach_on_prepare": ("0", "1"),
     "binlog_direct_non_transactional_updates": ("0", "1"),
+    "show_create_table_skip_secondary_engine": ("0", "1"),
+    "last_insert_id": ("7", "1000"),
+    "rand_seed1": ("5",),
+    "sql_select_limit": ("3", "DEFAULT", "DEFAULT"),
+    "optimizer_switch": ("'index_merge=off'", "DEFAULT"),
+    "big_tables": ("0", "1"),
+    "low_priority_updates": ("0", "1"),
+    "innodb_table_locks": ("0", "1"),
+    "default_tmp_storage_engine": ("InnoDB", "MyISAM"),
+    "max_sort_length": ("4", "1024"),
+    "sql_warnings": ("0", "1"),
+    "windowing_use_high_precision": ("0", "1"),
+    "end_markers_in_json": ("0", "1"),
+    "character_set_results": ("latin1", "utf8mb4", "NULL"),
+    "max_error_count": ("0", "64"),
 }
+_OTHER = (
+    "FLUSH BINARY LOGS",
+    "FLUSH TABLES",
+    "SET NAMES utf8mb4",
+    "SET CHARACTER SET latin1",
+    "SET sql_mode = DEFAULT",
+)
 
 
 def random_setting(chance: Random) -> str:
@@ -95,7 +117,7 @@ def random_setting(chance: Random) -> str:
     if roll < 0.5:
         return f"SET NAMES {chance.choice(CLIENTS)}"
     if roll < 0.55:
-        return chance.choice(["FLUSH BINARY LOGS", "SET sql_mode = DEFAULT", "SET NAMES utf8mb4", "FLUSH TABLES"])
+        return chance.choice(_OTHER)
     name = chance.choice(sorted(_CHOICES))
     return f"SET SESSION {name} = {chance.choice(_CHOICES[name])}"
 

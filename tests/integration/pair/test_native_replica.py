@@ -5,7 +5,7 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pytest
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.compare import content, counters, numbers_given_twice
+from tests.checks.compare import content, counters, databases, numbers_given_twice
 from tests.generators.native.families import FAMILIES, FAMILIES_OF_ENGINES
 from tests.generators.native.history import NativeHistory
 from tests.generators.random_history import Deed
@@ -74,14 +74,14 @@ class Trio:
     def round(self, seed: int) -> Round:
         """Work on a new database, and the comparison of what comes of it."""
         done = Round(seed, f"native_{seed}")
-        engine = "InnoDB" if done.engines else "keep"
-        shared = {"resource": done.database, "topic": done.database, "consumer": {"engine": engine}}
-        source = write_profile(
-            self.folder, self.leader, self.kafka, name=done.database, producer={"start": "now"}, **shared
-        )
-        target = write_profile(self.folder, self.follower, self.kafka, name=f"{done.database}-target", **shared)
+        source, target = self._profiles(done)
         self._program(done, "cdc-producer", source)
-        work(self.leader, done, files(self.folder))
+
+        def meanwhile() -> None:
+            if self._program(done, "cdc-producer", source):
+                self._program(done, "cdc-consumer", target)
+
+        work(self.leader, done, files(self.folder), meanwhile)
         if not self.leader.running():
             lost = next(statement for _, statement, error in done.statements if error.startswith(LOST))
             done.notes.append(f"the leader crashed, which is its own fault: {lost}")
@@ -91,7 +91,7 @@ class Trio:
             done.notes.append(f"the replica stopped: {error}")
         if self._program(done, "cdc-producer", source) and self._program(done, "cdc-consumer", target):
             compare(self, done, native=not error)
-            done.findings += [] if error else self._numbers(done, source)
+            done.findings += self._numbers(done, source, native=not error)
         for server in (self.leader, self.follower):
             drop(server, done.database)
         if error:
@@ -99,20 +99,41 @@ class Trio:
             drop(self.replica.server, done.database)
         return done
 
-    def _numbers(self, done: Round, profile: Path) -> Iterator[str]:
-        """Tables whose next number is not as on the replica.
+    def _profiles(self, done: Round) -> tuple[Path, Path]:
+        """Of producer and consumer, with any settings that must not show in what is replicated."""
+        chance = random.Random(f"profiles of {done.seed}")
+        producer: dict[str, Any] = {"start": "now"}
+        consumer: dict[str, Any] = {"engine": "InnoDB" if done.engines else "keep"}
+        kafka: dict[str, Any] = {}
+        if chance.random() < 0.7:
+            producer |= {"record_bytes": chance.choice([1000, 900_000]), "commit_records": chance.choice([5, 10_000])}
+            consumer |= {"batch_rows": chance.choice([1, 3, 20, 5000]), "connections": chance.choice([1, 2, 4])}
+            producer["message_bytes"] = chance.choice([1000, 8_000_000, 8_000_000])
+            kafka = {"prefix": f"{done.database}.", "events": chance.random() < 0.3}
+            if chance.random() < 0.4:
+                kafka |= {"layout": "per_table", "partitions": chance.choice([1, 3])}
+        shared = {"resource": done.database, "topic": done.database, "consumer": consumer, "kafka": kafka}
+        source = write_profile(self.folder, self.leader, self.kafka, name=done.database, producer=producer, **shared)
+        return source, write_profile(self.folder, self.follower, self.kafka, name=f"{done.database}-target", **shared)
+
+    def _numbers(self, done: Round, profile: Path, *, native: bool) -> Iterator[str]:
+        """Tables whose next number is not as on the replica, or, where that has stopped, one that the leader gave.
 
         It may be lower where the leader has prepared an XA transaction and rolled it back: the replica has executed it.
         But no number is given twice.
         """
-        ours, theirs = (counters(server, done.database) for server in (self.follower, self.replica.server))
+        others = self.replica.server if native else self.leader
+        ours, theirs = (counters(server, done.database) for server in (self.follower, others))
         undone = rolled_back(done)
-        for name in sorted(ours.keys() & theirs.keys()):
+        for name in sorted(ours.keys() & theirs.keys()) if native else ():
             if ours[name] > theirs[name] or (ours[name] < theirs[name] and not undone):
                 yield f"{name}: AUTO_INCREMENT={ours[name]}, on the replica {theirs[name]}"
-        if undone:
+        if undone or not native:
             for table in numbers_given_twice(self.follower, records(profile)):
-                yield f"{table.partition('.')[2]}: gives a number that the leader gave"
+                name = table.partition(".")[2]
+                # A column that has its type's highest number gives no other, on any server.
+                if ours.get(name) != theirs.get(name):
+                    yield f"{name}: gives a number that the leader gave"
 
     def _program(self, done: Round, program: str, profile: Path) -> bool:
         ended = run(program, profile, "--until-current")
@@ -152,10 +173,12 @@ def files(folder: Path) -> list[str]:
     return [str(path) for path in paths]
 
 
-def work(leader: MySql, done: Round, rows: list[str]) -> None:
+def work(leader: MySql, done: Round, rows: list[str], meanwhile: Callable[[], None]) -> None:
     """Deeds of two sessions in turns. What the server refuses leaves nothing in the log."""
     chance = random.Random(done.seed)
     families, vectors = FAMILIES_OF_ENGINES if done.engines else FAMILIES, mysql_programs().version >= (9,)
+    families = chance.sample(families, min(6, len(families)))
+    pauses = chance.sample(range(DEEDS), chance.choice([0, 0, 1, 3]))
     history = NativeHistory(chance, families=families, files=rows, vectors=vectors)
     with (
         leader.root(charset="utf8mb4", local_infile=True, use_unicode=False) as one,
@@ -168,7 +191,9 @@ def work(leader: MySql, done: Round, rows: list[str]) -> None:
         for session in sessions:
             session.cursor.execute("SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1")
             do(session, f"USE {done.database}", done)
-        for _ in range(DEEDS):
+        for number in range(DEEDS):
+            if number in pauses and not done.findings:
+                meanwhile()
             deed = history.next()
             if act(chance.choice(sessions), deed, done):
                 history.tables = deed.tables
@@ -211,8 +236,8 @@ def do(session: Session, statement: str, done: Round) -> bool:
         error = str(refused)
     else:
         done.taken[statement.split()[0]] += 1
-        if statement.startswith("SET NAMES "):
-            charset = statement.removeprefix("SET NAMES ")
+        if statement.startswith(("SET NAMES ", "SET CHARACTER SET ")):
+            charset = statement.rpartition(" ")[2]
             session.encoding = _ENCODINGS.get(charset, charset)
     done.statements.append((session.name, statement, error))
     return not error
@@ -221,12 +246,13 @@ def do(session: Session, statement: str, done: Round) -> bool:
 def drop(server: MySql, database: str) -> None:
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {database}")
+        cursor.execute("DROP DATABASE IF EXISTS native_two")
 
 
 def compare(trio: Trio, done: Round, *, native: bool) -> None:
     """Find what is not on the follower as on the leader. What is wrong on the replica likewise is noted."""
-    here, there = (content(server, done.database) for server in (trio.leader, trio.follower))
-    other = content(trio.replica.server, done.database) if native else here
+    here, there = (found(server, done) for server in (trio.leader, trio.follower))
+    other = found(trio.replica.server, done) if native else here
     if not native:
         # sql_quote_show_create, which is not replicated, decides how a CHECK is kept; there is no replica to show that.
         for each in (here, there):
@@ -244,15 +270,21 @@ def compare(trio: Trio, done: Round, *, native: bool) -> None:
             (done.notes if known[1] == known[2] else done.findings).append(text)
 
 
-def without_quotes(found: dict[str, Any]) -> None:
-    for each in found.values():
+def found(server: MySql, done: Round) -> dict[str, Any]:
+    """The contents of both databases, of which the second one need not be there."""
+    second = content(server, "native_two") if "native_two" in databases(server) else {}
+    return content(server, done.database) | {f"native_two.{name}": each for name, each in second.items()}
+
+
+def without_quotes(objects: dict[str, Any]) -> None:
+    for each in objects.values():
         if isinstance(each, dict):
             each["definition"] = each["definition"].replace("`", "")
 
 
-def with_one_engine(found: dict[str, Any]) -> None:
+def with_one_engine(objects: dict[str, Any]) -> None:
     """Show tables of other engines as the consumer makes them."""
-    for each in found.values():
+    for each in objects.values():
         if isinstance(each, dict):
             each["definition"] = re.sub("ENGINE=(MyISAM|MEMORY|CSV)", "ENGINE=InnoDB", each["definition"])
 
@@ -279,7 +311,7 @@ def report(done: Round) -> str:
     """What differs first, and the statements about it."""
     finding = done.findings[0]
     said = re.search(r"flv://[^/ ]*/[^/ ]*/([^/ :]+)", finding)
-    names = {unquote(said[1]) if said else finding.partition(":")[0]}
+    names = {unquote(said[1]) if said else finding.partition(":")[0].removeprefix("native_two.")}
     told: list[str] = []
     for session, statement, error in reversed(done.statements):
         mentioned = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", statement) for name in names)

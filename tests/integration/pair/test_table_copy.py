@@ -16,7 +16,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.pair import Pair
-from tests.harness.programs import BIN, as_json, end_offset, json_lines, own_name, run, run_well, running
+from tests.harness.programs import BIN, as_json, end_offset, own_name, run_well
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -207,30 +207,6 @@ def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, ka
         run_well("cdc-producer", pair.source, "--until-current")
     log = pair.replicate()
     print(log)
-    assert content(follower, name) == content(leader, name)
-
-
-def test_a_foreign_key_is_added_while_the_rows_that_it_refers_to_are_copied(
-    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
-) -> None:
-    name = own_name(tmp_path)
-
-    def pair(**limits: int) -> Pair:
-        keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "copy"} | limits}
-        return Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys, target=keys)
-
-    slow = pair(copy_rows_per_second=1)
-    slow.on_leader(
-        f"CREATE DATABASE {name}", f"USE {name}",
-        "CREATE TABLE child (p INT PRIMARY KEY)", "INSERT INTO child VALUES (90)",
-        "CREATE TABLE parent (id INT PRIMARY KEY)",
-        "INSERT INTO parent VALUES " + ", ".join(f"({number})" for number in range(100)),
-    )  # fmt: skip
-    with running("cdc-producer", slow.source):
-        until(lambda: "child: done" in run("cdc-producer", slow.source, "--copy-status").stdout, what="child's copy")
-        slow.on_leader("ALTER TABLE child ADD FOREIGN KEY (p) REFERENCES parent (id)", database=name)
-        until(lambda: "ADD FOREIGN KEY" in "".join(json_lines(slow.source)), what="the statement's record")
-    pair().replicate()
     assert content(follower, name) == content(leader, name)
 
 

@@ -310,6 +310,12 @@ def test_what_can_not_be_read_says_why(shared: Leader) -> None:
         ):
             read_definition(connection, "denied", table)
         assert "partly" in str(error.value)
+    with shared.server.connect(user="partly", password="partly", charset="utf8mb4") as connection:
+        with pytest.raises(UserError):
+            read_definition(connection, "denied", "t")
+        with connection.cursor() as cursor:  # which is used again after an error that is not for good
+            cursor.execute("SELECT @@character_set_results")
+            assert cursor.fetchone() == ("utf8mb4",)
     with pytest.raises(PromiseError, match=r'after the key \{"SignedInteger":1\} of denied.j .*column j: '):
         shared.read(shared.definition("denied", "j"), rows=10)
     shared.execute("DROP USER partly")

@@ -233,7 +233,7 @@ def test_the_leaders_order_is_kept_where_rows_are_not_all(table: TableSchema, fl
     ]
     steps = plan(records, schema=lambda uri: table)
     assert [step.operation for step in steps] == (["Add"] if net else ["Add", "Update"])
-    assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related and net else flags & 2}
+    assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related else flags & 2}
 
 
 def test_tables_that_foreign_keys_join_share_one_order() -> None:
@@ -300,12 +300,21 @@ def test_the_row_with_the_highest_number_comes_and_goes_where_no_row_keeps_the_n
     assert planned([*gone, change(2, None, (7, "h", 1))]) == [("Add", [Row(None, values((7, "h", 1)))])]
     assert planned(gone + stays, replace(TABLE, numbered=None)) == [split[1], ("Upsert", two)]
     assert planned(gone + stays, replace(TABLE, numbered="other")) == [split[1], ("Upsert", two)]
-    steps = plan(gone, schema=lambda uri: replace(TABLE, related=True, numbered="id"))
-    assert {step.flags for step in steps} == {0}  # in order: foreign keys
+    steps = plan(gone, schema=lambda uri: replace(TABLE, related=True, cascading=True, numbered="id"))
+    assert [step.flags for step in steps] == [NO_FOREIGN_KEY_CHECKS, 0]  # in order: foreign keys
     unchecked = [replace(each, flags=NO_FOREIGN_KEY_CHECKS) for each in gone]
     steps = plan(unchecked, schema=lambda uri: replace(TABLE, related=True))
     assert [(step.operation, step.flags) for step in steps] == [(kind, 2) for kind in ("Absent", "Add", "Delete")]
     assert [step.record for step in steps] == [unchecked[1], unchecked[0], unchecked[0]]
+
+
+def test_a_row_that_had_the_highest_number_and_stays_with_another_is_not_in_its_own_way() -> None:
+    table = replace(TABLE, unique_keys={"PRIMARY": (KeyPart("id"),)}, numbered="v")
+    first, high, last = (2, "b", 1), (2, "b", 9), (2, "b", 3)
+    wanted = [("Delete", (first, None)), ("Add", (None, high)), ("Delete", (high, None)), ("Add", (None, last))]
+    assert planned([change(0, first, high), change(1, high, last)], table) == [
+        (kind, [Row(*(values(each) if each else None for each in images))]) for kind, images in wanted
+    ]
 
 
 def test_of_two_rows_that_come_and_go_only_the_one_with_the_highest_number_does_here() -> None:
@@ -322,7 +331,7 @@ def test_a_number_that_is_none_counts_as_zero(number: Any) -> None:
     stays = [[{"SignedInteger": 1}, "Null", number], [{"SignedInteger": 1}, {"String": "x"}, number]]
     gone = [{"SignedInteger": 2}, "Null", {"Double": 0.5}]
     records = [change(0, *stays), change(1, None, gone), change(2, gone, None)]
-    assert [kind for kind, _ in planned(records, table)] == ["Absent", "Add", "Delete", "Upsert"]
+    assert [kind for kind, _ in planned(records, table)] == ["Delete", "Absent", "Add", "Delete", "Add"]
     zero = [{"SignedInteger": 2}, "Null", number]
     records = [change(0, None, zero), change(1, zero, None)]
     assert [kind for kind, _ in planned(records, table)] == ["Absent"]
@@ -523,10 +532,14 @@ def test_rows_without_a_key_go_without_the_checks_that_the_leader_has_done() -> 
 
 
 def test_changes_in_order_do_not_repeat_what_foreign_keys_have_logged() -> None:
-    table = replace(NO_KEY, related=True)
-    for flags, unchecked in ((0, 0), (ALL_LOGGED, NO_FOREIGN_KEY_CHECKS)):
+    checked, unchecked = {0}, {NO_FOREIGN_KEY_CHECKS}
+    for flags, cascading, expected in ((0, True, checked), (0, False, unchecked), (ALL_LOGGED, True, unchecked)):
+        table = replace(NO_KEY, related=True, cascading=cascading)
         few = [replace(each, flags=flags) for each in FOUR[:1]]
-        assert {step.flags for step in plan(few, schema=lambda uri: table)} == {unchecked}
+        assert {step.flags for step in plan(few, schema=lambda uri, table=table: table)} == expected
+    added = record(0, "Add", "child")  # its parent may be still to be copied
+    (step,) = plan([added], schema=lambda uri: replace(NO_KEY, related=True, cascading=True))
+    assert step.flags == NO_FOREIGN_KEY_CHECKS
     unrelated = [replace(each, flags=ALL_LOGGED) for each in FOUR[:1]]
     assert {step.flags for step in plan(unrelated, schema=lambda uri: NO_KEY)} == {0}
     assert b"foreign_key_checks=0" in session_flags(ALL_LOGGED).sql

@@ -20,7 +20,7 @@ def known(*acts: Act, last: int = 5, columns: Columns = KEYED, cut: bool = False
     statements = {act.sequence: Statement("ALTER TABLE t ADD KEY (name)", frozenset(), "", True) for act in acts}
     history = History((CREATED, *acts), statements, (Told(NAME, 1, columns, key),), silent_cascades=False)
     given = {"options": Options(), "same_options": True} | more
-    return Known(history, 10, {URI: last}, "l", cut=cut, **given)  # type: ignore[arg-type]
+    return Known(history, acts, 10, {URI: last}, "l", cut=cut, **given)  # type: ignore[arg-type]
 
 
 def before(base: int = 3, **of: object) -> Written:

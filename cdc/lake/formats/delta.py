@@ -1,14 +1,14 @@
 """Tables of Delta Lake: written by Spark in one commit each, with the note in the commit's userMetadata."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.lake.names import quoted
+from cdc.lake.formats.merging import merge_statement
 from cdc.lake.note import Note, Written
 
 __all__ = ["DeltaTables"]
@@ -57,7 +57,7 @@ class DeltaTables:
         view = "cdc_lake_net"
         net.createOrReplaceTempView(view)
         with self._noted(note):
-            self._spark.sql(_merge_statement(self._name(folder), view, columns, key))
+            self._spark.sql(merge_statement(self._name(folder), view, columns, key))
         self._spark.catalog.dropTempView(view)
 
     def empty(self, folder: str, note: Note) -> None:
@@ -98,15 +98,3 @@ def _changes(action: dict[str, Any]) -> bool:
     """Whether an action of a commit changes rows or columns: not so what only puts files together, as OPTIMIZE does."""
     of_file = action.get("add") or action.get("remove") or action.get("cdc")
     return "metaData" in action or bool(of_file and of_file.get("dataChange", True))
-
-
-def _merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
-    """The rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same order."""
-    source = {name: f"s.c{at}" for at, name in enumerate(columns)}
-    same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
-    sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())
-    names, values = ", ".join(map(quoted, source)), ", ".join(source.values())
-    return (
-        f"MERGE INTO {table} AS t USING {net} AS s ON {same} WHEN MATCHED AND s.gone THEN DELETE"
-        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({names}) VALUES ({values})"
-    )

@@ -1,0 +1,1 @@
+"""The formats of a lake's tables: each writes a table in one commit, with the note in it, and finds the newest note."""

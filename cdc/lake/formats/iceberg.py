@@ -1,0 +1,121 @@
+"""Tables of Iceberg in a catalog of folders: written by Spark in one commit each, with the note in the snapshot."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from cdc.lake.formats.merging import merge_statement
+from cdc.lake.note import Note, Written
+
+__all__ = ["IcebergTables", "metadata_file"]
+
+_NOTE = "cdc_lake"
+_ONLY_FILES = "replace"  # the operation of snapshots with the same rows in other files
+
+
+class IcebergTables:
+    """The tables in Iceberg below the folder ``lake``."""
+
+    settings: Mapping[str, str] = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+    }
+
+    def __init__(self, spark: SparkSession, lake: Path) -> None:
+        self._spark, self._lake = spark, lake
+        # A name for each folder, since a session keeps the catalogs that it has opened.
+        self._catalog = f"cdc_lake_{hashlib.sha256(str(lake).encode()).hexdigest()[:12]}"
+        name = f"spark.sql.catalog.{self._catalog}"
+        spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
+        # Without a cache, in which a table that was dropped and created again would stay what it was.
+        for key, value in (("type", "hadoop"), ("warehouse", str(lake)), ("cache-enabled", "false")):
+            spark.conf.set(f"{name}.{key}", value)
+
+    def written(self, folder: str, since: int | None) -> Written | None:
+        """The newest snapshot that has a note, None where there is no table. A note counts as long as nothing but
+        cdc-lake changed rows or columns since. ``since`` costs nothing here."""
+        file = metadata_file(self._lake / folder)
+        if file is None:
+            return None
+        table = json.loads(file.read_text(encoding="utf-8"))
+        snapshots = {each["snapshot-id"]: each for each in table.get("snapshots", [])}
+        newest = snapshot = snapshots.get(table.get("current-snapshot-id"))
+        while snapshot is not None:
+            note = Note.parse(snapshot["summary"].get(_NOTE))
+            if note is not None and snapshot.get("schema-id") == table["current-schema-id"]:
+                return Written(int(snapshot["snapshot-id"]), note)
+            if note is not None or snapshot["summary"]["operation"] != _ONLY_FILES:
+                break
+            snapshot = snapshots.get(snapshot.get("parent-snapshot-id"))
+        return Written(int(newest["snapshot-id"]) if newest else -1, None)
+
+    def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
+        """Make ``rows`` all of the table, with their columns."""
+        writer = rows.writeTo(self._name(folder)).using("iceberg").tableProperty("format-version", "2")
+        writer.option(f"snapshot-property.{_NOTE}", note.text()).createOrReplace()
+
+    def merge(self, net: DataFrame, folder: str, columns: tuple[str, ...], key: tuple[str, ...], note: Note) -> None:
+        """Apply the rows ``net`` (see ``rows.net_rows``) of a table with these columns."""
+        view = "cdc_lake_net"
+        net.createOrReplaceTempView(view)
+        statement = merge_statement(self._name(folder), view, columns, key)
+        self._with_note(note, lambda: self._spark.sql(statement))
+        self._spark.catalog.dropTempView(view)
+
+    def empty(self, folder: str, note: Note) -> None:
+        """Remove all rows of the table."""
+        self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
+
+    def _name(self, folder: str) -> str:
+        return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))
+
+    def _with_note(self, note: Note, work: Callable[[], object]) -> None:
+        """Do ``work``, whose commits have the note: for statements Iceberg takes it from the thread that runs them."""
+        gateway, jvm = self._spark.sparkContext._gateway, self._spark._jvm
+        assert gateway is not None and jvm is not None  # they exist as long as the context
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        properties = jvm.java.util.HashMap()
+        properties.put(_NOTE, note.text())
+        called = _Called(work)
+        failure = jvm.java.lang.Class.forName("java.lang.RuntimeException")
+        jvm.org.apache.iceberg.spark.CommitMetadata.withCommitProperties(properties, called, failure)
+        if called.error is not None:
+            raise called.error
+
+
+class _Called:
+    """A Java ``Callable`` that does ``work`` in the thread that calls it; ``error`` is what that raised."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self.error: Exception | None = None
+
+    def call(self) -> Any:
+        """Called by Java."""
+        try:
+            self._work()
+        except Exception as error:  # noqa: BLE001 - raised by the caller, on this side of Java
+            self.error = error
+
+    class Java:
+        """What Py4J reads."""
+
+        implements = ("java.util.concurrent.Callable",)
+
+
+def metadata_file(table: Path) -> Path | None:
+    """The newest metadata of a table in a catalog of folders, None where there is no table."""
+    folder = table / "metadata"
+    try:
+        version = int((folder / "version-hint.text").read_text())
+    except (OSError, ValueError):
+        return None
+    # The hint is written after the metadata, so it may be older.
+    while (folder / f"v{version + 1}.metadata.json").exists():
+        version += 1
+    file = folder / f"v{version}.metadata.json"
+    return file if file.exists() else None

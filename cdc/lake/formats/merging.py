@@ -1,0 +1,19 @@
+"""The MERGE statement that applies what changed to a table with a key. Pure."""
+
+from collections.abc import Sequence
+
+from cdc.lake.names import quoted
+
+__all__ = ["merge_statement"]
+
+
+def merge_statement(table: str, net: str, columns: Sequence[str], key: Sequence[str]) -> str:
+    """The rows of ``net`` (columns c0, c1, …, gone) into ``table``, whose ``columns`` are in the same order."""
+    source = {name: f"s.c{at}" for at, name in enumerate(columns)}
+    same = " AND ".join(f"t.{quoted(name)} = {source[name]}" for name in key)
+    sets = ", ".join(f"t.{quoted(name)} = {value}" for name, value in source.items())
+    names, values = ", ".join(map(quoted, source)), ", ".join(source.values())
+    return (
+        f"MERGE INTO {table} AS t USING {net} AS s ON {same} WHEN MATCHED AND s.gone THEN DELETE"
+        f" WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({names}) VALUES ({values})"
+    )

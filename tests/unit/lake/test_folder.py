@@ -1,0 +1,92 @@
+"""A lake's folder: one process at a time, one stream, and a state that is replaced as a whole."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cdc.errors import UserError
+from cdc.lake.folder import Held, LakeFolder, State
+from cdc.lake.history_text import NOTHING
+from cdc.lake.note import Note, Written
+from cdc.lake.pipeline import Lake
+from cdc.spark.frames.typed import Options
+from tests.unit.lake.test_history_text import HISTORY
+
+IDENTITY = {"format": "delta", "resource": "l", "topic": "t", "layout": "single", "prefix": ""}
+STATE = State(
+    9, "gtid:4", {"t/0": 12}, {"flv://l/d/t": 8}, {"t": "id"}, {"zero_dates": "null"}, HISTORY,
+    (Held(("d", "t"), "d/t", 3), Held(("d", "é"), "d/~e9~", 1 << 60)),
+)  # fmt: skip
+
+
+def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+    folder = LakeFolder(tmp_path / "lake", IDENTITY)
+    assert folder.load() == State()
+    folder.save(STATE)
+    folder.close()
+    again = LakeFolder(tmp_path / "lake", IDENTITY)
+    assert again.load() == STATE
+    again.close()
+    listed = json.loads((tmp_path / "lake/lake.json").read_text())
+    assert (listed["sequence"], listed["transaction"], listed["resource"]) == (9, "gtid:4", "l")
+    assert listed["tables"][0] == {"database": "d", "table": "t", "folder": "d/t", "version": 3}
+    assert (tmp_path / "lake/_cdc/state.json").stat().st_mode & 0o77 == 0, "statements may have secrets"
+
+
+def test_another_process_is_refused(tmp_path: Path) -> None:
+    folder = LakeFolder(tmp_path, IDENTITY)
+    with pytest.raises(UserError, match="another cdc-lake writes to this lake"):
+        LakeFolder(tmp_path, IDENTITY)
+    folder.close()
+    LakeFolder(tmp_path, IDENTITY).close()
+
+
+@pytest.mark.parametrize("other", [{"format": "iceberg"}, {"resource": "m"}, {"topic": "u"}, {"prefix": "p"}])
+def test_a_lake_of_another_is_refused(tmp_path: Path, other: dict[str, str]) -> None:
+    first = LakeFolder(tmp_path, IDENTITY)
+    first.save(STATE)
+    first.close()
+    folder = LakeFolder(tmp_path, IDENTITY | other)
+    with pytest.raises(UserError, match=f"the lake was made with {next(iter(other))}"):
+        folder.load()
+    folder.close()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"format": 1}', "[1]"])
+def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
+    folder = LakeFolder(tmp_path, IDENTITY)
+    (tmp_path / "_cdc/state.json").write_text(content)
+    with pytest.raises(UserError, match="cannot read the lake's state"):
+        folder.load()
+    folder.close()
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "photo.jpg").touch()
+    with pytest.raises(UserError, match=r"other files and no lake: 'photo\.jpg'"):
+        LakeFolder(tmp_path, IDENTITY)
+
+
+def test_a_dropped_table_is_moved_once(tmp_path: Path) -> None:
+    folder, held = LakeFolder(tmp_path, IDENTITY), STATE.tables[0]
+    for _ in range(2):
+        (tmp_path / "d/t").mkdir(parents=True)
+        assert folder.remove(held, 9) == tmp_path / "_dropped/d/t~9"
+    assert folder.remove(held, 9) is None
+    folder.close()
+
+
+def test_as_of_which_sequence_a_table_is(tmp_path: Path) -> None:
+    """What is not read again must be in the table already: else it is written as a whole."""
+    folder = LakeFolder(tmp_path, IDENTITY)
+    lake = Lake(folder, None, None, Options(), lambda name: True, replace(STATE, history=NOTHING))  # type: ignore[arg-type]
+    held, note = STATE.tables[0], Note("d", "t", 5, "", "")
+    assert lake._base(held, Written(3, note)) == 9, "unchanged since the state was saved"
+    assert lake._base(held, Written(4, replace(note, sequence=11))) == 11, "of a run that was killed"
+    assert lake._base(None, Written(0, replace(note, sequence=11))) == 11
+    assert lake._base(held, Written(2, note)) is None, "an older version was put back"
+    assert lake._base(held, Written(4, None)) is None, "something else wrote"
+    assert lake._base(held, None) is None
+    folder.close()

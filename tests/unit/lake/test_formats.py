@@ -1,0 +1,78 @@
+"""Which version of a table counts, by what is in its folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.lake.formats.delta import DeltaTables
+from cdc.lake.formats.iceberg import IcebergTables
+from cdc.lake.note import Note, Written
+
+NOTE = Note("d", "t", 7, "gtid", "0123")
+ROWS = {"add": {"path": "a.parquet", "dataChange": True}}
+SAME_ROWS = {"add": {"path": "b.parquet", "dataChange": False}}
+
+
+def commit(lake: Path, version: int, *actions: dict[str, Any], note: Note | None = None) -> None:
+    info = {"commitInfo": {"operation": "any", **({"userMetadata": note.text()} if note else {})}}
+    log = lake / "d/t/_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    text = "".join(json.dumps(each) + "\n" for each in (info, *actions))
+    (log / f"{version:020d}.json").write_text(text)
+
+
+@pytest.mark.parametrize("since", [None, 0, 1, 5])
+def test_the_note_of_a_delta_table_counts_until_rows_change(tmp_path: Path, since: int | None) -> None:
+    tables = DeltaTables(None, tmp_path)  # type: ignore[arg-type]
+    assert tables.written("d/t", since) is None
+    commit(tmp_path, 0, ROWS)
+    assert tables.written("d/t", since) == Written(0, None)
+    commit(tmp_path, 1, ROWS, note=NOTE)
+    assert tables.written("d/t", since) == Written(1, NOTE)
+    commit(tmp_path, 2, SAME_ROWS, {"remove": {"path": "a.parquet", "dataChange": False}})
+    assert tables.written("d/t", since) == Written(1, NOTE), "files were only put together"
+    commit(tmp_path, 3, {"metaData": {"schemaString": "…"}})
+    assert tables.written("d/t", since) == Written(3, None)
+    commit(tmp_path, 4, ROWS, note=NOTE)
+    commit(tmp_path, 5, ROWS)
+    assert tables.written("d/t", since) == Written(5, None)
+
+
+def test_a_version_that_was_put_back_is_found(tmp_path: Path) -> None:
+    commit(tmp_path, 0, ROWS, note=NOTE)
+    assert DeltaTables(None, tmp_path).written("d/t", 4) == Written(0, NOTE)  # type: ignore[arg-type]
+
+
+def snapshot(number: int, operation: str, *, parent: int | None = None, note: Note | None = None) -> dict[str, Any]:
+    summary = {"operation": operation, **({"cdc_lake": note.text()} if note else {})}
+    return {"snapshot-id": number, "parent-snapshot-id": parent, "schema-id": 0, "summary": summary}
+
+
+def iceberg(lake: Path, version: int, *snapshots: dict[str, Any], schema: int = 0) -> None:
+    folder = lake / "d/t/metadata"
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {"current-schema-id": schema, "snapshots": snapshots, "current-snapshot-id": snapshots[-1]["snapshot-id"]}
+    (folder / f"v{version}.metadata.json").write_text(json.dumps(content))
+
+
+def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = object.__new__(IcebergTables)
+    tables._lake = tmp_path
+    assert tables.written("d/t", None) is None
+    ours = snapshot(11, "overwrite", note=NOTE)
+    iceberg(tmp_path, 1, ours)
+    (tmp_path / "d/t/metadata/version-hint.text").write_text("1")
+    assert tables.written("d/t", None) == Written(11, NOTE)
+    iceberg(tmp_path, 2, ours, snapshot(12, "replace", parent=11))  # to which the hint does not point yet
+    assert tables.written("d/t", None) == Written(11, NOTE), "files were only put together"
+    iceberg(tmp_path, 3, ours, snapshot(12, "replace", parent=11), snapshot(13, "append", parent=12))
+    assert tables.written("d/t", None) == Written(13, None)
+    iceberg(tmp_path, 4, ours, schema=1)
+    assert tables.written("d/t", None) == Written(11, None), "columns were changed"
+
+
+def test_spark_is_not_needed_to_find_it() -> None:
+    assert SparkSession.getActiveSession() is None
