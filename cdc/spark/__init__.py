@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cdc.spark.verdict import audit as audit
 
 # But for ``audit``, none is called as a package or module here is, whose import would take its place: hence ``ddl`` and
-# ``frames``. The module ``audit`` is a script for spark-submit, which no module imports.
+# ``frames``. The module ``audit`` is a script for spark-submit, which only cdc-audit imports.
 _MODULES = {
     "audit": "cdc.spark.verdict",
     **dict.fromkeys(("changes", "schema", "table", "tables"), "cdc.spark.frames.api"),

@@ -9,7 +9,7 @@ writes that left no drift are reported, and the exit status stays 0.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from shutil import get_terminal_size
 
 from cdc.service.logs import print_error, setup_logging
@@ -29,20 +29,22 @@ from cdc.spark.state.store import StateStore
 __all__ = ["audit_topics", "main"]
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the audit and return its exit status."""
+def main(argv: Sequence[str] | None = None, *, started: Callable[[Mapping[str, str]], None] | None = None) -> int:
+    """Run the audit and return its exit status. ``started`` is called with the settings of Spark once that runs."""
     options = parse_options("audit.py", argv)
     try:
-        return exit_status(lambda: _run(options), program="cdc-audit")
+        return exit_status(lambda: _run(options, started), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - any failure here is no verdict, and exit status 1 would mean drift
         print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         return 2
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], None] | None) -> int:
     profiles, consumer = dict(zip((LEADER, FOLLOWER), side_profiles(options), strict=True)), consumer_profile(options)
     setup_logging(level=profiles[LEADER].log.level, form=profiles[LEADER].log.format)
     spark = session()
+    if started is not None:
+        started(dict(spark.sparkContext.getConf().getAll()))
     state = StateStore.open(spark, options.state, identity(profiles, consumer)) if options.state else None
     # Not before the state is locked: the report may be that of another audit that uses the same state.
     clear(options.report)

@@ -89,7 +89,8 @@ def _sockets_collected() -> Iterator[None]:
 
 def archive_of_classes() -> Path:
     """Where an audit on this machine keeps the classes that it loads."""
-    return class_archive(os.environ, java=require_java(os.environ), pyspark=Path(pyspark.__file__).parent)
+    jars = spark_connector_jars(version("pyspark"))
+    return class_archive(os.environ, java=require_java(os.environ), home=Path(pyspark.__file__).parent, jars=jars)
 
 
 @pytest.fixture(scope="session")
@@ -98,8 +99,10 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[2]").config(map=_SPARK)
     java = [*(f"-XX:{option}" for option in _JVM), *mapped(archive_of_classes())]
     builder = builder.config("spark.driver.extraJavaOptions", " ".join(f'"{option}"' for option in java))
-    jars = [*spark_connector_jars(version("pyspark")), *lake_jars()]
-    builder = builder.config("spark.jars", ",".join(map(str, jars))).config(map=_LAKES)
+    # As cdc-audit has it: what is on the class path is in the archive.
+    connector = os.pathsep.join(map(str, spark_connector_jars(version("pyspark"))))
+    builder = builder.config("spark.driver.extraClassPath", connector)
+    builder = builder.config("spark.jars", ",".join(map(str, lake_jars()))).config(map=_LAKES)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     look_up_once(session)

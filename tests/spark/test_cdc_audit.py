@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.__main__ import command
-from cdc.spark.job.class_archive import mapped
+from cdc.spark.job.class_archive import archive_folder, mapped
+from cdc.spark.job.connector import known_jars
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
 from tests.harness.programs import BIN, own_name, refused, run
 from tests.harness.wait import LIMIT_SECONDS
-from tests.spark.conftest import RunAudit, archive_of_classes
+from tests.spark.conftest import RunAudit, archive_of_classes, audit
 
 pytestmark = pytest.mark.spark
 
@@ -61,14 +61,16 @@ def reported(folder: Path) -> dict[str, Any]:
     return told
 
 
-def test_no_drift(kafka: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [False, True])
+def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
     """And the connector is fetched without a word, and the classes archived for the next audit."""
     options = published(kafka, tmp_path, *tutorial())
     settings = environment()
-    del settings["CDC_SPARK_JARS"]
+    if not named:
+        del settings["CDC_SPARK_JARS"]
     done = run("cdc-audit", *options, env=settings)
     assert (done.returncode, done.stderr) == (0, "")
-    assert mapped(archive_of_classes())
+    assert mapped(archive_of_classes()) if named else known_jars({}, archive_folder(os.environ) / "connector.json")
     assert done.stdout.startswith("no drift at sequence 8\n")
     told = reported(tmp_path)
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)
@@ -149,10 +151,8 @@ def test_could_not_judge(kafka: Kafka, tmp_path: Path, run_audit: RunAudit, monk
 def test_spark_without_the_connector(kafka: Kafka, tmp_path: Path) -> None:
     options = published(kafka, tmp_path, *tutorial())
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}")
-    audit = command(BIN, settings, options, small=True)[-len(options) - 1 :]
-    done = subprocess.run(
-        ["spark-submit", *audit], env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False
-    )
+    command = ["spark-submit", str(audit.__file__), *options]
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False)
     assert done.returncode == 2, done.stderr
     # spark-submit gives a driver one stream for both, standard output.
     assert done.stdout.startswith("cdc-audit: Spark has no Kafka connector")

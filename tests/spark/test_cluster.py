@@ -60,6 +60,7 @@ def on_cluster(audits: Sequence[Sequence[str]], folder: Path) -> "subprocess.Com
     pythons = {"PYSPARK_DRIVER_PYTHON": str(BIN / "python"), "PYSPARK_PYTHON": "/nonexistent"}
     settings = environment(PATH=f"{BIN}{os.pathsep}{os.environ['PATH']}", **pythons)
     line = ["spark-submit", "--master", "local-cluster[2,1,1024]", "--jars", settings["CDC_SPARK_JARS"]]
+    line += ["--driver-class-path", settings["CDC_SPARK_JARS"].replace(",", os.pathsep)]
     line += ["--conf", "spark.ui.enabled=false", "--conf", "spark.executor.memory=1g"]
     # The JVMs end before their second compiler would be of use.
     driver = " ".join([QUICK, *mapped(archive_of_classes())])

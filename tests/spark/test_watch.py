@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -149,27 +148,19 @@ def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool
         assert errors.count("\n") == 1
 
 
-LISTENING = """
-import os, signal
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-print(os.getpgrp(), flush=True)
-print(signal.sigwait([signal.SIGINT]).name)
-"""
-PARENT = (
-    "import os, sys; from cdc.spark.__main__ import _status; _status([sys.executable, '-c', sys.argv[1]], os.environ)"
-)
-
-
-def test_ctrl_c_reaches_the_program_below_once() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", PARENT, LISTENING], stdout=subprocess.PIPE, text=True, process_group=0
-    )
-    assert process.stdout is not None
-    # The terminal signals one group. Were the child of it, it would hear twice: from there, and from its parent.
-    group = int(process.stdout.readline())
-    os.killpg(process.pid, signal.SIGINT)
-    told, _ = process.communicate(timeout=LIMIT_SECONDS)
-    assert (group != process.pid, told) == (True, "SIGINT\n")
+def test_ctrl_c_ends_an_audit_and_its_jvm_without_a_traceback(kafka: Kafka, tmp_path: Path) -> None:
+    growing(kafka, tmp_path, tutorial())
+    process = watching(kafka, tmp_path)
+    try:
+        until((tmp_path / "report" / ASIDE).exists, what="the audit")
+        jvm = jvm_below(process.pid)
+        # As a terminal does: all of the group hear it, to which the JVM does not belong.
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=LIMIT_SECONDS)
+    finally:
+        process.kill()
+    assert (process.returncode, output, errors) == (-signal.SIGINT, "", "")
+    until(lambda: not Path(f"/proc/{jvm}").exists(), what="the end of the JVM")
 
 
 @pytest.mark.parametrize(

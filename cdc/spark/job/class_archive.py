@@ -8,11 +8,11 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["archivable", "class_archive", "mapped", "written"]
+__all__ = ["archivable", "archive_folder", "class_archive", "mapped", "written"]
 
 _FOLDER = "class-archives"
 _KEPT_SECONDS = 30 * 86_400
@@ -21,22 +21,31 @@ _FREE_BYTES = 1 << 30  # a JVM that can't write its archive, of 170 MB, ends wit
 _QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 
 
-def class_archive(environment: Mapping[str, str], *, java: Path, pyspark: Path) -> Path:
-    """Where the archive of this ``java`` and the package folder ``pyspark`` is, whether or not it exists."""
+def archive_folder(environment: Mapping[str, str]) -> Path:
+    """The folder of all archives."""
     cache = environment.get("CDC_CACHE") or Path(environment.get("HOME") or Path.home(), ".cache", "cdc")
+    return Path(cache, _FOLDER)
+
+
+def class_archive(environment: Mapping[str, str], *, java: Path, home: Path, jars: Sequence[Path] = ()) -> Path:
+    """Where the archive of this ``java`` and Spark's folder ``home`` is, whether or not it exists.
+
+    ``jars`` are on the class path before Spark's own.
+    """
     program = java.resolve()
-    files = [program, *sorted((pyspark / "jars").glob("*.jar"))]
+    files = [program, *jars, *sorted((home / "jars").glob("*.jar"))]
     known = [(str(file), status.st_size, status.st_mtime_ns) for file in files if (status := file.stat())]
-    return Path(cache, _FOLDER, hashlib.sha256(repr(known).encode()).hexdigest()[:16] + ".jsa")
+    return archive_folder(environment) / (hashlib.sha256(repr(known).encode()).hexdigest()[:16] + ".jsa")
 
 
-def archivable(environment: Mapping[str, str], *, pyspark: Path) -> bool:
-    """Whether the class path that spark-submit makes of ``environment`` and this package folder has jars alone.
+def archivable(environment: Mapping[str, str], *, home: Path) -> bool:
+    """Whether the class path that spark-submit makes of ``environment`` and Spark's folder has jars alone.
 
-    A JVM that has a folder with files in it writes no archive, and ends with an error, after the verdict.
+    No setting of a file changes it then. A JVM that has a folder with files in it writes no archive, and ends with an
+    error, after the verdict.
     """
     folders = [environment.get(name) for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR")]
-    folders.append(environment.get("SPARK_CONF_DIR") or str(Path(environment.get("SPARK_HOME") or pyspark, "conf")))
+    folders.append(environment.get("SPARK_CONF_DIR") or str(home / "conf"))
     try:
         files = any(name and Path(name).is_dir() and any(Path(name).iterdir()) for name in folders)
     except OSError:

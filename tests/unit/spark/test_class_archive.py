@@ -12,8 +12,8 @@ def test_an_archive_belongs_to_one_jdk_and_one_set_of_jars(tmp_path: Path) -> No
     java.write_text("")
     places = {"default": {"HOME": str(tmp_path)}, "named": {"CDC_CACHE": str(tmp_path / "cache")}}
 
-    def at(place: str) -> Path:
-        return class_archive(places[place], java=java, pyspark=pyspark)
+    def at(place: str, *jars: Path) -> Path:
+        return class_archive(places[place], java=java, home=pyspark, jars=jars)
 
     assert at("default").parent == tmp_path / ".cache/cdc/class-archives"
     assert at("named").parent == tmp_path / "cache/class-archives"
@@ -21,9 +21,9 @@ def test_an_archive_belongs_to_one_jdk_and_one_set_of_jars(tmp_path: Path) -> No
     (pyspark / "jars/two.jar").write_text("2")
     found.append(at("named"))
     os.utime(java, (1, 1))
-    found.append(at("named"))
+    found += [at("named"), at("named", pyspark / "jars/one.jar")]
     assert found[0] == found[1]
-    assert len(set(found)) == 3
+    assert len(set(found)) == 4
 
 
 def test_an_archive_is_written_once_and_then_mapped(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_an_archive_that_cannot_be_written_is_done_without(tmp_path: Path) -> No
 
 
 def test_a_class_path_with_files_in_a_folder_is_not_archived(tmp_path: Path) -> None:
-    def possible(**environment: str) -> bool:
-        return archivable(environment, pyspark=tmp_path / "pyspark")
+    def possible(home: str = "pyspark", **environment: str) -> bool:
+        return archivable(environment, home=tmp_path / home)
 
     for folder in ("empty", "full", "pyspark/conf", "spark/conf"):
         (tmp_path / folder).mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_a_class_path_with_files_in_a_folder_is_not_archived(tmp_path: Path) -> 
     for name in ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_DIST_CLASSPATH"):
         assert not possible(**{name: full}), name
     (tmp_path / "spark/conf/log4j2.properties.template").write_text("")
-    assert not possible(SPARK_HOME=str(tmp_path / "spark"))
+    assert not possible("spark")
     (tmp_path / "pyspark/conf/spark-env.sh").write_text("")
     assert not possible()
     with written(tmp_path / "archives/this.jsa", possible=False) as options:

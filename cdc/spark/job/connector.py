@@ -1,0 +1,73 @@
+"""Finds Spark's Kafka connector: jars that are known, or its Maven name, which Spark resolves each time it starts.
+
+Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). Of those that Spark
+loads beside it, as it does with ``--jars`` and ``--packages``, the classes are read and verified each time.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+__all__ = ["PACKAGES", "connector", "known_jars", "remember"]
+
+PACKAGES = "spark.jars.packages"
+
+_ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_VERSION = re.compile(r"-[0-9][^/]*\.jar$")
+
+
+def connector(environment: Mapping[str, str], kept: Path, *, on_class_path: bool) -> list[str]:
+    """spark-submit's arguments for the connector: ``known_jars``, or else its Maven name.
+
+    ``on_class_path``: no setting of the user's says what is on the class path.
+    """
+    given = environment.get("CDC_SPARK_JARS")
+    if on_class_path and (jars := known_jars(environment, kept)):
+        return ["--driver-class-path", os.pathsep.join(map(str, jars))]
+    # Not as --packages, of which the settings of the session, for ``remember``, say nothing.
+    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={_coordinates()}"]
+
+
+def known_jars(environment: Mapping[str, str], kept: Path) -> list[Path]:
+    """The connector's jars: those of CDC_SPARK_JARS (a comma list), else what ``remember`` wrote to ``kept``.
+
+    Empty where there are none, or one of them is no file.
+    """
+    given = environment.get("CDC_SPARK_JARS")
+    try:
+        paths = given.split(",") if given else json.loads(kept.read_text())[_coordinates()]
+    except (OSError, ValueError, KeyError):
+        return []
+    jars = [Path(path) for path in paths]
+    return jars if all(jar.is_file() for jar in jars) else []
+
+
+def remember(settings: Mapping[str, str], kept: Path, *, home: Path) -> None:
+    """Write to ``kept`` the jars that Spark, which is in ``home``, has resolved the connector's Maven name to.
+
+    ``settings`` are those of the session.
+    """
+    if settings.get(PACKAGES) != _coordinates():
+        return
+    jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
+    with suppress(OSError):  # the next audit resolves it again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside = kept.with_suffix(f".{os.getpid()}")
+        aside.write_text(json.dumps({_coordinates(): _that_spark_lacks(jars, home)}))
+        aside.replace(kept)
+
+
+def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
+    """The ``jars`` without those of which Spark has a version itself: that one is used, as with ``--packages``."""
+    # Ivy names a file after its group, too.
+    of_spark = tuple(f"_{_VERSION.sub('', jar.name)}" for jar in (home / "jars").glob("*.jar"))
+    return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
+
+
+def _coordinates() -> str:
+    return f"{_ARTIFACT}:{metadata.version('pyspark')}"
