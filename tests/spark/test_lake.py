@@ -15,12 +15,12 @@ from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
-from cdc.lake.program import identity
 from cdc.lake.folder import LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, metadata_file
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
+from cdc.lake.program import identity
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.messages import Source
