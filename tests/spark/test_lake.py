@@ -157,7 +157,7 @@ def test_random_histories(
                 lake.folder.close()
     with capsys.disabled():
         print(f"\n{form}: {dict(found)} (CDC_SEED={SEED})")
-    assert found["equal"] > found["refused"]
+    assert found["equal"] * 4 > found["refused"]
 
 
 def advanced_through_kills(
