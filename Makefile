@@ -67,7 +67,7 @@ bench: $(READY)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: set PYTHON=" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	@echo "Setting up $(VENV): PySpark, mysql-replication, confluent-kafka and the rest from the package index (about 400 MB)"
+	@echo "Setting up $(VENV): PySpark, mysql-replication, confluent-kafka and the rest from the package index (about 550 MB)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[spark,dev]'
 	@touch $(READY)

@@ -63,7 +63,8 @@ _LAKES: dict[str, bool | float | int | str | None] = {
     **DeltaTables.settings,
     _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
 }
-# These take longest; so they run in a session beside that of the others.
+# So many sessions are at work beside one another: with fewer, their tests take longest of all.
+_THIRD_SESSION = {"test_lake", "test_seed", "test_tables", "test_tables_page", "test_verdict"}
 _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
 
@@ -71,13 +72,14 @@ _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agre
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours.
 
-    With several workers, two of them run the tests that need a Spark session: one alone would take longest of all.
+    With several workers, three of them run the tests that need a Spark session: one alone would take longest of all.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             if "spark" in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group("spark2" if item.path.stem in _SECOND_SESSION else "spark"))
+                number = "2" * (item.path.stem in _SECOND_SESSION) + "3" * (item.path.stem in _THIRD_SESSION)
+                item.add_marker(pytest.mark.xdist_group(f"spark{number}"))
 
 
 @pytest.fixture(autouse=True)

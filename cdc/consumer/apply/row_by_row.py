@@ -20,7 +20,7 @@ from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_
 from cdc.consumer.literals.values import DEFAULT, identifier, table_name
 from cdc.consumer.plan.copied_numbers import apart
 from cdc.consumer.plan.packets import Statement, packets
-from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step, is_unchecked
+from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.plan.rewound import check_copying, clashes
 from cdc.consumer.plan.statements import delete_exact, session_flags, single
 from cdc.consumer.state import conflicts
@@ -79,7 +79,7 @@ class RowByRow:
         self._tables.pause_loading(step.record.uri for step in steps if step.operation == "Add")
         self._conflicts, self._again, self.removed = 0, again, 0
         for step in steps:
-            self._run(self._checks(step.record))
+            self._run(session_flags(step.record.flags))
             self._mode = self._mode_of(step.record)
             for _, changes in groupby(step.changes, key=lambda change: change.record.sequence):
                 self._record(list(changes))
@@ -91,10 +91,6 @@ class RowByRow:
 
     def _rounded(self, change: Change) -> Mapping[str, Rounded]:
         return self._tables.shape(change.record.uri).rounded
-
-    def _checks(self, record: Record) -> Statement:
-        unchecked = is_unchecked(record, self._tables.shape(record.uri))
-        return session_flags(record.flags | (NO_FOREIGN_KEY_CHECKS if unchecked else 0))
 
     def _mode_of(self, record: Record) -> str | None:
         """The sql_mode for rows of a table with computed columns; None for other tables."""
@@ -122,7 +118,7 @@ class RowByRow:
                 raise
             note = self._note_skip(record, error)
             self._conflicts = before
-            flags = self._checks(record).sql
+            flags = session_flags(record.flags).sql
             self._session.run([b"ROLLBACK TO SAVEPOINT record", setting(STRICT), flags, note.sql])
 
     def _change(self, change: Change) -> None:
@@ -148,7 +144,7 @@ class RowByRow:
             # Removing rows that clash must not cascade to rows of other tables.
             self._run(session_flags(change.record.flags | NO_FOREIGN_KEY_CHECKS))
             removed = self._converge(change)
-            self._run(self._checks(change.record))
+            self._run(session_flags(change.record.flags))
         except Refused as error:
             raise refusal(error, statement) from None
         if copying:

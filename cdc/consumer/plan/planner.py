@@ -39,7 +39,6 @@ __all__ = [
     "Step",
     "for_table",
     "in_order",
-    "is_unchecked",
     "plan",
     "removes",
 ]
@@ -142,8 +141,8 @@ def _removed(records: Iterable[Record]) -> int:
 
 def for_table(step: Step, schema: TableSchema) -> Step:
     """The step with what its table needs: the leader's sql_mode, if it computes values, its rounded columns, and no
-    foreign keys where they are of no use (``is_unchecked``)."""
-    if is_unchecked(step.record, schema):
+    foreign keys where the leader logged what they changed."""
+    if schema.related and step.record.flags & ALL_LOGGED:
         step = replace(step, flags=step.flags | NO_FOREIGN_KEY_CHECKS)
     if schema.rounded:
         step = replace(step, rounded=schema.rounded)
@@ -152,16 +151,6 @@ def for_table(step: Step, schema: TableSchema) -> Step:
     modes = row_sql_mode.leader_modes(step.record)
     verified = schema.stored if row_sql_mode.needs_comparison(modes) else schema.unpredictable
     return replace(step, modes=modes, verified=verified & frozenset(step.record.columns))
-
-
-def is_unchecked(record: Record, schema: TableSchema) -> bool:
-    """Whether the follower's foreign keys have nothing to do: the leader has checked them, and either logged what they
-    changed or they can't have changed anything.
-
-    Rows that the record's refer to may be missing: where they are still to be copied.
-    """
-    logged = bool(record.flags & ALL_LOGGED)
-    return schema.related and (logged or record.operation == "Add" or not schema.cascading)
 
 
 def in_order(records: Iterable[Record]) -> list[Step]:

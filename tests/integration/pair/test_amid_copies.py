@@ -108,25 +108,6 @@ def test_a_replica_becomes_the_leader(copy: Copy, mysql_server: MySqlFactory) ->
     copy.finish(server)
 
 
-def test_tables_that_refer_to_one_another_on_a_leader_that_does_not_log_cascades(
-    copy: Copy, mysql_server: MySqlFactory
-) -> None:
-    """As with one before MySQL 9.6, whose rows the follower applies with its own foreign keys."""
-    leader = mysql_server("--innodb-native-foreign-keys=ON")
-    copy.fill(leader, "a", a="id INT PRIMARY KEY, b INT", b="id INT PRIMARY KEY, a INT")
-    copy.pair(leader).on_leader(
-        "UPDATE a SET b = 1", "ALTER TABLE a ADD FOREIGN KEY (b) REFERENCES b (id)",
-        "UPDATE b SET a = 1", "ALTER TABLE b ADD FOREIGN KEY (a) REFERENCES a (id)", database=copy.name,
-    )  # fmt: skip
-    with copy.amid(leader, "a") as pair:  # after b, to which it refers
-        pair.on_leader(
-            f"UPDATE b SET a = {_ROWS} WHERE id = 1", f"INSERT INTO b VALUES (9, {_ROWS - 1})", "UPDATE a SET b = 9",
-            database=copy.name,
-        )  # fmt: skip
-        until(lambda: '"SignedInteger":9' in "".join(json_lines(pair.source)), what="the records of these changes")
-    copy.finish(leader)
-
-
 def test_the_key_is_changed_by_a_statement_that_is_not_logged(copy: Copy, leader: MySql) -> None:
     """As people alter a table on all servers one after the other."""
     copy.fill(leader, "b", a=_COLUMNS, b="id INT PRIMARY KEY, n INT NOT NULL")

@@ -233,7 +233,7 @@ def test_the_leaders_order_is_kept_where_rows_are_not_all(table: TableSchema, fl
     ]
     steps = plan(records, schema=lambda uri: table)
     assert [step.operation for step in steps] == (["Add"] if net else ["Add", "Update"])
-    assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related else flags & 2}
+    assert {step.flags for step in steps} == {NO_FOREIGN_KEY_CHECKS if table.related and net else flags & 2}
 
 
 def test_tables_that_foreign_keys_join_share_one_order() -> None:
@@ -300,8 +300,8 @@ def test_the_row_with_the_highest_number_comes_and_goes_where_no_row_keeps_the_n
     assert planned([*gone, change(2, None, (7, "h", 1))]) == [("Add", [Row(None, values((7, "h", 1)))])]
     assert planned(gone + stays, replace(TABLE, numbered=None)) == [split[1], ("Upsert", two)]
     assert planned(gone + stays, replace(TABLE, numbered="other")) == [split[1], ("Upsert", two)]
-    steps = plan(gone, schema=lambda uri: replace(TABLE, related=True, cascading=True, numbered="id"))
-    assert [step.flags for step in steps] == [NO_FOREIGN_KEY_CHECKS, 0]  # in order: foreign keys
+    steps = plan(gone, schema=lambda uri: replace(TABLE, related=True, numbered="id"))
+    assert {step.flags for step in steps} == {0}  # in order: foreign keys
     unchecked = [replace(each, flags=NO_FOREIGN_KEY_CHECKS) for each in gone]
     steps = plan(unchecked, schema=lambda uri: replace(TABLE, related=True))
     assert [(step.operation, step.flags) for step in steps] == [(kind, 2) for kind in ("Absent", "Add", "Delete")]
@@ -532,14 +532,10 @@ def test_rows_without_a_key_go_without_the_checks_that_the_leader_has_done() -> 
 
 
 def test_changes_in_order_do_not_repeat_what_foreign_keys_have_logged() -> None:
-    checked, unchecked = {0}, {NO_FOREIGN_KEY_CHECKS}
-    for flags, cascading, expected in ((0, True, checked), (0, False, unchecked), (ALL_LOGGED, True, unchecked)):
-        table = replace(NO_KEY, related=True, cascading=cascading)
+    table = replace(NO_KEY, related=True)
+    for flags, unchecked in ((0, 0), (ALL_LOGGED, NO_FOREIGN_KEY_CHECKS)):
         few = [replace(each, flags=flags) for each in FOUR[:1]]
-        assert {step.flags for step in plan(few, schema=lambda uri, table=table: table)} == expected
-    added = record(0, "Add", "child")  # its parent may be still to be copied
-    (step,) = plan([added], schema=lambda uri: replace(NO_KEY, related=True, cascading=True))
-    assert step.flags == NO_FOREIGN_KEY_CHECKS
+        assert {step.flags for step in plan(few, schema=lambda uri: table)} == {unchecked}
     unrelated = [replace(each, flags=ALL_LOGGED) for each in FOUR[:1]]
     assert {step.flags for step in plan(unrelated, schema=lambda uri: NO_KEY)} == {0}
     assert b"foreign_key_checks=0" in session_flags(ALL_LOGGED).sql
