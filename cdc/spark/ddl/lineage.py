@@ -17,6 +17,8 @@ __all__ = [
 ]  # fmt: skip
 
 Name = tuple[str, str]
+# MySQL maps CREATE and DROP INDEX to ALTER TABLE (manual, both statements): what rows are known by may be another key.
+_ALTERS = ("AlterTable", "CreateIndex", "DropIndex")
 """Database and table."""
 
 END = 1 << 62
@@ -152,7 +154,7 @@ def lineage(
     ``acts`` are one server's statements, up to the sequence at which its stream is compared. ``known`` has the
     beginnings of tables that earlier ones told.
     """
-    ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Database"))]
+    ordered = [act for act in sorted(acts) if act.action.endswith(("Table", "Index", "Database"))]
     lives = _Lives(sorted({*tables, *named_tables(ordered)}), known or {})
     for act in ordered:
         _apply(lives, act)
@@ -193,7 +195,7 @@ def _apply(lives: _Lives, act: Act) -> None:
         lives.end(name, act.sequence)
     elif name and act.action == "RenameTable" and act.to and (new := table_name(act.to)) not in (None, name):
         lives.rename(name, new, act.sequence)
-    elif name and act.action == "AlterTable":
+    elif name and act.action in _ALTERS:
         lives.alter(name, act.sequence)
     elif act.action == "CreateDatabase" and not act.copying and not _IF_NOT_EXISTS.search(act.text):
         for each in lives.of_database(Uri.parse(act.uri).database):

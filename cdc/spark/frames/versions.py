@@ -93,7 +93,9 @@ def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, 
     if name not in existing(history, sequence):
         raise UserError("the stream has no such table then", where=where, hint="see tables(spark, profile, at=…)")
     names = {name, *(told.name for told in history.told)}
-    return sorted((each for each in lineage(names, acts) if each.owner == name), key=lambda each: each.first)
+    # No column depends on an index; whether the rows are known by another key, ``_rekeyed`` finds.
+    changing = [act for act in acts if not act.action.endswith("Index")]
+    return sorted((each for each in lineage(names, changing) if each.owner == name), key=lambda each: each.first)
 
 
 def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:

@@ -62,8 +62,9 @@ def test_owner(acts: list[Act], name: Name, sequence: int, expected: Name | None
     assert owner(acts, name, sequence) == expected
 
 
-def test_alter_begins_an_era_of_the_same_table() -> None:
-    eras = {each.era: each.owner for each in lineage([("db", "a")], [act(10, "AlterTable", "db/a")])}
+@pytest.mark.parametrize("action", ["AlterTable", "CreateIndex", "DropIndex"])
+def test_alter_begins_an_era_of_the_same_table(action: str) -> None:
+    eras = {each.era: each.owner for each in lineage([("db", "a")], [act(10, action, "db/a")])}
     assert eras == {0: ("db", "a"), 1: ("db", "a")}
 
 
