@@ -1,6 +1,7 @@
 """``audit``: an audit on a Spark session of the caller, for notebooks and schedulers, and its verdict as an object."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from shutil import rmtree
@@ -107,21 +108,15 @@ def audit(
 
     Raises UserError for a mistake in a profile or an option, and where brokers do not answer.
     """
-    unknown = options.keys() - {"state", "accept", "max_age", "exact"}
-    if unknown:
-        raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
-    paths = {"leader": leader, "follower": follower, "consumer": consumer}
-    given = Namespace(**{name: path and Path(path) for name, path in paths.items()})
+    terms = _terms(options)
+    given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
-    applied = consumer_profile(given)
-    accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()
-    terms = Terms(options.get("max_age"), bool(options.get("exact")), accepted)
-    own, kept = own_session(spark), options.get("state")
+    applied, own, kept = consumer_profile(given), own_session(spark), options.get("state")
     state = StateStore.open(own, Path(kept), identity(profiles, applied)) if kept else None
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
         clear(folder)
-        found = audit_topics(own, profiles, applied, folder, state, terms=terms)
+        verdict = Verdict(audit_topics(own, profiles, applied, folder, state, terms=terms), folder, spark)
     except BaseException:
         if report is None:
             rmtree(folder, ignore_errors=True)
@@ -129,7 +124,14 @@ def audit(
     finally:
         if state:
             state.close()
-    verdict = Verdict(found, folder, spark)
     if report is None:
         finalize(verdict, rmtree, folder)
     return verdict
+
+
+def _terms(options: Mapping[str, Any]) -> Terms:
+    """What the verdict is held to. Raises TypeError for an option that there is not, UserError for a bad file."""
+    if unknown := options.keys() - {"state", "accept", "max_age", "exact"}:
+        raise TypeError(f"audit() got an unexpected option: {', '.join(sorted(unknown))}")
+    accepted = accepted_drift(Path(options["accept"])) if options.get("accept") else ()
+    return Terms(options.get("max_age"), bool(options.get("exact")), accepted)

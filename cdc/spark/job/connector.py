@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["PACKAGES", "connector", "known_jars", "remember"]
+__all__ = ["PACKAGES", "connector", "coordinates", "known_jars", "remember"]
 
 PACKAGES = "spark.jars.packages"
 
@@ -30,7 +30,7 @@ def connector(environment: Mapping[str, str], kept: Path, *, on_class_path: bool
     if on_class_path and (jars := known_jars(environment, kept)):
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
     # Not as --packages, of which the settings of the session, for ``remember``, say nothing.
-    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={_coordinates()}"]
+    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={coordinates()}"]
 
 
 def known_jars(environment: Mapping[str, str], kept: Path) -> list[Path]:
@@ -40,7 +40,7 @@ def known_jars(environment: Mapping[str, str], kept: Path) -> list[Path]:
     """
     given = environment.get("CDC_SPARK_JARS")
     try:
-        paths = given.split(",") if given else json.loads(kept.read_text())[_coordinates()]
+        paths = given.split(",") if given else json.loads(kept.read_text())[coordinates()]
     except (OSError, ValueError, KeyError):
         return []
     jars = [Path(path) for path in paths]
@@ -52,13 +52,13 @@ def remember(settings: Mapping[str, str], kept: Path, *, home: Path) -> None:
 
     ``settings`` are those of the session.
     """
-    if settings.get(PACKAGES) != _coordinates():
+    if settings.get(PACKAGES) != coordinates():
         return
     jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
     with suppress(OSError):  # the next audit resolves it again
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps({_coordinates(): _that_spark_lacks(jars, home)}))
+        aside.write_text(json.dumps({coordinates(): _that_spark_lacks(jars, home)}))
         aside.replace(kept)
 
 
@@ -69,5 +69,6 @@ def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:
     return [each for each in jars if not _VERSION.sub("", Path(each).name).endswith(of_spark)]
 
 
-def _coordinates() -> str:
+def coordinates() -> str:
+    """The connector's Maven name, of the version that PySpark has."""
     return f"{_ARTIFACT}:{metadata.version('pyspark')}"

@@ -7,17 +7,15 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from cdc.spark.job.connector import coordinates
 from cdc.spark.job.session import session
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["started"]
-
-_KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 
 
 def started(
@@ -48,7 +46,7 @@ def started(
 def _arguments(environment: Mapping[str, str], packages: Sequence[str]) -> str:
     """What spark-submit would get."""
     jars = environment.get("CDC_SPARK_JARS")
-    names = ",".join([f"{_KAFKA}:{metadata.version('pyspark')}", *packages])
+    names = ",".join([coordinates(), *packages])
     connectors = ["--jars", jars] if jars else ["--packages", names]
     settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.ui.showConsoleProgress=false"]
     log = (Path(__file__).parents[1] / "log4j2.properties").as_uri()

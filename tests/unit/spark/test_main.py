@@ -1,4 +1,4 @@
-"""How cdc-audit ends where something fails that nobody foresaw."""
+"""The exit status of cdc-audit after an unexpected error."""
 
 import signal
 from collections.abc import Iterator
