@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
+from cdc.spark.input.one_part import cached
 from cdc.spark.input.records import parse
 
 __all__ = ["Line", "lines"]
@@ -107,7 +108,8 @@ def _rows(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages, also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    records = records.where(f"sequence <= {upto} AND size(rows) > 0")
+    # Otherwise Spark would parse a record again for each field and each row of it.
+    records = cached(records.where(f"sequence <= {upto} AND size(rows) > 0"))
     found = records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
     why = "IF(names = columns, refused, 'it has other columns than were told')"
     fails = (
