@@ -1,7 +1,6 @@
 """The law of digests: an audit that goes by them first tells what one tells that folds every row."""
 
 import os
-import random
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -16,11 +15,11 @@ from cdc.spark.streams.contents import statements, survey
 from tests.checks.told import told
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import Part, Stream, Table, both, messages, query
+from tests.harness.seed import SEED
 from tests.spark.conftest import Judge
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STREAMS = int(os.environ.get("CDC_DIGESTED_STREAMS", "1"))
 TOY = Table("db/toy", ["id", "name"], ["id"])
 PET = Table("db/pet", ["name", "owner"])

@@ -26,11 +26,11 @@ from cdc.spark.streams.contents import Contents, statements, survey
 from cdc.spark.streams.integrity import Break, Earlier, integrity
 from cdc.spark.streams.transactions import transactions
 from tests.generators.streams import Stream, Table, query
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark
 
 STREAMS = int(os.environ.get("CDC_DAMAGED_RECORDS", "1200"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 RESOURCE = "mysql-srv1"
 RAN_NONE = StatementSequences(RESOURCE)
 SCHEMA = "side STRING, partition STRING, offset BIGINT, value BINARY"

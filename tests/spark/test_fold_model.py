@@ -1,6 +1,5 @@
 """The law of the fold's columns: for any records of many tables they are what a loop in Python makes of them."""
 
-import os
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,10 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.spark.compare.fold import carried, changes, fold, segments
 from cdc.spark.ddl.lineage import END, Beginning, Segment
 from tests.generators.frames import frame_of
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 TABLES = 150
 SEQUENCES = 24
 _RECORD = (

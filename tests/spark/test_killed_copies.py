@@ -19,12 +19,12 @@ from tests.checks.sequences import broken_places
 from tests.harness.killed_history import KilledHistory
 from tests.harness.pair import Pair
 from tests.harness.programs import BIN, records, run_well
+from tests.harness.seed import SEED
 from tests.harness.supervised import Supervised
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_COPY_KILLS", "2"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 _OF_A_HISTORY = 10
 
 

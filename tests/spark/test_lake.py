@@ -31,6 +31,7 @@ from tests.checks.exact import Shown
 from tests.checks.typed import server_row, typed_row
 from tests.harness.pair import Pair
 from tests.harness.programs import records, run_well, write_profile
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.integration.pair.test_random_history import Moment, run_deeds
 
@@ -40,7 +41,6 @@ DEEDS = int(os.environ.get("CDC_LAKE_DEEDS", "20"))
 MANY = 200
 MOMENTS = max(2, DEEDS // 10)
 DATABASE = "lake_history"
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
 FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables}

@@ -16,11 +16,11 @@ from cdc.spark.ddl.lineage import Beginning, lineage
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.streams.contents import statements
 from tests.generators.streams import Stream, Table, both, checkpoint, follower_stream, messages, query
+from tests.harness.seed import SEED
 from tests.spark.conftest import Judge
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STEPS = int(os.environ.get("CDC_OLDER_STEPS", "400"))
 TOY = Table("db/toy", ["id", "name"], ["id"])
 WIDER = Table("db/toy", ["id", "name", "size"], ["id"])

@@ -26,13 +26,13 @@ from tests.generators.random_tables import LAX
 from tests.generators.streams import Stream, messages
 from tests.harness.pair import Pair
 from tests.harness.programs import json_lines
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.integration.pair.test_random_history import run_deeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 DEEDS = int(os.environ.get("CDC_FOLDED_DEEDS", "90"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 30  # deeds in one database: many tables have not been altered yet
 
 Name = tuple[str, str]

@@ -25,6 +25,7 @@ from tests.checks.folded import shown
 from tests.generators.random_tables import LAX
 from tests.harness.pair import Pair
 from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory, started
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, NOT_TRANSACTIONAL
@@ -35,7 +36,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 KILLS = int(os.environ.get("CDC_SEED_KILLS", "2"))
 DEEDS = int(os.environ.get("CDC_SEEDED_DEEDS", "40"))
 A_ROUND = 40  # deeds in one database
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 HISTORY = (
     "CREATE TABLE orders (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(20) UNIQUE, price DECIMAL(10, 2), day DATE)",

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -36,6 +35,7 @@ from tests.generators.frames import frame_of
 from tests.generators.random_streams import RandomStreams
 from tests.generators.streams import GrowingTopic, Stream, Table, both, query, replicate
 from tests.harness.programs import own_name
+from tests.harness.seed import SEED
 from tests.spark.conftest import RunAudit
 from tests.spark.test_cdc_audit import profiles as options_of
 from tests.spark.test_cdc_audit import reported
@@ -43,7 +43,6 @@ from tests.spark.test_watch import open_to_others
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 STREAMS = int(os.environ.get("CDC_STATE_STREAMS", "1"))
 CUTS = int(os.environ.get("CDC_STATE_CUTS", "4"))
 TOPICS = {LEADER: {"any": "one id"}, FOLLOWER: {"any": "one id"}}  # of two clusters

@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,12 +19,12 @@ from tests.checks.told import told
 from tests.generators.copied_tables import Copied, CopiedTables
 from tests.generators.streams import Stream, Table, checkpoint, follower_stream, messages, query, replicate
 from tests.harness.programs import own_name
+from tests.harness.seed import SEED
 from tests.spark.conftest import Judge
 from tests.spark.test_state import GrowingTopics
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 TABLES = int(os.environ.get("CDC_COPIED_TABLES", "12"))
 LEFT = 2
 

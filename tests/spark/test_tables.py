@@ -29,6 +29,7 @@ from tests.checks.typed import server_row, typed_row
 from tests.generators.random_tables import LAX
 from tests.harness.pair import Pair
 from tests.harness.programs import records, run_well, write_profile
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, execute, load
@@ -37,7 +38,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 DEEDS = int(os.environ.get("CDC_TYPED_DEEDS", "40"))
 TABLES = int(os.environ.get("CDC_TYPED_TABLES", "8"))  # of those in all_types.sql, some 110
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 40  # deeds in one database
 LONGEST_NAME = "longest key 65535"
 ALWAYS = ("t_json", "t_json_short")

@@ -1,6 +1,5 @@
 """The watermark of any transactions, and of those of two audits, is what a loop in Python makes of them."""
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -10,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from cdc.spark.streams.watermark import Watermark, joined, unlogged_gap, unreached, watermark
 from tests.generators.frames import frame_of
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.spark
 
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 _FRAME = (
     "side STRING, kind STRING, state STRING, since BIGINT, upto BIGINT, final BIGINT, start STRUCT<sequence:BIGINT>"
 )

@@ -15,6 +15,7 @@ from tests.checks.compare import content
 from tests.checks.sequences import broken_places
 from tests.generators.load import DATABASE, Load
 from tests.harness.programs import BIN, records, run, run_well, write_profile
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.supervised import Supervised
 from tests.harness.wait import until
@@ -22,7 +23,6 @@ from tests.harness.wait import until
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_KILLS", "5"))  # one of each process
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 
 
 @pytest.mark.parametrize("layout", ["single", "per_table"])

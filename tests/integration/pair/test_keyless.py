@@ -11,11 +11,11 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.harness.programs import own_name, run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
 ROWS = int(os.environ.get("CDC_KEYLESS_ROWS", "400"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 # A column's definition, and values that equal one another by its collation, in other digits, or as numbers.
 COLUMNS = {
     "i": ("INT", ["NULL", "0", "-7", "2147483647"]),

@@ -23,13 +23,13 @@ from tests.generators.native.history import NativeHistory
 from tests.generators.random_history import Deed
 from tests.harness.programs import records, run, write_profile
 from tests.harness.replica import Replica
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
 
 ROUNDS = int(os.environ.get("CDC_NATIVE_ROUNDS", "1"))
 DEEDS = int(os.environ.get("CDC_NATIVE_DEEDS", "100"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 LOST = "(2013, "  # the server went away while it ran the statement
 # What a client's character set is called in Python.
 _ENCODINGS = {"utf8mb3": "utf8", "utf8mb4": "utf8", "binary": "utf8", "koi8r": "koi8-r", "sjis": "shift_jis"}

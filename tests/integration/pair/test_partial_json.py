@@ -12,12 +12,12 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_documents import change, document
 from tests.harness.programs import as_json, own_name, refused, run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
 APPLY = {"start": "now", "partial_json": "apply"}
 CHANGES = int(os.environ.get("CDC_JSON_CHANGES", "30"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 COLUMNS = (
     "id INT PRIMARY KEY, j JSON, n INT, k JSON NOT NULL, "
     "v JSON AS (JSON_EXTRACT(j, '$.a')) VIRTUAL, s JSON AS (JSON_EXTRACT(k, '$.bb')) STORED, "

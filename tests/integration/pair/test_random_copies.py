@@ -23,12 +23,12 @@ from tests.checks.compare import content
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
 from tests.harness.programs import records, run, run_well, write_profile
+from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
 HISTORIES = int(os.environ.get("CDC_COPIED_HISTORIES", "1"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 _TABLES = 4  # that are there before the copy
 # An XA transaction that a copy begins amidst stops the producer; views that are invalid when it begins are not copied.
 _LEFT_OUT = ("XA", "ALTER VIEW", "DROP VIEW `")

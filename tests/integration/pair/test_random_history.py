@@ -21,11 +21,11 @@ from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_history import Deed, RandomHistory
 from tests.generators.random_tables import LAX
 from tests.harness.programs import records, run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
 DEEDS = int(os.environ.get("CDC_RANDOM_DEEDS", "80"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 300  # deeds that share a database and a run of the programs
 
 

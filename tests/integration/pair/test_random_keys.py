@@ -12,11 +12,11 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_keys import RandomHistory, random_history
 from tests.harness.programs import run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
 COUNT = int(os.environ.get("CDC_RANDOM_KEYS", "60"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 # Duplicate, foreign key on either side, no NULL, out of range, too long, no such value.
 REFUSALS = {1062, 1451, 1452, 1048, 1264, 1406, 1690, 1292, 1761, 1762, 3819}
 A_ROUND = 60  # histories that share a run of the programs

@@ -13,11 +13,11 @@ from tests.checks.compare import content
 from tests.checks.folded import Fold, Rows, shown
 from tests.generators.random_tables import LAX, random_table
 from tests.harness.programs import records, run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
 
 TABLES = int(os.environ.get("CDC_RANDOM_TABLES", "25"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 A_ROUND = 50  # tables that share a run of the programs
 
 

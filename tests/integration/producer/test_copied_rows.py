@@ -30,12 +30,12 @@ from tests.checks.binlog import events, position
 from tests.generators.random_documents import document
 from tests.generators.random_history import RandomHistory
 from tests.generators.random_tables import LAX, random_table
+from tests.harness.seed import SEED
 from tests.integration.pair.test_types import load
 
 pytestmark = pytest.mark.integration
 
 TABLES = int(os.environ.get("CDC_RANDOM_TABLES", "8"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 # Why the tables of all_types.sql that are not read are refused.
 NOT_READ = {
     "t_enum": "question mark", "t_set": "question mark", "t_ascii_members": "question mark",

@@ -29,6 +29,7 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.sink.router import Router
 from cdc.sandbox.server.mysql import PASSWORD, USER
+from tests.harness.seed import SEED
 from tests.harness.server_fixtures import started
 from tests.integration.pair.test_types import load
 
@@ -36,7 +37,6 @@ from tests.integration.pair.test_types import load
 pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("damage")]
 
 CASES = int(os.environ.get("CDC_DAMAGE", "1000"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 LARGEST = 20_000  # bytes of an event that takes part: larger ones say no more and take longer
 MORE = """
 CREATE DATABASE more

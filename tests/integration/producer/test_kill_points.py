@@ -12,11 +12,11 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.killed_producer import POINTS
 from tests.harness.programs import end_offset, records, run, run_well, write_profile
+from tests.harness.seed import SEED
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 KILLS = int(os.environ.get("CDC_POINT_KILLS", "14"))
-SEED = int(os.environ.get("CDC_SEED", str(random.randrange(1 << 32))))
 ROWS = 300  # of 4 kB: no transaction of so many bytes is taken as a whole
 LARGE = 120  # rows: with 10 of them a record and 4 records a Kafka transaction, three commits in its midst
 
