@@ -12,7 +12,7 @@ from cdc.producer.copy.pending import Pending, concerns
 from cdc.producer.copy.question import Place, Question, Questions, chunk_of, following
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy.repairs import Repairs
-from cdc.producer.copy.requests import Request, Requests
+from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.snapshot import Snapshot
 from cdc.producer.copy.structure import Creations
 from cdc.producer.copy.window import Overrun
@@ -92,28 +92,10 @@ class Copier:
         return bool(requests)
 
     def _take_up(self) -> None:
-        self._take_tables()
-        while (keys := self._repairs.keys) is not None and not self._wants_table(*keys.table):
-            self._notices.filtered(keys.table)
-            self.pending = self._repairs.leave_out(self.pending)
-            self._take_tables()
-
-    def _take_tables(self) -> None:
-        for request in self._repairs.for_tables():
-            if request.stop:
-                self._stop(request)
-            else:
-                pending = self.pending.asked(request.tables, requests=request.offset, topic=request.topic_id)
-                self.pending = pending.wanted(self._wants_table)
-                self._notices.asked(len(request.tables), self.pending)
-
-    def _stop(self, request: Request) -> None:
-        """Take tables back; what was written of them stays true."""
-        before = self.pending
-        self.pending = before.stopped(request.tables, requests=request.offset, topic=request.topic_id)
-        if self.pending.current != before.current:
-            self._take_back()
-        self._notices.stopped(request.tables, before, self.pending)
+        while (taken := self._repairs.next_state(self.pending, self._wants_table, self._notices)) is not None:
+            before, self.pending = self.pending, taken
+            if before.current is not None and taken.current != before.current:
+                self._take_back()
         if not self.active:
             self._end_reading()
 

@@ -6,9 +6,10 @@ second time does no harm.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from cdc.producer.copy.chunk import Keys
+from cdc.producer.copy.notices import Notices
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Request
 
@@ -34,10 +35,28 @@ class Repairs:
         self._waiting += [request for request in requests if not _is_taken(request, self._before)]
         self._before = Pending()  # only once: without ids of topics the topic may be created again
 
-    def for_tables(self) -> Iterator[Request]:
-        """Take up the requests for tables before the next one for keys."""
-        while self._waiting and self._waiting[0].keys is None:
-            yield self._waiting.popleft()
+    def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], notices: Notices) -> Pending | None:
+        """The state once the first request is taken up; None where there is none, or the rows of its keys come first.
+
+        A request for keys of a table that ``wants_table``, the filters, leaves out is left out.
+        """
+        if not self._waiting:
+            return None
+        request = self._waiting[0]
+        if request.keys is not None:
+            if wants_table(*request.keys.table):
+                return None
+            notices.filtered(request.keys.table)
+            return self.leave_out(pending)
+        self._waiting.popleft()
+        if request.stop:
+            state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
+            notices.stopped(request.tables, pending, state)
+        else:
+            asked = pending.asked(request.tables, requests=request.offset, topic=request.topic_id)
+            state = asked.wanted(wants_table)
+            notices.asked(len(request.tables), state)
+        return state
 
     def after(self, pending: Pending, count: int) -> Pending:
         """The state once the rows of the next ``count`` keys are in the stream."""

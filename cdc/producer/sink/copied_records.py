@@ -4,10 +4,10 @@ import json
 from typing import NamedTuple
 
 from cdc.model.position import Position
-from cdc.producer.copy.chunk import Chunk
-from cdc.producer.sink.record_parts import COPIED, RECORD, Message, encoded
+from cdc.producer.copy.chunk import Chunk, Creation
+from cdc.producer.sink.record_parts import COPIED, COPYING, RECORD, Message, affects, encoded, json_text
 
-__all__ = ["Place", "chunk_body", "copied_message"]
+__all__ = ["Place", "chunk_body", "copied_message", "creation_body"]
 
 _NO_FOREIGN_KEY_CHECKS = 2  # as in the flags of a rows event
 
@@ -27,6 +27,12 @@ def chunk_body(chunk: Chunk) -> tuple[str, ...]:
 
 def _key(bound: tuple[str, ...] | None) -> str:
     return "null" if bound is None else f'{{"cols":[{",".join(bound)}]}}'
+
+
+def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
+    """The same of a statement, read on the leader ``resource`` at the time ``ts_us``, that creates what is copied."""
+    query, context = json_text({"Query": creation.text}), json_text(creation.context | {"timestamp_us": ts_us})
+    return COPYING, f'"operation":{query},"context":{context},"affects":{affects(creation.effects, resource)}'
 
 
 class Place(NamedTuple):

@@ -1,17 +1,19 @@
 """Splits the rows of an event into records of limited size, and makes the part of a record after its sequence."""
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple
 
 from cdc.model.position import Position
+from cdc.model.record import Uri
 from cdc.producer.decode.changes import Rows, TableShape
 from cdc.sql.effects import Effect
 
 __all__ = [
-    "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "encoded", "is_large", "rows_body",
-    "split",
+    "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "affects", "encoded", "is_large",
+    "json_text", "rows_body", "split",
 ]  # fmt: skip
 
 COPYING = '"copying":true,'  # before the rest of a record
@@ -116,6 +118,25 @@ def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: 
     if mode is not None:
         context += f',"sql_mode":"{mode}"'
     return f'{columns}{context},"operation":{{"{operation}":{{"rows":[', rows, "]}}"
+
+
+def affects(effects: Iterable[Effect], resource: str) -> str:
+    """What a statement on the leader ``resource`` affects, as its record has it: JSON text."""
+    found = []
+    for effect in effects:
+        names = (effect.database,) if effect.name is None else (effect.database, effect.name)
+        affect = {"action": effect.action, "uri": str(Uri(resource, *names))}
+        if effect.to is not None:
+            affect["to"] = str(Uri(resource, *effect.to))
+        if effect.like is not None:
+            affect["like"] = str(Uri(resource, *effect.like))
+        found.append(affect)
+    return json_text(found)
+
+
+def json_text(value: object) -> str:
+    """``value`` in JSON as records have it: without blanks, letters of any language as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def encoded(pieces: Iterable[str | bytes]) -> bytes:

@@ -1,9 +1,8 @@
 """Changes in, messages for Kafka out: applies the filters and gives each record its sequence, topic and JSON text."""
 
-import json
 import logging
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from cdc.config.filters import Filters
 from cdc.config.topic_names import Topics
@@ -14,10 +13,10 @@ from cdc.model.record import Uri
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
-from cdc.producer.copy.chunk import Beginning, Chunk, Creation
+from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.unsupported import passed_over
-from cdc.producer.sink.copied_records import Place, chunk_body, copied_message
+from cdc.producer.sink.copied_records import Place, chunk_body, copied_message, creation_body
 from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
@@ -27,8 +26,10 @@ from cdc.producer.sink.record_parts import (
     Message,
     Part,
     ToldTypes,
+    affects,
     encoded,
     is_large,
+    json_text,
     rows_body,
     split,
 )  # fmt: skip
@@ -197,7 +198,6 @@ class Router:
             self.filtered += 1
             return
         self._told.forget(change.effects)
-        affects = [self._affect(effect) for effect in change.effects]
         operation = {"Query": change.text}
         if change.exact is not None:
             operation["Bytes"] = b64encode(change.exact).decode("ascii")
@@ -205,7 +205,7 @@ class Router:
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
             # The rows that it refers to need not be on a follower yet. They are once the copy is complete.
             context = context | {"foreign_key_checks": False}
-        body = f'"operation":{_text(operation)},"context":{_text(context)},"affects":{_text(affects)}'
+        body = f'"operation":{json_text(operation)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:
@@ -224,19 +224,18 @@ class Router:
             raise self.skips.refusal(change.error, name) from None
         self.skips.log("event skipped", level=logging.WARNING, what=change.error.what, position=name)
         what = {"event": NAMES.get(event.type, str(event.type)), "place": name, "reason": change.error.what}
-        affects = [self._affect(effect) for effect in change.effects]
-        body = f'"operation":{{"Skipped":{_text(what | {"text": change.text})}}},"affects":{_text(affects)}'
+        body = f'"operation":{{"Skipped":{json_text(what | {"text": change.text})}}}'
         yield from self._on_objects(event, change.effects, body, _SKIPPED)
 
     def _on_objects(self, event: RawEvent, effects: tuple[Effect, ...], body: str, text: str) -> Iterator[Message]:
         """The message of a change without rows, none where it is committed; ``text`` identifies it on any server."""
         self._require_its_turn()
-        uri = self._uri(effects[0].database)
+        topic, uri = self._statement_head(effects)
         if self._committed_part and self._committed_part.statement(uri, text):
             return
-        topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
         header = _HEADER_JSON % ev.header_fields(event.data)
-        yield from self._hold(Part(topic, uri, event.position, (body,), header, 1, content_sum(uri, text)))
+        whole = (f'{body},"affects":{affects(effects, self._resource)}',)
+        yield from self._hold(Part(topic, uri, event.position, whole, header, 1, content_sum(uri, text)))
 
     def commit(self) -> Iterator[Message]:
         """The message that was kept back, as the last one of the transaction."""
@@ -254,18 +253,13 @@ class Router:
         if isinstance(due, Chunk):
             parts = [(*self._head_of(due.table)[:2], chunk_body(due))]
         else:
-            parts = [self._creation(each, due.ts_us) for each in due.structure.creations]
+            parts = [
+                (*self._statement_head(each.effects), creation_body(each, resource=self._resource, ts_us=due.ts_us))
+                for each in due.structure.creations
+            ]
         for topic, uri, body in parts:
             yield copied_message(topic, uri, body, Place(self.next_sequence, position, due.ts_us), state)
             self.next_sequence += 1
-
-    def _creation(self, creation: Creation, ts_us: int) -> tuple[str, str, tuple[str, ...]]:
-        effects = creation.effects
-        affects = _text([self._affect(effect) for effect in effects])
-        topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
-        query, context = _text({"Query": creation.text}), _text(creation.context | {"timestamp_us": ts_us})
-        body = f'{COPYING}"operation":{query},"context":{context},"affects":{affects}'
-        return topic, self._uri(effects[0].database), (body,)
 
     def _hold(self, part: Part) -> Iterator[Message]:
         yield from self._release(last=False)
@@ -291,14 +285,10 @@ class Router:
         self._newest = newest
         self.next_sequence += 1
 
-    def _affect(self, effect: Effect) -> dict[str, str]:
-        names = (effect.database,) if effect.name is None else (effect.database, effect.name)
-        affect = {"action": effect.action, "uri": self._uri(*names)}
-        if effect.to is not None:
-            affect["to"] = self._uri(*effect.to)
-        if effect.like is not None:
-            affect["like"] = self._uri(*effect.like)
-        return affect
+    def _statement_head(self, effects: Sequence[Effect]) -> tuple[str, str]:
+        """Topic and URI of a statement's record."""
+        topic = self._topics.of_statement({table for effect in effects for table in tables(effect)})
+        return topic, self._uri(effects[0].database)
 
     def _uri(self, *names: str) -> str:
         return str(Uri(self._resource, *names))
@@ -306,7 +296,3 @@ class Router:
     def topics_of(self, tables: Iterable[tuple[str, str]]) -> set[str]:
         """The topics that the rows of these tables, (database, name), go to."""
         return {(self._heads.get(names) or self._head_of(names))[0] for names in tables}
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
