@@ -14,7 +14,7 @@ from cdc.model.record import Record
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
 from cdc.spark.frames.told import History, existing
-from cdc.spark.frames.versions import Plan, Stretch, plan
+from cdc.spark.frames.versions import Plan, Stretch, plan, require_no_exchange
 from cdc.sql.column_types import read_type
 
 __all__ = ["Part", "parts_of"]
@@ -74,6 +74,7 @@ def _of_table(
 ) -> Iterator[Part]:
     """Raises UserError."""
     if not any(_tells(told.name, told.sequence, segments) for told in history.told if told.sequence <= upto):
+        require_no_exchange(segments, history.upto(upto), name, f"table {'.'.join(name)}")
         # It has no rows, or the stream is of a former version.
         for each in segments:
             yield Part((each.database, each.table), name, each.first, each.end, refused="no record tells its columns")
@@ -121,18 +122,11 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
 
 
 def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
-    """Raises UserError where a statement numbered rows of which some are loaded later, or not at all, or moved rows
-    from another table, whose later changes are known by the names of both."""
+    """Raises UserError where a statement numbered rows of which some are loaded later, or not at all."""
     for before, stretch in zip(planned.stretches, planned.stretches[1:], strict=False):
         record = statements.get(stretch.first)
         if record is None:
             continue
-        if len({affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"}) > 1:
-            raise UserError(
-                f"the statement at sequence {record.sequence} exchanged rows of two tables",
-                where=f"table {'.'.join(planned.name)}",
-                hint=f"copy both tables again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
-            )
         if before.columns is None:
             continue
         try:

@@ -12,8 +12,8 @@ from enum import IntEnum
 from cdc.model.uri import Uri
 
 __all__ = [
-    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "lineage",
-    "named_tables", "table_name", "with_eras",
+    "BEGINS_COPY", "END", "ENDS_COPY", "TEXT", "Act", "Beginning", "Name", "Segment", "beginnings", "exchanged",
+    "lineage", "named_tables", "table_name", "with_eras",
 ]  # fmt: skip
 
 Name = tuple[str, str]
@@ -179,6 +179,18 @@ def with_eras(lineage: Sequence[Segment]) -> Iterator[tuple[Segment, int]]:
 def beginnings(lineage: Iterable[Segment]) -> dict[Name, Beginning]:
     """The beginning of each table that has rows, or may have some."""
     return {each.owner: each.beginning for each in lineage if each.owner}
+
+
+def exchanged(acts: Iterable[Act], segments: Iterable[Segment]) -> int | None:
+    """The sequence of an EXCHANGE PARTITION with which one of the ``segments`` begins, None without one: the table has
+    rows since that were logged for another table. No other statement alters two tables."""
+    altered: dict[int, set[Name | None]] = {}
+    for act in acts:
+        if act.action == "AlterTable":
+            altered.setdefault(act.sequence, set()).add(table_name(act.uri))
+    of_both = {sequence: names for sequence, names in altered.items() if len(names) > 1}
+    begun = (each.first for each in segments if (each.database, each.table) in of_both.get(each.first, ()))
+    return next(begun, None)
 
 
 def named_tables(acts: Iterable[Act]) -> frozenset[Name]:

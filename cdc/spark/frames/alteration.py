@@ -37,6 +37,9 @@ _HARMLESS = (
 )  # fmt: skip
 
 
+_OF_PARTITIONS = ("DROP", "TRUNCATE", "EXCHANGE", "REORGANIZE", "REBUILD", "COALESCE", "ADD")
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a column's values come from: the column ``name`` of before, or else the JSON text ``value``, or else they
@@ -68,7 +71,11 @@ def altered(before: Columns, statement: Statement, *, sequence: int, after: Colu
     try:
         table = _Table(before, statement)
         for clause in _clauses(statement):
+            # No other clause may come with it: what follows a comma are names of partitions.
+            is_all = any(clause.comes(verb, "PARTITION") for verb in _OF_PARTITIONS)
             table.apply(clause)
+            if is_all:
+                break
     except (ValueError, IndexError) as error:
         return Alteration(sequence, after, doubt=f"it was not understood ({error})", keys_changed=True)
     found = table.columns()
@@ -156,6 +163,9 @@ class _Table:
 
     def _of_all_rows(self, clause: SqlReader) -> None:
         if clause.comes("PARTITION", "BY"):
+            return
+        if clause.comes("TRUNCATE", "PARTITION") or clause.comes("EXCHANGE", "PARTITION"):
+            self.doubt = f"it {clause.peek().lower()}s a partition, and other rows are left"
             return
         if clause.comes("CONVERT", "TO"):
             charset = clause.items[-1].text.lower()

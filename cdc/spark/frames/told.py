@@ -60,6 +60,7 @@ class History:
 def existing(history: History, sequence: int) -> dict[Name, int]:
     """The tables that there are after ``sequence``, and the first sequence that tells of each since it is there."""
     found: dict[Name, int] = {}
+    views: set[Name] = set()  # which RENAME TABLE renames, too
     events: list[tuple[int, int, Act | Told]] = [(act.sequence, act.place, act) for act in history.upto(sequence)]
     events += [(told.sequence, 0, told) for told in history.told if told.sequence <= sequence]
     for number, _, event in sorted(events, key=lambda each: each[:2]):
@@ -70,10 +71,17 @@ def existing(history: History, sequence: int) -> dict[Name, int]:
         if event.action == "DropDatabase":
             database = Uri.parse(event.uri).database
             found = {each: first for each, first in found.items() if each[0] != database}
+            views = {each for each in views if each[0] != database}
         elif event.action in ("DropTable", "DropView") and name:
             found.pop(name, None)
+            views.discard(name)
+        elif event.action == "CreateView" and name:
+            views.add(name)
         elif event.action == "RenameTable" and name and event.to and (new := table_name(event.to)):
-            found[new] = found.pop(name, number)
+            if name in views:
+                views = {*views, new} - {name}
+            else:
+                found[new] = found.pop(name, number)
         elif event.action in ("CreateTable", "AlterTable", "TruncateTable") and name:
             found.setdefault(name, number)
     return found

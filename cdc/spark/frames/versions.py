@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
-from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, lineage
+from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
 from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told, existing
 
-__all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes"]
+__all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
 _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
@@ -20,13 +20,14 @@ _COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
 class Version:
     """A table between two ALTERs: its ``columns``, None where nothing tells them, and its ``key``. ``told``: records
     tell them. ``alteration`` is the ALTER that led to it, None for the first one. ``rekeyed`` is the sequence from
-    which on rows have another key, since CREATE or DROP INDEX came in between."""
+    which on rows have another key, since CREATE or DROP INDEX came in between, ``newest_key`` what they have last."""
 
     columns: Columns | None
     key: tuple[str, ...] | None = None
     told: bool = False
     alteration: Alteration | None = None
     rekeyed: int | None = None
+    newest_key: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def plan(history: History, name: Name, sequence: int, *, cut: bool) -> Plan:
     stretches = [
         _stretch(segment, versions, number, keys[number]) for segment, number in zip(segments, of_segment, strict=True)
     ]
-    return Plan(name, columns, versions[-1].key, any(keys), tuple(stretches))
+    return Plan(name, columns, versions[-1].newest_key, any(keys), tuple(stretches))
 
 
 def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
@@ -85,7 +86,7 @@ def plan_of_changes(history: History, name: Name, sequence: int) -> Plan:
     versions, of_segment = _versions(history, segments, sequence)
     columns = _columns(versions, where, name)
     stretches = [_stretch(segment, versions, number, ()) for segment, number in zip(segments, of_segment, strict=True)]
-    return Plan(name, columns, versions[-1].key, False, tuple(stretches))
+    return Plan(name, columns, versions[-1].newest_key, False, tuple(stretches))
 
 
 def _segments(history: History, acts: Sequence[Act], name: Name, sequence: int, where: str) -> list[Segment]:
@@ -121,20 +122,29 @@ def _require_all_rows(
     if name not in copies and (cut or any(each.beginning is not Beginning.KNOWN for each in segments)):
         why = "retention has cut the stream" if cut else "the table may be older than the stream"
         raise UserError(f"the stream may lack rows of the table: {why}", where=where, hint=again)
+    require_no_exchange(segments, acts, name, where)
     first = min(each.first for each in segments)
     for act in acts:
         if act.action.startswith("Skip") and act.sequence >= first and _may_be(act, segments):
             raise UserError(
                 f"at sequence {act.sequence} an event was skipped, which may have changed the table",
-                where=where,
-                hint=again,
-            )
+                where=where, hint=again,
+            )  # fmt: skip
     if history.silent_cascades and any(_cascades(history, act) for act in acts if _may_be(act, segments)):
         raise UserError(
             "the leader does not log what foreign keys change, and the table has some that change rows",
             where=where,
             hint="servers from MySQL 9.6 on log it",
         )
+
+
+def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: Name, where: str) -> None:
+    """Raise UserError where EXCHANGE PARTITION gave the table rows that were logged for another one, or may have."""
+    if (sequence := exchanged(acts, segments)) is not None:
+        raise UserError(
+            f"the statement at sequence {sequence} exchanged rows of two tables",
+            where=where, hint=_COPY_AGAIN.format(".".join(name)),
+        )  # fmt: skip
 
 
 def _may_be(act: Act, segments: Iterable[Segment]) -> bool:
@@ -162,7 +172,8 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
         same = [each for each in segments[at:] if each.era == segment.era]
         told = [each for part in same for each in _told(history, part, sequence)]
         version = _version(history, versions[-1] if versions else None, told[0] if told else None, segment.first)
-        versions.append(replace(version, rekeyed=_rekeyed(told, sequence)))
+        newest = told[-1].key if told else version.key
+        versions.append(replace(version, rekeyed=_rekeyed(told, sequence), newest_key=newest))
         of_segment.append(len(versions) - 1)
     return versions, of_segment
 
@@ -186,7 +197,7 @@ def _version(history: History, before: Version | None, told: Told | None, first:
         step = Alteration(first, columns, doubt="the columns before it are not known")
     else:
         step = altered(before.columns, statement, sequence=first, after=columns)
-    key = told.key if told else _renamed(before.key, step)
+    key = told.key if told else _renamed(before.newest_key, step)
     return Version(step.columns, key, told is not None, step)
 
 

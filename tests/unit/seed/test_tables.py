@@ -84,6 +84,14 @@ def test_exchanged_rows_are_refused_also_where_only_the_other_table_had_some() -
     assert "the statement at sequence 4 exchanged rows of two tables" in what
 
 
+def test_exchanged_rows_are_refused_where_no_record_names_the_table_that_has_them_now() -> None:
+    stream = created().run("CREATE TABLE other (id INT PRIMARY KEY, n INT)", ("CreateTable", OTHER)).rows(OTHER)
+    stream.run("ALTER TABLE t EXCHANGE PARTITION p WITH TABLE other", ("AlterTable", T), ("AlterTable", OTHER))
+    stream.run("DROP TABLE other", ("DropTable", OTHER))
+    assert stream.parts()[1] == ["the statement at sequence 4 exchanged rows of two tables"]
+    assert stream.run("TRUNCATE t", ("TruncateTable", T)).parts()[1] == []
+
+
 def test_a_table_without_a_key_is_known_by_the_same_columns_only() -> None:
     longer = (*COLUMNS, ("more", "int"))
     stream = created("id INT, n INT").rows(key="").run("ALTER TABLE t ADD more INT", ("AlterTable", T))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdc.spark.frames.alteration import Origin, altered
+from cdc.spark.frames.alteration import Alteration, Origin, altered
 from cdc.spark.frames.told import Statement
 
 TEXT = "character set utf8mb4"
@@ -13,10 +13,14 @@ BEFORE = (
 STRICT = frozenset({"STRICT_TRANS_TABLES"})
 
 
+def of_whole(clauses: str, *, mode: frozenset[str] = STRICT, charset: str = "utf8mb4") -> Alteration:
+    statement = Statement(f"ALTER TABLE t {clauses}", mode, charset, explicit_timestamps=True)
+    return altered(BEFORE, statement, sequence=7, after=None)
+
+
 def of(clauses: str, *, mode: frozenset[str] = STRICT, charset: str = "utf8mb4") -> dict[str, Origin]:
     """The origins of the columns that the statement leaves, in order; none where it is not understood."""
-    statement = Statement(f"ALTER TABLE t {clauses}", mode, charset, explicit_timestamps=True)
-    step = altered(BEFORE, statement, sequence=7, after=None)
+    step = of_whole(clauses, mode=mode, charset=charset)
     return {} if step.doubt else {name: step.origins[name] for name, _ in step.columns or ()}
 
 
@@ -68,8 +72,6 @@ def test_columns_are_in_the_order_that_the_statement_gives_them() -> None:
 @pytest.mark.parametrize(
     "clauses",
     [
-        "DROP PARTITION p0",
-        "EXCHANGE PARTITION p WITH TABLE x",
         "DISCARD TABLESPACE",
         "DROP nowhere",
         "ENGINE = BLACKHOLE",
@@ -77,6 +79,21 @@ def test_columns_are_in_the_order_that_the_statement_gives_them() -> None:
 )
 def test_rows_are_in_doubt_after_what_is_not_understood(clauses: str) -> None:
     assert of(clauses) == {}
+
+
+@pytest.mark.parametrize(
+    "clauses", ["DROP PARTITION p0, p1", "TRUNCATE PARTITION p0, p1", "EXCHANGE PARTITION p WITH TABLE x"]
+)
+def test_which_rows_are_left_is_in_doubt_but_no_column(clauses: str) -> None:
+    found = of_whole(clauses)
+    assert found.doubt and found.columns == BEFORE
+
+
+def test_partitions_that_are_reorganized_keep_their_rows() -> None:
+    found = of_whole(
+        "REORGANIZE PARTITION p0, p1 INTO (PARTITION q VALUES LESS THAN (9), PARTITION r VALUES LESS THAN (MAXVALUE))"
+    )
+    assert (found.doubt, found.columns) == ("", BEFORE)
 
 
 def test_nothing_is_certain_where_records_tell_other_columns() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.frames.told import Columns, History, Statement, Told
-from cdc.spark.frames.versions import plan
+from cdc.spark.frames.told import Columns, History, Statement, Told, existing
+from cdc.spark.frames.versions import plan, plan_of_changes
 
 NAME, URI = ("d", "t"), "flv://l/d/t"
 COLUMNS: Columns = (("id", "int"), ("n", "int"))
@@ -39,3 +39,40 @@ def test_a_copy_knows_rows_again() -> None:
     copied = (Act(6, 0, BEGINS_COPY, URI), Act(6, 1, ENDS_COPY, URI))
     found = history(Act(4, 0, "DropIndex", URI), *copied, keys={1: ("id",), 5: None, 6: None})
     assert not plan(found, NAME, 10, cut=False).keyed
+
+
+OTHER = "flv://l/d/other"
+EXCHANGED = (Act(3, 0, "CreateTable", OTHER), Act(4, 0, "AlterTable", URI), Act(4, 1, "AlterTable", OTHER))
+
+
+@pytest.mark.parametrize("keys", [{}, {5: ("id",)}, {1: ("id",)}, {1: None, 5: None}])
+def test_a_table_lacks_rows_that_were_logged_for_the_one_it_was_exchanged_with(
+    keys: dict[int, tuple[str, ...] | None],
+) -> None:
+    found = history(*EXCHANGED, keys=keys)
+    with pytest.raises(UserError, match="the statement at sequence 4 exchanged rows of two tables"):
+        plan(found, NAME, 10, cut=False)
+
+
+@pytest.mark.parametrize("acts", [
+    (Act(6, 0, "TruncateTable", URI),), (Act(6, 0, BEGINS_COPY, URI), Act(6, 1, ENDS_COPY, URI)),
+    (Act(6, 0, "DropTable", URI), Act(7, 0, "CreateTable", URI)),
+])  # fmt: skip
+def test_exchanged_rows_that_are_gone_are_of_no_account(acts: tuple[Act, ...]) -> None:
+    found = history(*EXCHANGED, *acts, keys={1: ("id",), 8: ("id",)})
+    assert plan(found, NAME, 10, cut=False).keyed
+
+
+def test_the_key_is_the_one_that_rows_have_last() -> None:
+    found = history(Act(4, 0, "CreateIndex", URI), keys={1: None, 5: ("id",)})
+    assert plan_of_changes(found, NAME, 10).key == ("id",)
+    assert plan_of_changes(found, NAME, 3).key is None
+    assert not plan(found, NAME, 10, cut=False).keyed
+
+
+def test_a_view_is_no_table_under_another_name_either() -> None:
+    view, renamed = "flv://l/d/v", "flv://l/d/w"
+    acts = (Act(2, 0, "CreateView", view), Act(3, 0, "RenameTable", view, to=renamed))
+    assert existing(history(*acts, keys={}), 10).keys() == {NAME}
+    gone = (*acts, Act(4, 0, "DropView", renamed), Act(5, 0, "CreateTable", renamed))
+    assert existing(history(*gone, keys={}), 10).keys() == {NAME, ("d", "w")}
