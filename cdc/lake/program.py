@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -9,6 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from cdc.config.profile import Profile, load
+from cdc.errors import CdcError, UserError
 from cdc.lake.folder import LakeFolder
 from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
@@ -20,6 +22,8 @@ from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
 from cdc.service.process import stop_on_signals
 from cdc.spark.frames.messages import Source
+from cdc.spark.frames.moments import Moment
+from cdc.spark.job.in_process import cancelling
 from cdc.spark.job.session import stop
 
 __all__ = ["run"]
@@ -42,6 +46,7 @@ def _run(options: argparse.Namespace) -> int:
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
     folder = LakeFolder(options.to.resolve(), identity(profile, options.format))
+    stop_signal = stop_on_signals()
     try:
         state = folder.load()
         tables = _FORMATS[options.format]
@@ -49,18 +54,29 @@ def _run(options: argparse.Namespace) -> int:
         lake = Lake(folder, tables(spark, folder.path), profile, values, selects, state, _shown(last_line))
         if options.follow:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
-            status = following.run(stop_on_signals(), listen=options.metrics)
+            following.run(stop_signal, listen=options.metrics)
         else:
-            begun = time.monotonic()
-            run = lake.advance(Source.of(spark, profile), options.at)
+            line = _once(lake, lambda: Source.of(cancelling(spark, stop_signal), profile), options.at, stop_signal)
             if last_line:
                 last_line.show("")
-            print(run.line(time.monotonic() - begun))
-            status = 0
+            print(line)
         stop(spark)
-        return status
+        return 0
     finally:
         folder.close()
+
+
+def _once(lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event) -> str:
+    """Advance the lake, and say what that did. Raises UserError where a signal came before the end."""
+    begun = time.monotonic()
+    try:
+        return lake.advance(source(), at).line(time.monotonic() - begun)
+    except (CdcError, PySparkException, Py4JError):
+        if not stop_signal.is_set():
+            raise
+        raise UserError(
+            "stopped before all tables were written", hint="run cdc-lake again, which goes on"
+        ) from None  # its job was cancelled
 
 
 def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:

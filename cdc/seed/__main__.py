@@ -8,6 +8,7 @@ import sys
 from functools import partial
 from importlib import util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cdc import __version__
 from cdc.config.profile import load
@@ -17,6 +18,9 @@ from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.service.retry import Retry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["main"]
 
@@ -49,7 +53,7 @@ def main() -> int:
     try:
         return exit_status(lambda: _run(arguments), program="cdc-seed")
     except Exception as error:
-        if not type(error).__module__.startswith(("pyspark", "py4j")):
+        if not _is_of_spark(error):
             raise
         print_error("cdc-seed", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         return 2
@@ -65,14 +69,23 @@ def _run(arguments: argparse.Namespace) -> int:
     require_java(os.environ)
     # Not before: without PySpark they can't be imported.
     from cdc.seed.pipeline import run
-    from cdc.spark.job.in_process import started
+    from cdc.spark.job.in_process import cancelling, started
 
     gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
     stop = stop_on_signals()
     log = partial(event, logging.getLogger("cdc.seed"))
     retry = Retry(seconds=follower.consumer.retry_seconds, log=log, stop=stop)
     at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
-    loaded = run(partial(started, dict(os.environ), "cdc-seed"), leader, follower, at=at, retry=retry, stop=stop)
+
+    def spark() -> "SparkSession":
+        return cancelling(started(dict(os.environ), "cdc-seed"), stop)
+
+    try:
+        loaded = run(spark, leader, follower, at=at, retry=retry, stop=stop)
+    except Exception as error:
+        if not (stop.is_set() and _is_of_spark(error)):
+            raise
+        loaded = None  # its job was cancelled
     if loaded is None:
         raise UserError("stopped before the follower was whole", hint="run cdc-seed again, which goes on")
     print(
@@ -80,6 +93,10 @@ def _run(arguments: argparse.Namespace) -> int:
         f"{loaded.statements:,} statements; start cdc-consumer, which goes on from there"
     )
     return 0
+
+
+def _is_of_spark(error: Exception) -> bool:
+    return type(error).__module__.startswith(("pyspark", "py4j"))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,15 @@ _LAKES: dict[str, bool | float | int | str | None] = {
     _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
 }
 # So many sessions are at work beside one another: with fewer, their tests take longest of all.
-_THIRD_SESSION = {"test_lake", "test_seed", "test_statement_cases", "test_tables", "test_tables_page", "test_verdict"}
+_THIRD_SESSION = {
+    "test_lake",
+    "test_killed_lake",
+    "test_seed",
+    "test_statement_cases",
+    "test_tables",
+    "test_tables_page",
+    "test_verdict",
+}
 _SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
 

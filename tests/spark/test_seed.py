@@ -3,9 +3,13 @@
 import os
 import random
 import re
+import signal
+import subprocess
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,7 @@ from pyspark.sql import SparkSession
 from cdc.config.profile import load
 from cdc.consumer.follower.session import Session
 from cdc.errors import UserError
+from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.seed.pipeline import Loaded, run
@@ -24,9 +29,10 @@ from tests.checks.compare import content, databases, numbers_given_twice
 from tests.checks.folded import shown
 from tests.generators.random_tables import LAX
 from tests.harness.pair import Pair
-from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.programs import BIN, records, refused, run_well, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory, started
+from tests.harness.wait import LIMIT_SECONDS, until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 from tests.integration.pair.test_types import DURABLE_ENOUGH, NOT_TRANSACTIONAL
 from tests.integration.pair.test_types import load as load_types
@@ -157,6 +163,41 @@ def test_a_follower_killed_while_it_is_loaded(
     pair.on_leader("UPDATE orders SET price = 0", database=database)
     assert "conflicts=0" in pair.replicate()
     assert content(pair.follower, database) == content(pair.leader, database)
+
+
+def test_a_follower_of_a_program_that_is_killed(pair: Pair, spark: SparkSession) -> None:
+    """Ctrl-C is one line that says how to go on. In the long tests kills of the program and its Spark come after it."""
+    database, chance = "a_follower_of_a_program_that_is_killed", random.Random(f"{SEED} program")
+    pair.on_leader(f"CREATE DATABASE {database}", f"USE {database}", *HISTORY)
+    run_well("cdc-producer", pair.source, "--until-current")
+    status, errors = signalled(pair, signal.SIGINT)
+    assert status == 2, errors
+    told = [line for line in errors.splitlines() if " info " not in line]
+    assert told == ["cdc-seed: stopped before the follower was whole; hint: run cdc-seed again, which goes on"], errors
+    assert "cdc-seed has not ended" in refused("cdc-consumer", pair.target, "--until-current")
+    kills = (signalled(pair, signal.SIGKILL, seconds=chance.random() * 12)[0] for _ in range(KILLS // 5))
+    if 0 not in kills:
+        assert seed(pair.source, pair.target, spark) is not None
+    assert content(pair.follower, database) == content(pair.leader, database), f"CDC_SEED={SEED}"
+
+
+def signalled(pair: Pair, number: int, *, seconds: float | None = None) -> tuple[int, str]:
+    """The exit status and standard error of cdc-seed, which got a signal with its Spark, as Ctrl-C sends it: after
+    ``seconds``, or else when it had begun with the follower."""
+    jars = ",".join(map(str, spark_connector_jars(version("pyspark"))))
+    process = subprocess.Popen(
+        [BIN / "cdc-seed", "--leader", pair.source, "--follower", pair.target], start_new_session=True, text=True,
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    if seconds is None:
+        until(lambda: process.poll() is not None or seed_in_follower(pair), what="cdc-seed begins with the follower")
+    else:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(seconds)
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+    _, errors = process.communicate(timeout=LIMIT_SECONDS)
+    return process.returncode, errors
 
 
 class Killed(BaseException):

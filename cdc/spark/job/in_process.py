@@ -2,8 +2,10 @@
 
 import os
 import shlex
+import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -12,10 +14,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from cdc.spark.job.connector import coordinates
-from cdc.spark.job.session import session
+from cdc.spark.job.session import cancel_jobs, has_stopped, session
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
-__all__ = ["started"]
+__all__ = ["cancelling", "started"]
+
+_AGAIN_SECONDS = 0.2  # a job may begin after others were cancelled
 
 
 def started(
@@ -37,10 +41,28 @@ def started(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Everything runs on this machine, so its host name need not resolve.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if submitted:
-        return session(name, settings)
-    with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
-        return session(name, settings)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        if submitted:
+            return session(name, settings)
+        with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
+            return session(name, settings)
+    finally:
+        # Spark's own, which it puts in place of the program's, raises KeyboardInterrupt.
+        signal.signal(signal.SIGINT, handler)
+
+
+def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
+    """``spark``, whose jobs fail once ``stop`` is set: a program waits for them, and would end only after them."""
+
+    def cancel() -> None:
+        stop.wait()
+        while not has_stopped(spark):
+            cancel_jobs(spark)
+            time.sleep(_AGAIN_SECONDS)
+
+    threading.Thread(target=cancel, name="cancelling", daemon=True).start()
+    return spark
 
 
 def _arguments(environment: Mapping[str, str], packages: Sequence[str]) -> str:

@@ -1,0 +1,110 @@
+"""cdc-lake, killed with its Spark: the next run's lake is the leader's, and no table has the same commit twice."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
+from pyspark.sql import SparkSession
+
+from cdc.lake.formats.iceberg import metadata_file
+from cdc.lake.note import Note
+from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
+from tests.harness.pair import Pair
+from tests.harness.programs import run_well
+from tests.harness.seed import SEED
+from tests.harness.wait import LIMIT_SECONDS
+from tests.spark.test_lake import Opened
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+KILLS = int(os.environ.get("CDC_LAKE_KILLS", "1"))
+DATABASE = "a_lake_that_is_killed"
+TABLES = ("orders", "bare", "parts")
+STATEMENTS = (
+    "ALTER TABLE parts ADD COLUMN c{0} INT DEFAULT 5", "DELETE FROM orders ORDER BY id LIMIT 1", "TRUNCATE bare",
+    "RENAME TABLE orders TO a, bare TO orders, a TO bare, orders TO a, bare TO orders, a TO bare",
+)  # fmt: skip
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_lake_that_is_killed(
+    pair: Pair, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance, found = random.Random(f"{SEED} killed lake"), Counter[str]()
+    form = "delta" if KILLS == 1 else chance.choice(["delta", "iceberg"])
+    pair.on_leader(
+        "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "CREATE TABLE bare (n INT, t TEXT)",
+        "CREATE TABLE parts (id INT, at INT, n INT, PRIMARY KEY (id, at))", database=DATABASE,
+    )  # fmt: skip
+    for number in range(KILLS):
+        pair.on_leader(*work(number, chance), database=DATABASE)
+        run_well("cdc-producer", pair.source, "--until-current")
+        # The first is between the commits of two tables; others are amid them, too.
+        point = ("after", 1, 0.0) if number == 0 else random_point(chance)
+        found[killed(pair.source, tmp_path / "lake", form, *point)] += 1
+        if number == KILLS - 1 or chance.random() < 0.5:
+            compared(pair, spark, tmp_path / "lake", form, f"CDC_SEED={SEED}, kill {number} at {point}")
+    with capsys.disabled():
+        print(f"\n{form}: {dict(found)} (CDC_SEED={SEED})")
+    assert found["killed"]
+
+
+def work(number: int, chance: random.Random) -> list[str]:
+    """What the leader does before a kill: rows that come, change and go, and now and then a statement."""
+    rows = [f"INSERT INTO {each}" for each in ("orders VALUES ({0}, 0)", "bare VALUES (7, 'x'), (7, 'x'), ({0}, NULL)")]
+    made = [each.format(number) for each in (*rows, "INSERT INTO parts (id, at, n) VALUES ({0}, 1, 0), ({0}, 2, 0)")]
+    made += ["UPDATE orders SET n = n + 1", "DELETE FROM bare WHERE n = 7 LIMIT 1", "UPDATE parts SET n = n + at"]
+    if number % 3 == 2:
+        made.append(chance.choice(STATEMENTS).format(number))
+    return made
+
+
+def random_point(chance: random.Random) -> tuple[str, int, float]:
+    """A point, the how manyth time, and so many seconds later."""
+    point = chance.choice(["before", "before", "after", "removed", "saved"])
+    return point, chance.randint(1, 3) if point in ("before", "after") else 1, chance.choice([0.0, chance.random() * 2])
+
+
+def killed(profile: Path, lake: Path, form: str, point: str, number: int, seconds: float) -> str:
+    """Run the program, which kills itself, and say whether it did: it may have ended before."""
+    jars = ",".join(map(str, [*spark_connector_jars(version("pyspark")), *lake_jars()]))
+    command = [sys.executable, "-m", "tests.altered.killed_lake", point, str(number), str(seconds)]
+    done = subprocess.run(
+        [*command, profile, "--to", lake, "--format", form], env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, cwd=ROOT,
+        start_new_session=True, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return "ended" if done.returncode == 0 else "killed"
+
+
+def compared(pair: Pair, spark: SparkSession, path: Path, form: str, which: str) -> None:
+    """The next run ends; then each table has the leader's rows, and its commits are of growing sequences."""
+    lake = Opened(spark, pair.source, path, form)
+    run = lake.advance()
+    lake.folder.close()
+    with pair.leader.root(database=DATABASE) as session, session.cursor() as cursor:
+        for table in TABLES:
+            cursor.execute(f"SELECT * FROM {table}")
+            assert lake.rows(f"{DATABASE}/{table}") == Counter(cursor.fetchall()), f"{which}: {table}"
+            sequences = commits(path / DATABASE / table, form)
+            assert sequences == sorted(set(sequences)), f"{which}: {table} {sequences}"
+            assert sequences[-1] == run.sequence, which
+
+
+def commits(folder: Path, form: str) -> list[int]:
+    """The sequences of a table's commits, oldest first, as readers that are not Spark have them."""
+    if form == "delta":
+        texts = [each["userMetadata"] for each in reversed(DeltaTable(folder).history())]
+    else:
+        snapshots = StaticTable.from_metadata(str(metadata_file(folder))).metadata.snapshots
+        texts = [each.summary["cdc_lake"] for each in snapshots if each.summary is not None]
+    notes = [Note.parse(text) for text in texts]
+    return [note.sequence for note in notes if note is not None]
