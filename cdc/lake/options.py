@@ -1,6 +1,7 @@
 """The command line of cdc-lake."""
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
-    add("--to", type=Path, required=True, metavar="DIR", help="the lake's folder, on this machine or mounted")
+    add("--to", type=_folder, required=True, metavar="DIR", help="the lake's folder, on this machine or mounted")
     add("--format", choices=["delta", "iceberg"], default="delta", help="of the tables (default %(default)s)")
     add("--tables", action="append", metavar="GLOB", help="only these DATABASE.TABLE; may be given again")
     add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")
@@ -53,6 +54,15 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     if options.at is not None and options.at.isdecimal():
         options.at = int(options.at)
     return options
+
+
+def _folder(text: str) -> Path:
+    """Raises ArgumentTypeError for an address, of which pathlib would make a folder called ``s3:``."""
+    if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is an address, and a lake is in a folder: name one on this machine, or mount the store"
+        )
+    return Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:
