@@ -5,7 +5,7 @@ are, and the CRC-32 of the whole record, with a blank between them. All of a rec
 one after the other, and commit in one Kafka transaction: who reads committed messages gets all of them or none.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from typing import NamedTuple, Self
 from zlib import crc32
@@ -16,7 +16,7 @@ from cdc.errors import PromiseError
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
-__all__ = ["HEADER", "Fragment", "Fragments", "cut", "first_whole_sequence"]
+__all__ = ["HEADER", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_sequence"]
 
 HEADER = "cdc_fragment"
 _CONTINUES, _IS_CONTINUED = 0xC0, 0x80  # the first two bits of a byte, and those of all but the first of a character
@@ -59,6 +59,28 @@ def cut(value: bytes, size: int, *, sequence: int) -> Iterator[tuple[bytes, byte
     checksum = crc32(value)
     for number, (begin, end) in enumerate(zip(ends, [*ends[1:], len(value)], strict=True)):
         yield b"%d %d %d %d" % (sequence, number, len(ends), checksum), value[begin:end]
+
+
+def cut_blocks(blocks: Callable[[], Iterable[bytes]], size: int, *, sequence: int) -> Iterator[tuple[bytes, bytes]]:
+    """``cut`` of a record that is too large for memory: ``blocks()`` gives it in pieces, the same ones each time."""
+    total, checksum = 0, 0
+    for fragment in _fragments(blocks(), size):
+        total, checksum = total + 1, crc32(fragment, checksum)
+    for number, fragment in enumerate(_fragments(blocks(), size)):
+        yield b"%d %d %d %d" % (sequence, number, total, checksum), fragment
+
+
+def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
+    rest = bytearray()
+    for block in blocks:
+        rest += block
+        while len(rest) > size:
+            end = size
+            while rest[end] & _CONTINUES == _IS_CONTINUED:
+                end -= 1
+            yield bytes(rest[:end])
+            del rest[:end]
+    yield bytes(rest)
 
 
 class _Begun:

@@ -16,20 +16,23 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog import events as ev
 from cdc.producer.binlog.events import Inner, RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
-from cdc.producer.binlog.layout import HEADER_BYTES, LENGTH_AT, TYPE_AT
+from cdc.producer.binlog.layout import HEADER_BYTES, LARGEST_PAYLOAD, LENGTH_AT, TYPE_AT
+from cdc.producer.binlog.spool import Spool
 
 __all__ = ["is_small", "payload", "unpacked"]
 
 _END, _COMPRESSION, _UNCOMPRESSED_SIZE = 0, 2, 3
 _SMALL = 1_000_000  # bytes, uncompressed
 _ZSTD, _NONE = 0, 255
+_SPOOL_HEAD_BYTES, _PART_BYTES = 4000, 1 << 20
 
 
 def payload(event: RawEvent) -> Iterator[RawEvent]:
     """The events of a compressed transaction, each with the position of the event that contains them.
 
     They are decompressed one after the other, from disk where there is a spool: a transaction of any size takes only
-    the memory of its largest event. It can be read once. Raises PromiseError for an unknown compression or broken data.
+    the memory of its largest event, and rows of more than 16 MB go to disk, too. It can be read once. Raises
+    PromiseError for an unknown compression or broken data.
     """
     at, fields = _fields(event)
     compression = fields.get(_COMPRESSION, _ZSTD)
@@ -84,16 +87,30 @@ def _events(stream: BinaryIO, whole: RawEvent) -> Iterator[RawEvent]:
     try:
         while head := _read(stream, HEADER_BYTES):
             length = int.from_bytes(head[LENGTH_AT : LENGTH_AT + 4], "little")
-            rest = _read(stream, length - HEADER_BYTES)
-            if len(head) + len(rest) != length:
+            kind, spool = head[TYPE_AT], None
+            if length > LARGEST_PAYLOAD and kind in et.SPOOLED:
+                data = head + _read(stream, _SPOOL_HEAD_BYTES - HEADER_BYTES)
+                spool = _spooled(stream, data, length)
+            else:
+                data = head + _read(stream, length - HEADER_BYTES)
+            if (spool.size if spool else len(data)) != length:
                 raise ValueError("it ends within an event")
-            event = Inner(head[TYPE_AT], head + rest, whole.file, whole.offset, whole.end)
+            event = Inner(kind, data, whole.file, whole.offset, whole.end, spool)
             event.number = number = number + 1
             yield event
         if not number:
             raise ValueError("it has no events")
     except (zstandard.ZstdError, ValueError) as error:
         raise PromiseError(f"a compressed transaction cannot be read: {error}", where=str(whole.position)) from None
+
+
+def _spooled(stream: BinaryIO, head: bytes, length: int) -> Spool:
+    """The event of ``length`` bytes that begins with ``head``, on disk."""
+    spool = Spool(head)
+    spool.write(head)
+    while spool.size < length and (part := stream.read(min(_PART_BYTES, length - spool.size))):
+        spool.write(part)
+    return spool
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:

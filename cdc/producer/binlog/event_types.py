@@ -19,6 +19,8 @@ GTID, ANONYMOUS_GTID, PREVIOUS_GTIDS, TRANSACTION_CONTEXT, VIEW_CHANGE, HEARTBEA
 XA_PREPARE, TRANSACTION_PAYLOAD, GTID_TAGGED = 38, 40, 42
 GTIDS = frozenset({GTID, ANONYMOUS_GTID, GTID_TAGGED})
 HEARTBEATS = frozenset({HEARTBEAT, HEARTBEAT_V2})
+# Where one takes several packets, it goes to disk. The differences of an update are not applied there.
+SPOOLED = frozenset({TRANSACTION_PAYLOAD, WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS})
 # What these log, as far as it passes the filters, is in the records; all other events are part of no record.
 IN_RECORDS = frozenset({QUERY, TABLE_MAP, *ROWS})
 

@@ -25,7 +25,9 @@ from cdc.producer.binlog.spool import Spool
 
 __all__ = ["Packets"]
 
-_SPOOL_HEAD_BYTES = 1000  # more than stand before the compressed bytes of a Transaction_payload event
+# More than stand before the compressed bytes of a Transaction_payload event, and before the first row of a rows event,
+# which has a bitmap of up to 4096 columns for each image.
+_SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
 _END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes is no end of the stream
 _ERROR_CODE = slice(1, 3)
@@ -85,10 +87,10 @@ class Packets:
     def _ended(self, part: bytes) -> RawEvent | None:
         """The event that the payload ``part`` completes; None where it continues: 16 MiB and more take several packets.
 
-        A compressed transaction of that size goes to disk.
+        A compressed transaction of that size goes to disk, and so do rows.
         """
         continues = len(part) == LARGEST_PAYLOAD
-        if continues and self._starts_compressed(part):
+        if continues and self._starts_spooled(part):
             self._spool = Spool(part[STATUS_BYTES:_SPOOL_HEAD_BYTES])
             self._spool.write(memoryview(part)[STATUS_BYTES:])
         elif self._spool:
@@ -103,20 +105,15 @@ class Packets:
             return self._event(payload)
         return None
 
-    def _starts_compressed(self, part: bytes) -> bool:
-        """Whether ``part`` is the first of a Transaction_payload event."""
-        return (
-            not self._parts
-            and not self._spool
-            and part[0] == STATUS_EVENT
-            and part[_PAYLOAD_TYPE_AT] == et.TRANSACTION_PAYLOAD
-        )
+    def _starts_spooled(self, part: bytes) -> bool:
+        """Whether ``part`` is the first of an event that goes to disk."""
+        return not self._parts and not self._spool and part[0] == STATUS_EVENT and part[_PAYLOAD_TYPE_AT] in et.SPOOLED
 
     def _spooled(self, spool: Spool) -> RawEvent:
         if not spool.end(checksum_bytes=self._checksum_bytes or 0):
             raise self._wrong_checksum()
         self._spool = None
-        return self._with_position(et.TRANSACTION_PAYLOAD, spool.head, spool)
+        return self._with_position(spool.head[TYPE_AT], spool.head, spool)
 
     def _event(self, payload: bytes) -> RawEvent:
         """The event in a payload; keeps track of the file, of the 64-bit position and of the checksum algorithm."""

@@ -1,9 +1,10 @@
-"""Keeps an event that is too large for memory on disk, in a file without a name, until it has been read.
+"""Keeps an event that is too large for memory on disk, in a file without a name, as long as something refers to it.
 
-A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and no part of it may be used
-before its checksum, which comes last, has been compared.
+A compressed transaction (binlog_transaction_compression) is one event of up to 1 GB, and so is a row with a LONGBLOB.
+No part of an event may be used before its checksum, which comes last, has been compared.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,14 +50,27 @@ class Spool:
             self._file.truncate(self.size)
         return not checksum_bytes or self._sum == _RIGHT_SUM
 
+    def read(self, offset: int, size: int) -> bytes:
+        """``size`` bytes from ``offset`` on, or as many as there are. The file that ``open`` gives is not moved."""
+        parts = []
+        while size and (part := os.pread(self._file.fileno(), size, offset)):
+            parts.append(part)
+            offset, size = offset + len(part), size - len(part)
+        return b"".join(parts)
+
     def open(self) -> BinaryIO:
         """The event as a file, to be read once: closing it deletes it."""
         self._file.seek(0)
         return BufferedReader(self._file)
 
     def close(self) -> None:
-        """Delete the event unread."""
+        """Delete the event."""
         self._file.close()
+
+    def __del__(self) -> None:
+        # Where the disk was full there may be no file.
+        if hasattr(self, "_file"):
+            self._file.close()
 
 
 @contextmanager
@@ -65,7 +79,8 @@ def _disk_full_reported() -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"a compressed transaction of the leader can't be written to disk: {error.strerror}",
+            f"a large event of the leader can't be written to disk: {error.strerror}",
             where=tempfile.gettempdir(),
-            hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder with that much free space",
+            hint="a row or a compressed transaction takes up to 1 GB: "
+            "set the environment variable TMPDIR to a folder with that much free space",
         ) from None

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from cdc.producer.large_rows.large_text import LargeText
+
 __all__ = ["Overrun", "Window", "merged"]
 
 _LIMIT = 64_000_000  # bytes of changes that are kept while a chunk is read
@@ -22,10 +24,10 @@ class Window:
     """The changes of one table since a chunk of it was asked for."""
 
     def __init__(self) -> None:
-        self._changes: list[tuple[str, list[bytes]]] = []
+        self._changes: list[tuple[str, list[bytes] | list[LargeText]]] = []
         self._size = 0
 
-    def note(self, operation: str, rows: list[bytes]) -> None:
+    def note(self, operation: str, rows: list[bytes] | list[LargeText]) -> None:
         """Keep the JSON texts of changed ``rows``."""
         self._size += sum(map(len, rows))
         if self._size > _LIMIT:
@@ -40,7 +42,7 @@ class Window:
         """
         if self._size > _LIMIT:
             raise Overrun
-        changes = ((operation, json.loads(row)) for operation, texts in self._changes for row in texts)
+        changes = ((operation, json.loads(bytes(row))) for operation, texts in self._changes for row in texts)
         return merged(rows, key, changes)
 
 

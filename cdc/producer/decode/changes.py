@@ -1,6 +1,6 @@
 """The changes that the decoder produces: rows, statements, starts and ends of transactions, new positions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -11,6 +11,8 @@ from cdc.model.position import Position
 from cdc.producer.binlog.event_types import ROWS, UPDATES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.layout import ROWS_EXTRA_AT, ROWS_EXTRA_LENGTH_BYTES
+from cdc.producer.large_rows.large_text import LargeText
+from cdc.producer.large_rows.row_images import LargeColumn
 from cdc.sql.ddl import Effect
 
 __all__ = [
@@ -41,7 +43,7 @@ class TableShape:
 
     ``decoders`` has one for each type of rows event, and ``rows_at`` the offset of its rows where it has no extra data.
     ``types_json`` tells the types of its columns, and ``told`` the count of statements when a record had it last
-    (``sink.record_parts.ToldTypes``).
+    (``sink.record_parts.ToldTypes``). ``large_columns`` says how the rows of an event on disk are read.
     ``complete_images``: the bytes before that offset that are known to mean that the images have all columns, in any
     table of this width. ``size`` is how many bytes of memory this takes, as far as that was estimated.
     """
@@ -50,6 +52,7 @@ class TableShape:
         "columns_json",
         "complete_images",
         "decoders",
+        "large_columns",
         "names",
         "rows_at",
         "size",
@@ -71,6 +74,7 @@ class TableShape:
         self.columns_json = columns_json
         self.types_json = types_json
         self.told = -1
+        self.large_columns: Callable[[], Sequence[LargeColumn]] = tuple
         self.decoders = decoders
         self.width = width
         self.rows_at, self.complete_images = _layout(width)
@@ -107,12 +111,15 @@ class Begin(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row, in UTF-8."""
+    """One rows event: ``operation`` is Add, Update or Delete; ``rows`` the JSON text of each row, in UTF-8.
+
+    Those of an event on disk, and no others, are LargeText.
+    """
 
     event: RawEvent
     table: TableShape
     operation: str
-    rows: list[bytes]
+    rows: list[bytes] | list[LargeText]
     flags: int
 
 

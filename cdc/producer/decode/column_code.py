@@ -21,7 +21,11 @@ from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 
-__all__ = ["ColumnCode", "KeptTexts", "column_code", "constants", "require_known", "require_utf8"]
+__all__ = [
+    "UTF8", "ColumnCode", "KeptTexts", "column_code", "constants", "quote_long", "require_known", "require_utf8",
+]  # fmt: skip
+
+UTF8 = ("utf8mb4", "utf8mb3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def _text(column: Column, x: str, prefix: int, constants: dict[str, Any]) -> Col
         # The server strips trailing zero bytes of BINARY(n) in the log; the stored value has n bytes.
         padded = f"{x}.ljust({column.meta}, b'\\0')" if column.type == 254 else x
         return ColumnCode("", lines, '{"Blob":"%s"}', f"b64({padded}, newline=False).decode()")
-    if column.charset in ("utf8mb4", "utf8mb3"):
+    if column.charset in UTF8:
         short = f"quote({x}.decode('latin-1'))"
         text = short if prefix == 1 else f"quote_long({x}) if {_LONG} < len({x}) < {_LARGE} else {short}"
         return ColumnCode("", lines, '{"String":%s}', text)
@@ -224,7 +228,7 @@ _CONTROLS = bytes(range(32))
 _SLICE = 1 << 20
 
 
-def _quote_long(text: bytes) -> str:
+def quote_long(text: bytes) -> str:
     """What ``encode_basestring`` makes of the same text."""
     escaped = text
     for special, escape in _ESCAPES:
@@ -294,7 +298,7 @@ _DAYS = KeptTexts(_day_text)  # the day of DATETIME: year * 13 + month, day (5 b
 _CLOCKS = KeptTexts(_clock_text)  # the time of day of DATETIME: hour, minute (6 bits), second (6 bits)
 _LARGE = 1_000_000  # bytes
 _CONSTANTS = {
-    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": _quote_long, "in_utf8": _in_utf8,
+    "b64": b2a_base64, "view": memoryview, "quote": encode_basestring, "quote_long": quote_long, "in_utf8": _in_utf8,
     "not_ascii": not_ascii,
     "json_value": json_value, "clocks": _CLOCKS, "dates": _DATES, "days": _DAYS,
 }  # fmt: skip

@@ -21,15 +21,20 @@ from typing import Any, cast
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.column_code import ColumnCode, column_code, require_known, require_utf8
+from cdc.producer.decode.column_code import UTF8, ColumnCode, column_code, quote_long, require_known, require_utf8
 from cdc.producer.decode.column_code import constants as new_constants
 from cdc.producer.decode.json_differences import json_after
 from cdc.producer.decode.table_map import JSON, Column, Table
+from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
 
-__all__ = ["FIRST_ROWS", "column_reader", "row_decoder", "row_decoders"]
+__all__ = ["FIRST_ROWS", "column_reader", "large_column", "row_decoder", "row_decoders"]
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
 FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
+_BLOB_TYPE, _LONG_TYPES = (
+    252,
+    frozenset({242, JSON, 252, 255}),
+)  # the latter have up to 4 GB, and their length before it
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]
@@ -183,6 +188,16 @@ def row_decoders(table: Table, *, compile_for: Compile) -> dict[int, RowDecoder]
         # Few leaders log them, and there is no other way to read them.
         et.PARTIAL_UPDATE_ROWS: _FirstRows(readers, et.PARTIAL_UPDATE_ROWS, 0, compile_for),
     }
+
+
+def large_column(column: Column) -> LargeColumn:
+    """How ``column`` is read from an event on disk."""
+    read = _reader(column[1:])
+    if column.type not in _LONG_TYPES:
+        return LargeColumn(read)
+    is_blob = column.type == _BLOB_TYPE
+    tag = BLOB if is_blob and column.charset == "binary" else TEXT if is_blob and column.charset in UTF8 else ""
+    return LargeColumn(read, column.meta, tag, quote_long)
 
 
 @lru_cache(maxsize=2_000)  # one takes some 2 kB

@@ -25,8 +25,9 @@ from cdc.producer.binlog.layout import (
     TABLE_ID_BYTES,
 )
 from cdc.producer.decode.changes import RowDecoder, Rows, TableShape
-from cdc.producer.decode.row_codegen import row_decoder, row_decoders
+from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name
+from cdc.producer.large_rows.row_images import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
@@ -155,6 +156,7 @@ class TableCache:
         shape = TableShape(table.database, table.name, names, {}, len(table.columns))
         try:
             shape.decoders = row_decoders(table, compile_for=partial(self._compile, shape, description))
+            shape.large_columns = partial(self._large_columns, description)
             shape.types_json = types_json(map(column_type, table.columns))
         except PromiseError as error:
             raise PromiseError(error.what, where=f"{event.position}, {error.where}", hint=error.hint) from None
@@ -162,8 +164,7 @@ class TableCache:
         return shape
 
     def _compile(self, shape: TableShape, description: bytes, kind: int) -> RowDecoder:
-        # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
-        table = self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
+        table = self._described(description)
         documents = tuple(column.name for column in table.columns if column.type == JSON)
         allow = partial(self._allow, table.database, table.name, documents)
         decoder = row_decoder(table, kind, allow_differences=allow)
@@ -172,6 +173,13 @@ class TableCache:
         shape.size += size
         self._shapes.grow(size)
         return decoder
+
+    def _described(self, description: bytes) -> Table:
+        # The columns are read again: most tables never need them, and they would take as much as all else of a shape.
+        return self._table(RawEvent(et.TABLE_MAP, _BEFORE_DESCRIPTION + description, "", 0, 0))
+
+    def _large_columns(self, description: bytes) -> list[LargeColumn]:
+        return list(map(large_column, self._described(description).columns))
 
     def _allow(self, database: str, table: str, documents: tuple[str, ...]) -> None:
         if (database, table, documents) not in self._allowed:
@@ -238,7 +246,7 @@ def _decoded(event: RawEvent, table: TableShape) -> Rows:
     if data[ROWS_EXTRA_AT:at] not in table.complete_images:
         at = _after_bitmaps(event, table)
     try:
-        rows = table.decoders[kind](data, at)
+        rows = table.decoders[kind](data, at) if event[5] is None else large_rows(event, table.large_columns(), at)
         if not rows:
             raise ValueError("the event has none, and no server writes such an event")
     except PromiseError as error:

@@ -62,6 +62,8 @@ class WholeTransactions:
             for event in events[2:-1]:
                 if event[0] == et.TABLE_MAP:
                     self._tables.map(event)
+                elif event[5] is not None:
+                    return None  # on disk: each such row is written before the next is read
                 elif (rows := self._tables.rows(event)) is not None:
                     found.append(rows)
             name, commit_us = gtid(events[0])
@@ -86,6 +88,6 @@ def start_of_incomplete(events: Sequence[RawEvent | SimpleTransaction], types: b
     wait: it is not worth its memory.
     """
     found = _INCOMPLETE.search(types)
-    if found and sum(len(each[1]) for each in flat(events[found.start() :])) < _LONGEST_INCOMPLETE:
+    if found and sum(each.size for each in flat(events[found.start() :])) < _LONGEST_INCOMPLETE:
         return found.start()
     return len(events)

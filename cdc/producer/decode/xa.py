@@ -50,7 +50,7 @@ class XaTransactions:
         if self._open is None:
             return
         self._open.append(event)
-        self._bytes += len(event.data)
+        self._bytes += event.size
         if self._bytes > _MAX_KEPT:
             self._drop(self._open)
             self._open = None
@@ -95,7 +95,7 @@ class XaTransactions:
         self._drop(self._kept.pop(xid, []))
 
     def _drop(self, events: list[RawEvent]) -> None:
-        self._bytes -= sum(len(event.data) for event in events)
+        self._bytes -= sum(event.size for event in events)
 
 
 def xid_of(statement: str) -> str:

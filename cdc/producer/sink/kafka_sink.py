@@ -6,16 +6,17 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Self
-from zlib import crc32
 
 from confluent_kafka import KafkaException
 
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
-from cdc.kafka.fragments import HEADER, cut
+from cdc.kafka.fragments import HEADER, cut, cut_blocks
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
+from cdc.producer.large_rows.large_text import LargeText
+from cdc.producer.large_rows.large_text import checksum as checksum_of
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.sink.partitioner import Partitioner
@@ -120,6 +121,8 @@ class KafkaSink:
             if not self._already_visible or not self._is_visible(message):
                 if len(value) > transactions.message_bytes:
                     self._write_fragments(message, partition)
+                elif isinstance(value, LargeText):
+                    transactions.produce(topic, key, bytes(value), time_ms, headers, partition)
                 else:
                     transactions.produce(topic, key, value, time_ms, headers, partition)
             partitioner.count(topic, partition)
@@ -131,7 +134,12 @@ class KafkaSink:
         topic, key, value, time_ms, headers = message
         self._fragmented = True
         sequence, size = self._partitioner.next_sequence, self._transactions.message_bytes
-        for mark, fragment in cut(value, size, sequence=sequence):
+        fragments = (
+            cut(value, size, sequence=sequence)
+            if isinstance(value, bytes)
+            else cut_blocks(value.blocks, size, sequence=sequence)
+        )
+        for mark, fragment in fragments:
             try:
                 marked: Headers = [*headers, (HEADER, mark)]
                 self._transactions.produce(topic, key, fragment, time_ms, marked, partition)
@@ -185,19 +193,21 @@ class KafkaSink:
         marks: Headers = [(AFTER, str(self._partitioner.next_sequence - 1)), (SHOWN, str(self.shown or ""))]
         # Events that the leader makes up for the connection have no time, and 1970 would be older than any retention.
         time_ms = message.time_ms or int(time.time() * 1000)
-        self._transactions.produce(message.topic, message.key, message.value, time_ms, [*message.headers, *marks], 0)
+        value = bytes(message.value)
+        self._transactions.produce(message.topic, message.key, value, time_ms, [*message.headers, *marks], 0)
         self.records += 1
-        self.bytes += len(message.value)
+        self.bytes += len(value)
 
     def _is_visible(self, message: Message) -> bool:
         """Whether readers can see the record already (module recovery); then it is counted and not written."""
         checksum = self._already_visible.pop(self._partitioner.next_sequence, None)
         if checksum is None:
             return False
-        if checksum != crc32(message.value):
+        if checksum != checksum_of(message.value):
+            begin = bytes(message.value)[:_QUOTED_BYTES].decode("utf-8", "replace")
             raise PromiseError(
                 f"record {self._partitioner.next_sequence} is committed already, but with another content",
-                where=f"topic {message.topic}, record {message.value[:_QUOTED_BYTES].decode('utf-8', 'replace')}…",
+                where=f"topic {message.topic}, record {begin}…",
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
             )

@@ -10,6 +10,7 @@ from zlib import crc32
 from cdc.errors import PromiseError
 from cdc.model.commit_entry import Partial
 from cdc.producer.decode.changes import Rows
+from cdc.producer.large_rows.large_text import LargeText
 
 __all__ = ["CommittedPart", "content_sum", "row_sum"]
 
@@ -29,14 +30,19 @@ def content_sum(uri: str, text: str) -> int:
     return crc32(f"{uri} {part}".encode("utf-8", "surrogatepass"))
 
 
-def row_sum(uri: str, row: bytes) -> int:
+def row_sum(uri: str, row: bytes | LargeText) -> int:
     """``content_sum`` of a row's JSON text, which is in UTF-8; nothing is decoded but its ends."""
-    if len(row) <= 2 * _SUMMED * _LONGEST:
-        return content_sum(uri, row.decode())
-    slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
-    length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
+    enough = _LONGEST * _SUMMED
+    if len(row) <= 2 * enough:
+        return content_sum(uri, bytes(row).decode())
+    if isinstance(row, LargeText):
+        length, ends = row.characters, (row.head(enough)[:enough], row.tail(enough)[-enough:])
+    else:
+        slices = (row[begin : begin + _SLICE] for begin in range(0, len(row), _SLICE))
+        length = sum(len(part.translate(None, _INSIDE_A_CHARACTER)) for part in slices)
+        ends = row[:enough], row[-enough:]
     # At the cuts there may be a part of a character, which lies outside of what is summed.
-    head, tail = (part.decode(errors="ignore") for part in (row[: _LONGEST * _SUMMED], row[-_LONGEST * _SUMMED :]))
+    head, tail = (part.decode(errors="ignore") for part in ends)
     return crc32(f"{uri} {length} {head[:_SUMMED]}{tail[-_SUMMED:]}".encode())
 
 

@@ -1,19 +1,20 @@
 """Splits the rows of an event into records of limited size, and makes the part of a record after its sequence."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.decode.changes import Rows, TableShape
+from cdc.producer.large_rows.large_text import LargeText
 from cdc.sql.effects import Effect
 
 __all__ = [
     "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "affects", "encoded", "is_large",
-    "json_text", "rows_body", "split",
+    "joined", "json_text", "rows_body", "split",
 ]  # fmt: skip
 
 COPYING = '"copying":true,'  # before the rest of a record
@@ -29,6 +30,7 @@ _MAX_CHANGED = 10_000
 
 
 Headers = list[tuple[str, str | bytes | None]]
+RowsText = TypeVar("RowsText", bytes, bytes | LargeText)
 
 
 class Message(NamedTuple):
@@ -36,7 +38,7 @@ class Message(NamedTuple):
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | LargeText
     time_ms: int
     headers: Headers
 
@@ -52,7 +54,7 @@ class Part:
     topic: str
     uri: str
     position: Position
-    body: tuple[str | bytes, ...]
+    body: tuple[str | bytes | LargeText, ...]
     header: bytes
     rows: int
     newest: int
@@ -66,10 +68,10 @@ def is_large(changes: list[Rows], record_bytes: int) -> bool:
     return False
 
 
-def split(rows: list[bytes], record_bytes: int) -> Iterator[list[bytes]]:
+def split(rows: list[bytes] | list[LargeText], record_bytes: int) -> Iterator[list[bytes | LargeText]]:
     """``rows`` in parts of at most ``record_bytes``, or of one row where that is larger."""
     size = 0
-    part: list[bytes] = []
+    part: list[bytes | LargeText] = []
     for row in rows:
         length = len(row)
         if part and size + length > record_bytes:
@@ -109,7 +111,16 @@ class ToldTypes:
         return table.columns_json if is_told else table.columns_json + table.types_json
 
 
-def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: bytes) -> tuple[str, bytes, str]:
+def joined(rows: list[bytes | LargeText]) -> bytes | LargeText:
+    """``rows`` with commas between them."""
+    in_memory = [row for row in rows if isinstance(row, bytes)]
+    if len(in_memory) == len(rows):
+        return b",".join(in_memory)
+    pieces = [part for row in rows for part in (b",", row)]
+    return LargeText.joined(pieces[1:])
+
+
+def rows_body(columns: str, flags: int, mode: str | None, operation: str, rows: RowsText) -> tuple[str, RowsText, str]:
     """The part of a record after its sequence: ``columns`` (JSON text), flags, sql_mode and the joined JSON ``rows``.
 
     ``mode`` is the transaction's (module row_sql_mode). In three pieces, since the rows may be large.
@@ -139,10 +150,13 @@ def json_text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def encoded(pieces: Iterable[str | bytes]) -> bytes:
+def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
     """The pieces, one after the other, in UTF-8; of a large one no other copy is made."""
+    in_memory = [piece for piece in pieces if not isinstance(piece, LargeText)]
+    if len(in_memory) < len(pieces):
+        return LargeText.joined(pieces)
     buffer = BytesIO()
-    for piece in pieces:
+    for piece in in_memory:
         if isinstance(piece, bytes):
             buffer.write(piece)
             continue

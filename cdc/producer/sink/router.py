@@ -29,6 +29,7 @@ from cdc.producer.sink.record_parts import (
     affects,
     encoded,
     is_large,
+    joined,
     json_text,
     rows_body,
     split,
@@ -136,7 +137,8 @@ class Router:
         for index, ((_, data, file, offset, _, _), table, operation, rows, flags) in enumerate(change.rows):
             topic, uri, key = self._heads.get(table.names) or self._head(table)
             columns = table.columns_json if table.told == self._told.statements else self._told.columns(table)
-            before, texts, after = rows_body(columns, flags, mode, operation, b",".join(rows))
+            texts = b",".join(rows)  # type: ignore[arg-type]  # those of an event on disk come event by event
+            before, texts, after = rows_body(columns, flags, mode, operation, texts)
             head = RECORD % (
                 uri, self.next_sequence + index, file, offset, transaction, index, _BOOL[index == last], commit_us
             )  # fmt: skip
@@ -182,7 +184,7 @@ class Router:
         copying = change.table.names in self.incomplete
         for rows in split(change.rows, self._record_bytes):
             # Joined only when it is sent: one row may be large.
-            body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, b",".join(rows))
+            body = rows_body(self._told.columns(change.table), change.flags, mode, change.operation, joined(rows))
             marked = (COPYING, *body) if copying else body
             newest = row_sum(uri, rows[-1])
             yield from self._hold(Part(topic, uri, change.event.position, marked, header, len(rows), newest))

@@ -1,7 +1,7 @@
 """A leader transaction much larger than Kafka's, with kills in its midst: all of it, once, in little memory.
 
 ``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB; compressed by the leader, it is one event of more than half of that.
-``CDC_LARGE_ROW_MB`` is the size of one large row.
+``CDC_LARGE_ROW_MB`` is the size of one large row, ``CDC_HUGE_ROW_MB`` that of one that the consumer need not take.
 """
 
 import os
@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +30,9 @@ KILLS = 4 if ROWS > 1_000_000 else 2
 COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
 ROW_MB = int(os.environ.get("CDC_LARGE_ROW_MB", "12"))
+HUGE_ROW_MB = int(os.environ.get("CDC_HUGE_ROW_MB", "20"))
+LARGE_ROW_MEMORY_MB = 400  # of the producer, whatever the size of a BLOB
+CONSUMABLE_MB = 100
 TIMES_THE_ROW = 8  # for the texts of an update, which has two images, and for its statement
 LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
@@ -72,7 +76,8 @@ def test_a_large_transaction(
 def test_a_large_row(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of which each is more than one message: what producer and consumer take for it is bounded by its size."""
+    """Of which each is more than one message. The producer keeps the update on disk, an event of more than 16 MiB; the
+    memory of the consumer is bounded by the row's size."""
     keys = {"filters": {"include_dbs": ["largerow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="largerow", **keys)
     target = write_profile(tmp_path, follower, kafka, name="largerow-target", topic="largerow", **keys)
@@ -93,10 +98,52 @@ def test_a_large_row(
         execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
     with capsys.disabled():
         print(f"\na row of {ROW_MB} MB, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
-    assert max(peaks) < 150 + TIMES_THE_ROW * ROW_MB
+    assert peaks[0] < LARGE_ROW_MEMORY_MB
+    assert peaks[1] < 150 + TIMES_THE_ROW * ROW_MB
 
 
-def execute(server: MySql, *statements: str) -> list[tuple[int, int, str]]:
+def test_large_rows_in_all_kinds_of_changes_through_kills(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Inserted, changed, deleted, in a transaction with small rows, compressed and in XA: each once, in little memory.
+
+    ``CDC_HUGE_ROW_MB=990`` makes the BLOB that is inserted and deleted of nearly 1 GB: more than the consumer takes.
+    """
+    keys = {"filters": {"include_dbs": ["hugerow"]}, "producer": {"start": "now"}}
+    source = write_profile(tmp_path, leader, kafka, name="hugerow", **keys)
+    run_well("cdc-producer", source, "--until-current")
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
+    rows = "hugerow.a VALUES"
+    blob, text = f"REPEAT(RANDOM_BYTES(1000), {HUGE_ROW_MB * 1000})", "REPEAT('1\\\"\n€', 2500000)"
+    execute(leader, "CREATE DATABASE hugerow",
+            "CREATE TABLE hugerow.a (i INT PRIMARY KEY, b LONGBLOB, s INT, t LONGTEXT CHARACTER SET utf8mb4)",
+            "BEGIN", f"INSERT INTO {rows} (1, NULL, 1, 'small')", f"INSERT INTO {rows} (2, {blob}, 2, '')",
+            f"INSERT INTO {rows} (3, NULL, 3, 'small')", f"INSERT INTO {rows} (4, 'b', 4, {text})", "COMMIT",
+            "UPDATE hugerow.a SET s = 5, t = CONCAT(t, 'é') WHERE i = 4", "DELETE FROM hugerow.a WHERE i = 2",
+            "SET binlog_transaction_compression = ON",
+            f"INSERT INTO {rows} (5, REPEAT('x', 20000000), 5, NULL)", "XA START 'x'",
+            f"INSERT INTO {rows} (6, 'b', 6, {text})", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")  # fmt: skip
+    peaks = []
+    for count in (1, 3, 6):
+        command = [sys.executable, "-m", "tests.altered.killed_producer", source, "after a flush", str(count)]
+        status, peak = peak_of_run(command, seconds=LIMIT_SECONDS)
+        assert status == -signal.SIGKILL
+        peaks.append(peak)
+    peaks.append(peak_to_the_end("cdc-producer", source, seconds=LIMIT_SECONDS))
+    with capsys.disabled():
+        print(f"\na row of {HUGE_ROW_MB} MB, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
+    assert max(peaks) < LARGE_ROW_MEMORY_MB
+    if HUGE_ROW_MB < CONSUMABLE_MB:
+        target = write_profile(tmp_path, follower, kafka, name="hugerow-target", topic="hugerow", **keys)
+        run_well("cdc-consumer", target, "--until-current")
+        sums = "SELECT i, s, SHA2(b, 256), SHA2(t, 256) FROM hugerow.a ORDER BY i"
+        assert execute(follower, sums) == execute(leader, sums)
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
+
+
+def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:
     with server.root() as connection, connection.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc.errors import PromiseError
-from cdc.kafka.fragments import HEADER, Fragments, cut, first_whole_sequence
+from cdc.kafka.fragments import HEADER, Fragments, cut, cut_blocks, first_whole_sequence
 
 RECORD = '{"uri":"flv://r/d/a","sequence":%d,"t":"%s"}'
 
@@ -45,6 +45,13 @@ def test_fragments_are_text_of_limited_size(text: str, size: int) -> None:
     assert b"".join(fragments) == text.encode("utf-8", "surrogatepass")
     assert max(map(len, fragments)) <= size
     assert all(fragment.decode("utf-8", "surrogatepass") is not None for fragment in fragments)
+
+
+@given(st.lists(st.text(max_size=9)), st.integers(4, 12), st.integers(1, 9))
+def test_a_record_in_blocks_is_cut_as_one_in_memory(texts: list[str], size: int, length: int) -> None:
+    value = "".join(texts).encode("utf-8", "surrogatepass")
+    blocks = [value[at : at + length] for at in range(0, len(value), length)]
+    assert list(cut_blocks(lambda: blocks, size, sequence=7)) == list(cut(value, size, sequence=7))
 
 
 @given(TEXTS, st.integers(4, 200), st.data())

@@ -113,8 +113,24 @@ def in_parts(data: bytes, *, summed: bool = True) -> list[bytes]:
 
 def test_a_payload_of_several_packets_is_one_event() -> None:
     body = bytes(16_777_215 + 1000)
-    parts = in_parts(event(30, body, end=100_000_000))
-    assert [len(found.data) for found in received(*parts) if found.type == 30] == [19 + len(body)]
+    parts = in_parts(event(29, body, end=100_000_000))
+    assert [len(found.data) for found in received(*parts) if found.type == 29] == [19 + len(body)]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("kind", [30, 31, 32])
+def test_large_rows_wait_on_disk_also_those_of_a_compressed_transaction(kind: int, inside: bool) -> None:
+    data = event(kind, random.Random(1).randbytes(17_000_000), end=0, length=19 + 17_000_000)
+    if inside:
+        (whole,) = (each for each in received(*in_parts(event(40, compressed(data), end=9_000))) if each.type == 40)
+        (found,) = payload(whole)
+    else:
+        (found,) = (each for each in received(*in_parts(data)) if each.type == kind)
+    assert found.spool is not None
+    assert (found.type, found.size, len(found.data) < 5000) == (kind, len(data), True)
+    assert found.data == data[: len(found.data)]
+    assert found.spool.read(100, 17_000_000) == data[100:]
+    assert found.spool.read(100, 5) == data[100:105]
 
 
 def compressed(*events: bytes) -> bytes:
@@ -151,9 +167,7 @@ def test_a_large_compressed_transaction_of_which_the_rest_does_not_come_is_dropp
 def test_a_large_compressed_transaction_needs_room_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
     data = event(40, random.Random(1).randbytes(17_000_000), end=100_000_000)
-    with pytest.raises(
-        UserError, match=r"a compressed transaction of the leader can't be written.*/dev/null/nowhere.*TMPDIR"
-    ):
+    with pytest.raises(UserError, match=r"a large event of the leader can't be written.*/dev/null/nowhere.*TMPDIR"):
         received(*in_parts(data))
 
 
@@ -163,7 +177,7 @@ def test_a_disk_that_is_full_is_told_when_its_last_bytes_do_not_fit() -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (16_777_215 + 1000, hard))
     try:
-        with pytest.raises(UserError, match="a compressed transaction of the leader can't be written"):
+        with pytest.raises(UserError, match="a large event of the leader can't be written"):
             received(*in_parts(data))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

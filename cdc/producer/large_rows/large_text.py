@@ -1,0 +1,150 @@
+"""JSON text that is too large for memory: bytes, and values that stay in an event on disk until they are written."""
+
+from binascii import b2a_base64
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Self
+from zlib import crc32
+
+from cdc.producer.binlog.spool import Spool
+
+__all__ = ["LargeText", "StoredValue", "checksum", "stored_base64", "stored_text"]
+
+_BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
+_INSIDE_A_CHARACTER = bytes(range(0x80, 0xC0))  # bytes in UTF-8 that are not the first one of a character
+
+
+class StoredValue(NamedTuple):
+    """``length`` bytes at ``offset`` of ``spool``, which ``render`` makes ``size`` bytes of JSON text of, with so many
+    ``characters``. It can be rendered block by block."""
+
+    spool: Spool
+    offset: int
+    length: int
+    render: Callable[[bytes], bytes]
+    size: int
+    characters: int
+
+    def blocks(self) -> Iterator[bytes]:
+        for part in _read(self.spool, self.offset, self.length):
+            yield self.render(part)
+
+
+def stored_base64(spool: Spool, offset: int, length: int) -> StoredValue:
+    """The bytes as base64, without quotes."""
+    size = 4 * ((length + 2) // 3)
+    return StoredValue(spool, offset, length, _base64, size, size)
+
+
+def stored_text(spool: Spool, offset: int, length: int, quote: Callable[[bytes], str]) -> StoredValue:
+    """The text in UTF-8 as it stands between the quotes of a string.
+
+    ``quote`` makes such a string, with its quotes, of any bytes: a character for each byte that needs no escape. Raises
+    UnicodeDecodeError where the text is not in UTF-8.
+    """
+
+    def render(part: bytes) -> bytes:
+        return quote(part)[1:-1].encode("latin-1")
+
+    decoder, size, characters = getincrementaldecoder("utf-8")(), 0, 0
+    for part in _read(spool, offset, length):
+        decoder.decode(part)
+        rendered = render(part)
+        size += len(rendered)
+        characters += _characters(rendered)
+    decoder.decode(b"", final=True)
+    return StoredValue(spool, offset, length, render, size, characters)
+
+
+def _base64(part: bytes) -> bytes:
+    return b2a_base64(part, newline=False)
+
+
+def _read(spool: Spool, offset: int, length: int) -> Iterator[bytes]:
+    for at in range(0, length, _BLOCK):
+        yield spool.read(offset + at, min(_BLOCK, length - at))
+
+
+def _characters(text: bytes) -> int:
+    return len(text.translate(None, _INSIDE_A_CHARACTER))
+
+
+class LargeText:
+    """The pieces, one after the other, as one text in UTF-8: ``len(text)`` is its bytes, ``bytes(text)`` all of it.
+
+    It can be read again and again: the event on disk is deleted with the last text that refers to it.
+    """
+
+    __slots__ = ("_size", "pieces")
+
+    def __init__(self, pieces: Iterable[bytes | StoredValue]) -> None:
+        self.pieces = tuple(pieces)
+        self._size = sum(len(piece) if isinstance(piece, bytes) else piece.size for piece in self.pieces)
+
+    @classmethod
+    def joined(cls, parts: "Iterable[str | bytes | LargeText]") -> Self:
+        """The ``parts``, one after the other."""
+        pieces: list[bytes | StoredValue] = []
+        for part in parts:
+            if isinstance(part, LargeText):
+                pieces += part.pieces
+            else:
+                pieces.append(part.encode() if isinstance(part, str) else part)
+        return cls(pieces)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.blocks())
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text in pieces of about 1 MB, or as large as a value that is in memory anyway."""
+        for piece in self.pieces:
+            if isinstance(piece, bytes):
+                yield piece
+            else:
+                yield from piece.blocks()
+
+    @property
+    def characters(self) -> int:
+        """How many characters it has."""
+        return sum(_characters(piece) if isinstance(piece, bytes) else piece.characters for piece in self.pieces)
+
+    def head(self, size: int) -> bytes:
+        """At least its first ``size`` bytes, or all."""
+        return _enough(self.blocks(), size)
+
+    def tail(self, size: int) -> bytes:
+        """At least its last ``size`` bytes, or all."""
+        found: list[bytes] = []
+        for piece in reversed(self.pieces):
+            if isinstance(piece, bytes):
+                found.append(piece)
+            else:
+                # Its JSON text is at least as long.
+                skipped = max(0, piece.length - size) // _BLOCK * _BLOCK
+                rest = piece._replace(offset=piece.offset + skipped, length=piece.length - skipped)
+                found.append(b"".join(rest.blocks()))
+            if sum(map(len, found)) >= size:
+                break
+        return b"".join(reversed(found))
+
+
+def _enough(blocks: Iterator[bytes], size: int) -> bytes:
+    found = b""
+    for block in blocks:
+        found += block
+        if len(found) >= size:
+            break
+    return found
+
+
+def checksum(text: bytes | LargeText) -> int:
+    """The CRC-32 of a record."""
+    if isinstance(text, bytes):
+        return crc32(text)
+    found = 0
+    for block in text.blocks():
+        found = crc32(block, found)
+    return found

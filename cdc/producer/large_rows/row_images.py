@@ -1,0 +1,90 @@
+"""Reads the rows of an event on disk: a large BLOB or text stays there, whatever else a row has is read as usual."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from cdc.producer.binlog import event_types as et
+from cdc.producer.binlog.events import RawEvent
+from cdc.producer.binlog.spool import Spool
+from cdc.producer.large_rows.large_text import LargeText, StoredValue, stored_base64, stored_text
+
+__all__ = ["BLOB", "TEXT", "LargeColumn", "large_rows"]
+
+BLOB, TEXT = "Blob", "String"  # the tags of values that may stay on disk
+_LARGE = 1_000_000  # bytes; shorter values are in memory
+_WINDOW = 66_000  # bytes: more than a value with a length of at most two bytes has
+_SHORT_PREFIX = 2
+
+
+class LargeColumn(NamedTuple):
+    """How to read a column: ``read`` makes JSON text of the value at an offset of some bytes, and gives the offset
+    after it. ``prefix`` is the size of the value's length in front of it, 0 where it has none. Large values stay on
+    disk where there is a ``tag``: BLOB, or TEXT in UTF-8, which ``quote`` writes."""
+
+    read: Callable[[bytes, int], tuple[str, int]]
+    prefix: int = 0
+    tag: str = ""
+    quote: Callable[[bytes], str] = repr
+
+
+def large_rows(event: RawEvent, columns: Sequence[LargeColumn], at: int) -> list[LargeText]:
+    """The JSON text of each row of the event, whose first row is at the offset ``at``: what a ``RowDecoder`` gives.
+
+    Raises ValueError, LookupError or struct.error on broken data.
+    """
+    spool = event.spool
+    if spool is None:
+        raise ValueError("the event is in memory")
+    rows = []
+    while at < spool.size:
+        pieces: list[bytes | StoredValue] = []
+        if event.type in et.UPDATES:
+            pieces.append(b'{"before_cols":[')
+            at = _image(spool, at, columns, pieces)
+            pieces.append(b'],"after_cols":[')
+        else:
+            pieces.append(b'{"cols":[')
+        at = _image(spool, at, columns, pieces)
+        rows.append(LargeText([*pieces, b"]}"]))
+    if at != spool.size:
+        raise ValueError(f"the last row ends {at - spool.size} bytes after the event")
+    return rows
+
+
+def _image(spool: Spool, at: int, columns: Sequence[LargeColumn], pieces: list[bytes | StoredValue]) -> int:
+    """Append the values of the image at ``at``; the offset after it."""
+    width = (len(columns) + 7) // 8
+    nulls = int.from_bytes(spool.read(at, width), "little")
+    at += width
+    for index, column in enumerate(columns):
+        if index:
+            pieces.append(b",")
+        if nulls >> index & 1:
+            pieces.append(b'"Null"')
+        else:
+            at += _value(spool, at, column, pieces)
+    return at
+
+
+def _value(spool: Spool, at: int, column: LargeColumn, pieces: list[bytes | StoredValue]) -> int:
+    """Append the value at ``at``; how many bytes it has."""
+    prefix, size = column.prefix, _WINDOW
+    if prefix > _SHORT_PREFIX:
+        length = int.from_bytes(spool.read(at, prefix), "little")
+        size = prefix + length
+        if at + size > spool.size:
+            raise ValueError(f"a value ends {at + size - spool.size} bytes after the event")
+        if length > _LARGE and column.tag:
+            pieces += _stored(spool, at + prefix, length, column)
+            return size
+    text, read = column.read(spool.read(at, size), 0)
+    encoded = text.encode("latin-1")
+    encoded.decode()  # raises where a text is not in UTF-8
+    pieces.append(encoded)
+    return read
+
+
+def _stored(spool: Spool, at: int, length: int, column: LargeColumn) -> Iterator[bytes | StoredValue]:
+    yield b'{"%s":"' % column.tag.encode()
+    yield stored_base64(spool, at, length) if column.tag == BLOB else stored_text(spool, at, length, column.quote)
+    yield b'"}'
