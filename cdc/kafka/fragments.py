@@ -13,6 +13,7 @@ from zlib import crc32
 from confluent_kafka import Message
 
 from cdc.errors import PromiseError
+from cdc.large_rows.large_record import LargeRecord, LargeRecordWriter
 from cdc.model.partition import Partition
 from cdc.model.record import Record
 
@@ -20,6 +21,7 @@ __all__ = ["HEADER", "Fragment", "Fragments", "cut", "cut_blocks", "first_whole_
 
 HEADER = "cdc_fragment"
 _CONTINUES, _IS_CONTINUED = 0xC0, 0x80  # the first two bits of a byte, and those of all but the first of a character
+_MANY = 4
 _HINT = "something else has written to this topic or deleted from it; start over with a new topic and a fresh copy"
 
 
@@ -86,23 +88,34 @@ def _fragments(blocks: Iterable[bytes], size: int) -> Iterator[bytes]:
 class _Begun:
     """A record whose ``first`` fragments have come: their text so far, of which there is no other copy."""
 
-    __slots__ = ("checksum", "count", "first", "text")
+    __slots__ = ("_on_disk", "_text", "checksum", "count", "first")
 
-    def __init__(self, first: Fragment) -> None:
+    def __init__(self, first: Fragment, *, on_disk: bool) -> None:
         self.first = first
-        self.text = BytesIO()
+        self._text = BytesIO()
+        self._on_disk = LargeRecordWriter() if on_disk else None
         self.count = self.checksum = 0
 
+    def value(self) -> bytes | LargeRecord:
+        return self._on_disk.record() if self._on_disk else self._text.getvalue()
+
     def add(self, value: bytes) -> None:
-        self.text.write(value)
+        if self._on_disk:
+            self._on_disk.add(value)
+        else:
+            self._text.write(value)
         self.checksum = crc32(value, self.checksum)
         self.count += 1
 
 
 class Fragments:
-    """What one connection has read of records of which the rest is still to come, by partition."""
+    """What one connection has read of records of which the rest is still to come, by partition.
 
-    def __init__(self) -> None:
+    ``on_disk``: a record of many fragments becomes a LargeRecord.
+    """
+
+    def __init__(self, *, on_disk: bool = False) -> None:
+        self._on_disk = on_disk
         self._begun: dict[Partition, _Begun] = {}
         self._read: set[Partition] = set()
         self._broken: PromiseError | None = None
@@ -146,7 +159,7 @@ class Fragments:
             self._read.add(partition)
             if fragment is None:
                 return message
-            begun = _Begun(fragment)
+            begun = _Begun(fragment, on_disk=self._on_disk and fragment.total >= _MANY)
         first = begun.first
         if fragment != first._replace(number=begun.count):
             raise PromiseError(
@@ -160,7 +173,7 @@ class Fragments:
             raise PromiseError(
                 f"the fragments of record {first.sequence} are not what was written", where=_place(message), hint=_HINT
             )
-        message.set_value(begun.text.getvalue())
+        message.set_value(begun.value())
         return message
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import orjson
 
 from cdc.errors import PromiseError
+from cdc.large_rows.large_record import LargeRecord
 from cdc.model.position import Position
 from cdc.model.uri import Uri
 from cdc.model.values import Value
@@ -69,7 +70,8 @@ class Record:
 
     ``exact`` has a statement's bytes, in the character set of its context, where ``query`` does not give them.
     ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left
-    out, ``query`` says which one and why, and ``affects`` what it may have changed.
+    out, ``query`` says which one and why, and ``affects`` what it may have changed. ``has_stored``: BLOBs in its rows
+    may be StoredBlobs.
     """
 
     uri: Uri
@@ -91,6 +93,7 @@ class Record:
     exact: bytes | None = None
     range: KeyRange | None = None
     copying: bool = False
+    has_stored: bool = False
 
     @property
     def of_copy(self) -> bool:
@@ -102,20 +105,30 @@ class Record:
         return replace(self, operation="Add" if self.range else self.operation, rows=(), range=None)
 
     @classmethod
-    def parse(cls, text: bytes, *, where: str) -> Self:
+    def parse(cls, text: bytes | LargeRecord, *, where: str) -> Self:
         """Read one message's value; ``where`` (topic, partition, offset) is for the error.
 
         Raises PromiseError where the message is not a record: to skip it could lose a change.
         """
         try:
+            if isinstance(text, LargeRecord):
+                return cls._from_stored(text)
             return cls._from_json(orjson.loads(text) if len(text) < _LARGE else _large(text))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise PromiseError(
-                f"not a record ({type(error).__name__}: {error}): {text[:80]!r}",
+                f"not a record ({type(error).__name__}: {error}): "
+                f"{(text.text if isinstance(text, LargeRecord) else text)[:80]!r}",
                 where=where,
                 hint="something else writes to this topic: end it; when every follower has applied what comes before, "
                 "delete the partition's records up to and with this one (kafka-delete-records.sh)",
             ) from None
+
+    @classmethod
+    def _from_stored(cls, text: LargeRecord) -> Self:
+        body = text.body()
+        record = cls._from_json(_large(text.whole()) if body is None else body)
+        record.has_stored = body is not None
+        return record
 
     @classmethod
     def _from_json(cls, body: dict[str, Any]) -> Self:

@@ -124,6 +124,7 @@ class Preparation:
             comparable=comparable.__getitem__ if comparable is not None else None,
             loadable=loadable.__getitem__,
             size=size,
+            has_stored=any(record.has_stored for record in pending.records),
         )
         return PreparedBatch(pending, steps, made, shapes)
 

@@ -21,6 +21,7 @@ from typing import Any
 from cdc.consumer.literals.scalars import SCALARS
 from cdc.consumer.literals.timestamps import timestamp_text
 from cdc.consumer.literals.values import identifier, literal
+from cdc.large_rows.stored_blob import StoredBlob
 from cdc.model.record import Record
 from cdc.model.values import NULL, Value
 
@@ -157,7 +158,9 @@ def _of_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _of_bytes(text: str) -> str:
+def _of_bytes(text: str | StoredBlob) -> str:
+    if isinstance(text, StoredBlob):
+        return text.digest[:32]
     digest = hashlib.sha256()
     for begin in range(0, len(text), _SLICE):
         digest.update(base64.b64decode(text[begin : begin + _SLICE]))

@@ -7,11 +7,13 @@ and backslashes need escaping. Syntax: MySQL manual, "Literal Values".
 import base64
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from cdc.consumer.literals.timestamps import timestamp_text
+from cdc.large_rows.stored_blob import StoredBlob
 
-__all__ = ["SCALARS", "from_base64", "hexadecimal", "quoted"]
+__all__ = ["SCALARS", "StagedBlob", "from_base64", "hexadecimal", "quoted"]
 
 _LARGE = 1_000_000  # characters
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
@@ -37,8 +39,19 @@ def from_base64(content: str) -> str:
     return hexadecimal(base64.b64decode(content, validate=True))
 
 
-def _blob(content: str) -> str:
+@dataclass(frozen=True, slots=True)
+class StagedBlob:
+    """The content of a BLOB that the server has already: the ``expression`` gives it."""
+
+    expression: str
+
+
+def _blob(content: str | StoredBlob | StagedBlob) -> str:
     """As ``from_base64``; large ones are left to the server, which takes one copy of the text and no other."""
+    if isinstance(content, StagedBlob):
+        return content.expression
+    if isinstance(content, StoredBlob):
+        content = content.whole()
     if len(content) < _LARGE:
         return from_base64(content)
     # For what is no base64 the server would store NULL.

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar, overload
 
 from cdc.consumer.literals.row_text import Tags, tagged_row_texts
+from cdc.large_rows.large_record import LargeRecord
 from cdc.model.record import COPY, Record, Row, Uri
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
@@ -76,10 +77,10 @@ class RecordParser:
     def __init__(self) -> None:
         self._pauses: dict[Uri, int] = {}
 
-    def parse(self, message: bytes, *, where: str) -> Record:
+    def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
         """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
         record = Record.parse(message, where=where)
-        if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST:
+        if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record
         if (pause := self._pauses.get(record.uri, 0)) > 0:
             self._pauses[record.uri] = pause - 1

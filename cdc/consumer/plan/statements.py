@@ -10,6 +10,7 @@ from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
+from cdc.consumer.literals.variables import Variables
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
@@ -39,12 +40,14 @@ def statements(
     comparable: Columns | None = None,
     loadable: Loadable = lambda _: {},
     size: int = PACKET_BYTES,
+    has_stored: bool = False,
 ) -> Iterator[Statement]:
     """The statements of a plan, in order, of at most ``size`` bytes unless a single row is larger.
 
     ``generated`` gives a table's generated columns, which the follower computes itself, and ``comparable`` the columns
     that must be as in the before-image; None compares only keys. ``loadable`` gives the columns into which values with
-    these tags may be loaded. Raises Unapplicable for a value that has no literal.
+    these tags may be loaded. ``has_stored``: some BLOBs may be StoredBlobs. Raises Unapplicable for a value that has no
+    literal.
     """
     flags, mode = 0, STRICT
     for step in steps:
@@ -56,10 +59,14 @@ def statements(
                 mode = wanted
                 yield Statement(setting(mode))
             columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
+            variables = Variables(size)
+            sent = _with_variables(step, variables) if has_stored else step
+            yield from map(Statement, variables.statements())
             if step.operation == "Add":
-                yield from _adds(step, generated(step.record.uri), size, loadable(step.record.uri))
+                yield from _adds(sent, generated(step.record.uri), size, loadable(step.record.uri))
             else:
-                yield from _step(step, generated(step.record.uri), size, columns)
+                yield from _step(sent, generated(step.record.uri), size, columns)
+            yield from map(Statement, variables.emptying())
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
                 mode = STRICT
                 yield Statement(setting(mode))
@@ -79,6 +86,17 @@ def _mode(step: Step) -> str:
     if step.operation in ("Delete", "Absent", "Clear"):
         return lax(step.modes, adds=False)
     return strict(step.modes, adds=step.operation == "Add")
+
+
+def _with_variables(step: Step, variables: Variables) -> Step:
+    """The step with variables in place of large BLOBs that are stored."""
+    if step.operation not in ("Add", "Upsert", "Update"):
+        return step
+    changes = [
+        Change(record, Row(before, None if after is None else variables.image(after)))
+        for record, (before, after) in step.changes
+    ]
+    return replace(step, changes=changes)
 
 
 def _done(step: Step) -> Step:

@@ -68,7 +68,7 @@ class KafkaReader:
         self._unseen: set[str] = set()
         self._last_error = ""
         self._answered = False
-        self._fragments = Fragments()
+        self._fragments = Fragments(on_disk=True)
         # librdkafka's own log is for its developers; what matters is reported as errors.
         self._connection = {"log_level": 2, **properties, "bootstrap.servers": bootstrap_servers}
         # These come last and override the profile's: correctness depends on them.

@@ -1,7 +1,7 @@
 """A leader transaction much larger than Kafka's, with kills in its midst: all of it, once, in little memory.
 
 ``CDC_LARGE_ROWS=10000000`` makes it one of 1 GB; compressed by the leader, it is one event of more than half of that.
-``CDC_LARGE_ROW_MB`` is the size of one large row, ``CDC_HUGE_ROW_MB`` that of one that the consumer need not take.
+``CDC_LARGE_ROW_MB`` is the size of one large row, ``CDC_HUGE_ROW_MB`` that of one that is inserted and deleted.
 """
 
 import os
@@ -12,8 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pymysql
 import pytest
 
+from cdc.consumer.literals.values import literal
+from cdc.consumer.literals.variables import Variables
+from cdc.large_rows.stored_blob import BlobFile, StoredBlob
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -31,8 +35,7 @@ COMMITS = 40  # between kills; with the limits below there are hundreds
 MEMORY_MB = 300
 ROW_MB = int(os.environ.get("CDC_LARGE_ROW_MB", "12"))
 HUGE_ROW_MB = int(os.environ.get("CDC_HUGE_ROW_MB", "20"))
-LARGE_ROW_MEMORY_MB = 400  # of the producer, whatever the size of a BLOB
-CONSUMABLE_MB = 100
+LARGE_ROW_MEMORY_MB = 400  # whatever the size of a BLOB
 TIMES_THE_ROW = 8  # for the texts of an update, which has two images, and for its statement
 LIMIT_SECONDS = wait.LIMIT_SECONDS + ROWS // 5000
 
@@ -107,7 +110,8 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
 ) -> None:
     """Inserted, changed, deleted, in a transaction with small rows, compressed and in XA: each once, in little memory.
 
-    ``CDC_HUGE_ROW_MB=990`` makes the BLOB that is inserted and deleted of nearly 1 GB: more than the consumer takes.
+    ``CDC_HUGE_ROW_MB=990`` makes the BLOB that is inserted and deleted of nearly 1 GB. Producer and consumer are
+    killed in the midst of it.
     """
     keys = {"filters": {"include_dbs": ["hugerow"]}, "producer": {"start": "now"}}
     source = write_profile(tmp_path, leader, kafka, name="hugerow", **keys)
@@ -122,8 +126,9 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
             f"INSERT INTO {rows} (3, NULL, 3, 'small')", f"INSERT INTO {rows} (4, 'b', 4, {text})", "COMMIT",
             "UPDATE hugerow.a SET s = 5, t = CONCAT(t, 'é') WHERE i = 4", "DELETE FROM hugerow.a WHERE i = 2",
             "SET binlog_transaction_compression = ON",
-            f"INSERT INTO {rows} (5, REPEAT('x', 20000000), 5, NULL)", "XA START 'x'",
-            f"INSERT INTO {rows} (6, 'b', 6, {text})", "XA END 'x'", "XA PREPARE 'x'", "XA COMMIT 'x'")  # fmt: skip
+            f"INSERT INTO {rows} (5, REPEAT('x', 20000000), 5, NULL)", "UPDATE hugerow.a SET s = 6 WHERE i = 5",
+            "XA START 'x'", f"INSERT INTO {rows} (6, 'b', 6, {text})", "XA END 'x'", "XA PREPARE 'x'",
+            "XA COMMIT 'x'")  # fmt: skip
     peaks = []
     for count in (1, 3, 6):
         command = [sys.executable, "-m", "tests.altered.killed_producer", source, "after a flush", str(count)]
@@ -134,13 +139,63 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
     with capsys.disabled():
         print(f"\na row of {HUGE_ROW_MB} MB, peaks of memory in MB: {', '.join(f'{peak:.0f}' for peak in peaks)}")
     assert max(peaks) < LARGE_ROW_MEMORY_MB
-    if HUGE_ROW_MB < CONSUMABLE_MB:
-        target = write_profile(tmp_path, follower, kafka, name="hugerow-target", topic="hugerow", **keys)
-        run_well("cdc-consumer", target, "--until-current")
-        sums = "SELECT i, s, SHA2(b, 256), SHA2(t, 256) FROM hugerow.a ORDER BY i"
-        assert execute(follower, sums) == execute(leader, sums)
+    target = write_profile(tmp_path, follower, kafka, name="hugerow-target", topic="hugerow", **keys)
+    run_well("cdc-consumer", target, "--until", "1")  # the statements
+    refuse_what_is_too_large(follower)
+    # In the way of the first huge row, while it is sent. Of another row, what a client wrote gives way to the leader's.
+    execute(follower, "INSERT INTO hugerow.a VALUES (5, 'not the leader''s', 7, NULL)", "COMMIT")
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO hugerow.a VALUES (2, NULL, 2, NULL)")
+        process = subprocess.Popen([BIN / "cdc-consumer", target], stderr=subprocess.DEVNULL)
+        until(lambda: lock_waits(follower) > 0, seconds=LIMIT_SECONDS, what="the consumer waits for the row")
+        process.kill()
+        process.wait()
+        connection.rollback()
+    assert execute(follower, "SELECT i FROM hugerow.a") == [(5,)]
+    peak = peak_to_the_end("cdc-consumer", target, seconds=LIMIT_SECONDS)
+    sums = "SELECT i, s, SHA2(b, 256), SHA2(t, 256) FROM hugerow.a ORDER BY i"
+    assert execute(follower, sums) == execute(leader, sums)
+    with capsys.disabled():
+        print(f"\nthe consumer's peak of memory: {peak:.0f} MB")
+    assert peak < LARGE_ROW_MEMORY_MB
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
+
+
+def refuse_what_is_too_large(server: MySql) -> None:
+    """A BLOB of more than max_allowed_packet is an error where its variables are put together, never NULL."""
+    file = BlobFile()
+    file.append(bytes(2_000_000))
+    variables = Variables(700_000)
+    literals = literal(variables.image([{"Blob": StoredBlob(file, 0, 2_000_000, "")}])[0])
+    insert = f"INSERT INTO hugerow.a VALUES (9, {literals}, 9, NULL)"
+    (allowed,) = execute(server, "SELECT @@GLOBAL.max_allowed_packet")[0]
+    for limit in (1 << 20, 1 << 22):
+        execute(server, f"SET GLOBAL max_allowed_packet = {limit}")
+        with server.root() as connection, connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            for statement in variables.statements():
+                cursor.execute(statement)
+            if limit > 2_000_000:
+                cursor.execute(insert)
+                cursor.execute("SELECT LENGTH(b), b = REPEAT('\\0', 2000000) FROM hugerow.a WHERE i = 9")
+                assert cursor.fetchall() == ((2_000_000, 1),)
+            else:
+                cursor.execute("INSERT INTO hugerow.a VALUES (9, NULL, 9, NULL)")
+                upsert = f"{insert} AS n ON DUPLICATE KEY UPDATE b = n.b"
+                # In strict mode the warning of CONCAT is the error.
+                for mode, code in (("STRICT_ALL_TABLES", 1301), ("", 1242)):
+                    cursor.execute(f"SET sql_mode = '{mode}'")
+                    for sql in (insert, upsert, f"UPDATE hugerow.a SET b = {literals}"):
+                        with pytest.raises(pymysql.MySQLError, match=str(code)):
+                            cursor.execute(sql)
+            connection.rollback()
+    execute(server, f"SET GLOBAL max_allowed_packet = {allowed}")
+
+
+def lock_waits(server: MySql) -> int:
+    return len(execute(server, "SELECT 1 FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"))
 
 
 def execute(server: MySql, *statements: str) -> list[tuple[Any, ...]]:

@@ -1,0 +1,170 @@
+"""A record that is too large for memory: its text as it arrives, with the bytes of its large BLOBs in a file.
+
+What is in the file is base64 that is decoded and, encoded again, the same text: nothing is lost, whatever it is.
+"""
+
+from binascii import Error, a2b_base64, b2a_base64
+from hashlib import sha256
+from io import BytesIO
+from typing import Any
+
+import orjson
+
+from cdc.large_rows.stored_blob import BlobFile, StoredBlob
+
+__all__ = ["LargeRecord", "LargeRecordWriter"]
+
+_LARGE = 1_000_000  # characters of base64; shorter values stay in the text
+_BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
+# No string in JSON can have this text inside, since its quotes would be behind backslashes.
+_BEGIN = b'{"Blob":"'
+_ROWS = frozenset({"Add", "Update", "Delete"})
+
+
+class LargeRecord:
+    """A record's message: ``text`` with a mark in place of each of the ``blobs``; ``len`` is the message's size.
+
+    The marks end at these offsets in ``text``.
+    """
+
+    def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int) -> None:
+        self.text = text
+        self._blobs = blobs
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def whole(self) -> bytes:
+        """The message."""
+        found, at = BytesIO(), 0
+        for number, (end, blob) in enumerate(self._blobs):
+            found.write(self.text[at : end - len(_mark(number))])
+            for part in blob.base64(_BLOCK):
+                found.write(part)
+            at = end
+        found.write(self.text[at:])
+        return found.getvalue()
+
+    def body(self) -> dict[str, Any] | None:
+        """The parsed record, in which BLOBs are StoredBlobs; None where one is anything else than a value of no key in
+        a row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError for what is no record."""
+        body: dict[str, Any] = orjson.loads(self.text)
+        ((operation, content),) = body["operation"].items()
+        if operation not in _ROWS or not body.get("key") or "copying" in body:
+            return None
+        in_key = {body["columns"].index(name) for name in body["key"]}
+        waiting = {_mark(number).decode(): blob for number, (_, blob) in enumerate(self._blobs)}
+        for row in content["rows"]:
+            for image in row.values():
+                for index, value in enumerate(image):
+                    if isinstance(value, dict) and value.get("Blob") in waiting and index not in in_key:
+                        value["Blob"] = waiting.pop(value["Blob"])
+        return None if waiting else body
+
+
+def _mark(number: int) -> bytes:
+    return b"#%d" % number
+
+
+class LargeRecordWriter:
+    """Takes a record's text in parts (``add``), and gives the LargeRecord (``record``).
+
+    Raises UserError where the disk is full.
+    """
+
+    def __init__(self) -> None:
+        self._text = BytesIO()
+        self._blobs: list[tuple[int, StoredBlob]] = []
+        self._size = 0
+        self._rest = b""  # what may be the first part of what begins a BLOB
+        self._blob: _Blob | None = None
+        self._file: BlobFile | None = None
+
+    def add(self, part: bytes) -> None:
+        """Append this part of the text."""
+        self._size += len(part)
+        data, at = self._rest + part, 0
+        while True:
+            if self._blob is None:
+                found = data.find(_BEGIN, at)
+                if found < 0:
+                    end = max(at, len(data) - len(_BEGIN) + 1)
+                    self._text.write(data[at:end])
+                    self._rest = data[end:]
+                    return
+                self._text.write(data[at : found + len(_BEGIN)])
+                at = found + len(_BEGIN)
+                self._file = self._file or BlobFile()
+                self._blob = _Blob(self._file)
+            end = data.find(b'"', at)
+            self._blob.add(data[at : end if end >= 0 else len(data)])
+            if end < 0:
+                self._rest = b""
+                return
+            self._end_blob(self._blob)
+            self._blob, at = None, end
+
+    def _end_blob(self, blob: "_Blob") -> None:
+        stored = blob.stored()
+        if stored is None:
+            self._text.write(blob.text)
+            return
+        self._text.write(_mark(len(self._blobs)))
+        self._blobs.append((self._text.tell(), stored))
+
+    def record(self) -> LargeRecord:
+        """The record, after its last part."""
+        if self._blob is not None:  # not JSON, as whoever parses it will find
+            self._end_blob(self._blob)
+            self._blob = None
+        self._text.write(self._rest)
+        self._rest = b""
+        return LargeRecord(self._text.getvalue(), self._blobs, self._size)
+
+
+class _Blob:
+    """The text of a BLOB that is arriving: a short one is in ``text``, and so is what is not base64."""
+
+    def __init__(self, file: BlobFile) -> None:
+        self.text = bytearray()  # of a BLOB in the file, the rest of it
+        self._file = file
+        self._begin = file.size
+        self._digest = sha256()
+        self._is_stored = False
+        self._in_memory = False
+
+    def add(self, part: bytes) -> None:
+        self.text += part
+        if not self._in_memory and len(self.text) >= (_BLOCK if self._is_stored else _LARGE):
+            self._store(len(self.text) // 4 * 4)
+
+    def _store(self, length: int) -> None:
+        encoded = bytes(self.text[:length])
+        try:
+            data = a2b_base64(encoded)
+        except Error:
+            data = b""
+        # Also where there was padding before: what comes behind it would be another text again.
+        if (self._file.size - self._begin) % 3 or b2a_base64(data, newline=False) != encoded:
+            self._give_up()
+            return
+        self._is_stored = True
+        self._digest.update(data)
+        self._file.append(data)
+        del self.text[:length]
+
+    def _give_up(self) -> None:
+        self._in_memory = True
+        if self._is_stored:
+            whole = StoredBlob(self._file, self._begin, self._file.size - self._begin, "").whole()
+            self.text = bytearray(whole.encode() + self.text)
+            self._is_stored = False
+
+    def stored(self) -> StoredBlob | None:
+        """What is in the file, after the last part; None where it is in ``text``."""
+        if self._is_stored and self.text:
+            self._store(len(self.text))
+        if not self._is_stored:
+            return None
+        return StoredBlob(self._file, self._begin, self._file.size - self._begin, self._digest.hexdigest())

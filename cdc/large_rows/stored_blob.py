@@ -1,0 +1,81 @@
+"""The bytes of a large BLOB in a file without a name, in place of the BLOB's base64 in memory."""
+
+import os
+import tempfile
+from binascii import b2a_base64
+from collections.abc import Iterator
+from io import FileIO
+
+from cdc.errors import UserError
+
+__all__ = ["BlobFile", "StoredBlob"]
+
+_BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
+
+
+class BlobFile:
+    """A file without a name, which is deleted with the last BLOB that is in it. Raises UserError for a full disk."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        try:
+            self._file: FileIO = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed with the last reference
+        except OSError as error:
+            raise _no_room(error) from None
+
+    def append(self, data: bytes) -> None:
+        self.size += len(data)
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise _no_room(error) from None
+
+    def read(self, offset: int, size: int) -> bytes:
+        parts = []
+        while size and (part := os.pread(self._file.fileno(), size, offset)):
+            parts.append(part)
+            offset, size = offset + len(part), size - len(part)
+        return b"".join(parts)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            self._file.close()
+
+
+class StoredBlob:
+    """The content of a BLOB in place of its base64: ``length`` bytes in a file, ``digest`` is their SHA-256 in
+    hexadecimal digits. Two with the same one are equal."""
+
+    __slots__ = ("_file", "_offset", "digest", "length")
+
+    def __init__(self, file: BlobFile, offset: int, length: int, digest: str) -> None:
+        self._file = file
+        self._offset = offset
+        self.length = length
+        self.digest = digest
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredBlob) and (self.length, self.digest) == (other.length, other.digest)
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def base64(self, size: int) -> Iterator[bytes]:
+        """The content in base64, in parts of at most ``size`` characters, four or more."""
+        step = size // 4 * 3
+        for at in range(0, self.length, step):
+            yield b2a_base64(self._file.read(self._offset + at, min(step, self.length - at)), newline=False)
+
+    def whole(self) -> str:
+        """All of it in base64."""
+        return b"".join(self.base64(_BLOCK)).decode("ascii")
+
+
+def _no_room(error: OSError) -> UserError:
+    return UserError(
+        f"a large record can't be written to disk: {error.strerror}",
+        where=tempfile.gettempdir(),
+        hint="it takes up to 1 GB: set the environment variable TMPDIR to a folder with that much free space",
+    )
