@@ -12,7 +12,7 @@ from zlib import crc32
 
 from confluent_kafka import Message
 
-from cdc.errors import PromiseError
+from cdc.errors import CdcError, PromiseError
 from cdc.large_rows.large_record import LargeRecord, LargeRecordWriter
 from cdc.model.partition import Partition
 from cdc.model.record import Record
@@ -118,7 +118,7 @@ class Fragments:
         self._on_disk = on_disk
         self._begun: dict[Partition, _Begun] = {}
         self._read: set[Partition] = set()
-        self._broken: PromiseError | None = None
+        self._broken: CdcError | None = None
 
     def forget(self, partitions: Iterable[Partition]) -> None:
         """To be called when these partitions are read from another offset on."""
@@ -137,7 +137,7 @@ class Fragments:
                 whole = self.whole(message)
                 if whole is not None:
                     found.append(whole)
-        except PromiseError as error:
+        except CdcError as error:
             self._broken = error
             if not found:
                 raise
@@ -147,7 +147,7 @@ class Fragments:
         """The message, where it is none of a fragment; the last fragment with the value of the whole record; else None.
 
         A record whose beginning was not read since the partition is read is left out: retention has deleted it, or
-        reading began behind it. Raises PromiseError where a fragment is missing.
+        reading began behind it. Raises PromiseError where a fragment is missing, UserError where the disk is full.
         """
         if message.error() is not None:
             return message

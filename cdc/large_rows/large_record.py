@@ -24,10 +24,11 @@ _ROWS = frozenset({"Add", "Update", "Delete"})
 class LargeRecord:
     """A record's message: ``text`` with a mark in place of each of the ``blobs``; ``len`` is the message's size.
 
-    The marks end at these offsets in ``text``.
+    The marks end at these offsets in ``text``. ``is_ambiguous``: something else there looks like one.
     """
 
-    def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int) -> None:
+    def __init__(self, text: bytes, blobs: list[tuple[int, StoredBlob]], size: int, *, is_ambiguous: bool) -> None:
+        self._is_ambiguous = is_ambiguous
         self.text = text
         self._blobs = blobs
         self._size = size
@@ -51,7 +52,7 @@ class LargeRecord:
         a row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError for what is no record."""
         body: dict[str, Any] = orjson.loads(self.text)
         ((operation, content),) = body["operation"].items()
-        if operation not in _ROWS or not body.get("key") or "copying" in body:
+        if self._is_ambiguous or operation not in _ROWS or not body.get("key") or "copying" in body:
             return None
         in_key = {body["columns"].index(name) for name in body["key"]}
         waiting = {_mark(number).decode(): blob for number, (_, blob) in enumerate(self._blobs)}
@@ -77,6 +78,7 @@ class LargeRecordWriter:
         self._text = BytesIO()
         self._blobs: list[tuple[int, StoredBlob]] = []
         self._size = 0
+        self._is_ambiguous = False
         self._rest = b""  # what may be the first part of what begins a BLOB
         self._blob: _Blob | None = None
         self._file: BlobFile | None = None
@@ -108,6 +110,7 @@ class LargeRecordWriter:
     def _end_blob(self, blob: "_Blob") -> None:
         stored = blob.stored()
         if stored is None:
+            self._is_ambiguous = self._is_ambiguous or blob.text.startswith(b"#")
             self._text.write(blob.text)
             return
         self._text.write(_mark(len(self._blobs)))
@@ -120,7 +123,7 @@ class LargeRecordWriter:
             self._blob = None
         self._text.write(self._rest)
         self._rest = b""
-        return LargeRecord(self._text.getvalue(), self._blobs, self._size)
+        return LargeRecord(self._text.getvalue(), self._blobs, self._size, is_ambiguous=self._is_ambiguous)
 
 
 class _Blob:

@@ -2,8 +2,10 @@
 
 import os
 import tempfile
+from base64 import b64decode
 from binascii import b2a_base64
 from collections.abc import Iterator
+from hashlib import sha256
 from io import FileIO
 
 from cdc.errors import UserError
@@ -46,7 +48,7 @@ class BlobFile:
 
 class StoredBlob:
     """The content of a BLOB in place of its base64: ``length`` bytes in a file, ``digest`` is their SHA-256 in
-    hexadecimal digits. Two with the same one are equal."""
+    hexadecimal digits. Two with the same one are equal, and so is the base64 of the same bytes."""
 
     __slots__ = ("_file", "_offset", "digest", "length")
 
@@ -57,6 +59,8 @@ class StoredBlob:
         self.digest = digest
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):  # base64
+            return -(-self.length // 3) * 4 == len(other) and self.digest == sha256(b64decode(other)).hexdigest()
         return isinstance(other, StoredBlob) and (self.length, self.digest) == (other.length, other.digest)
 
     def __hash__(self) -> int:

@@ -1,6 +1,7 @@
 """A record in fragments is put together as it was, or not at all; from the middle of one, reading begins behind it."""
 
 import re
+import tempfile
 from zlib import crc32
 
 import pytest
@@ -8,8 +9,9 @@ from confluent_kafka import KafkaError, Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.errors import PromiseError
+from cdc.errors import PromiseError, UserError
 from cdc.kafka.fragments import HEADER, Fragments, cut, cut_blocks, first_whole_sequence
+from cdc.large_rows.large_record import LargeRecord
 
 RECORD = '{"uri":"flv://r/d/a","sequence":%d,"t":"%s"}'
 
@@ -134,3 +136,22 @@ def test_other_bytes_than_were_written() -> None:
     fragments.whole(message(0, b"a", first))
     with pytest.raises(PromiseError, match="not what was written"):
         fragments.whole(message(1, b"x", second))
+
+
+def test_a_disk_that_is_full_is_told_again_until_it_is_read_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing after it is given, as if it were complete."""
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/null/nowhere")
+    small = message(0, (RECORD % (0, "x")).encode())
+    value = b'{"Blob":"' + b"AAAA" * 400_000 + b'"}'
+    large = [message(1 + at, part, mark) for at, (mark, part) in enumerate(cut(value, 300_000, sequence=1))]
+    fragments = Fragments(on_disk=True)
+    assert values(fragments.all_whole([small, *large])) == values([small])
+    for _ in range(2):
+        with pytest.raises(UserError, match="can't be written to disk"):
+            fragments.all_whole([message(9, (RECORD % (2, "y")).encode())])
+    monkeypatch.undo()
+    fragments.forget([(large[0].topic() or "", 0)])
+    (whole,) = fragments.all_whole(large)
+    record = whole.value()
+    assert isinstance(record, LargeRecord)
+    assert record.whole() == value

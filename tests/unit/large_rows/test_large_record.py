@@ -118,6 +118,8 @@ def test_blobs_are_equal_where_their_bytes_are() -> None:
     first, other, same, longer = (on_disk(text, 7)._blobs[0][1] for text in texts)
     assert first == same
     assert len({first, other, same, longer}) == 3
+    assert {"Blob": b64encode(b"a" * 30).decode()} == {"Blob": first} != {"Blob": b64encode(b"b" * 30).decode()}
+    assert first != b64encode(b"a" * 33).decode()
     assert first.digest == sha256(b"a" * 30).hexdigest()
 
 
