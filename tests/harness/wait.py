@@ -28,3 +28,12 @@ def uncommitted_rows(server: MySql, connection_id: int | None = None) -> int:
     with server.root() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT COALESCE(MAX(trx_rows_modified), 0) FROM information_schema.innodb_trx{of_one}")
         return int(cursor.fetchall()[0][0])
+
+
+def waits_for_a_lock(server: MySql) -> bool:
+    """Whether a transaction waits for a row that another has locked. As for ``uncommitted_rows``: INNODB_TRX is slow;
+    the tests' servers have no performance schema, which shows such waits at once."""
+    time.sleep(INNODB_TRX_SECONDS)
+    with server.root() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'")
+        return bool(cursor.fetchall()[0][0])

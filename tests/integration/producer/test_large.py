@@ -25,7 +25,7 @@ from tests.checks.memory import peak_of, peak_of_run, peak_to_the_end
 from tests.harness import wait
 from tests.harness.programs import BIN, end_offset, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.wait import uncommitted_rows, until
+from tests.harness.wait import uncommitted_rows, until, waits_for_a_lock
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -150,6 +150,36 @@ def test_large_rows_in_all_kinds_of_changes_through_kills(
     with capsys.disabled():
         print(f"\nthe consumer's peak of memory: {peak:.0f} MB")
     assert peak < LARGE_ROW_MEMORY_MB
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
+
+
+def test_a_consumer_killed_amid_large_rows(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    """Where it waits for a row that someone else has locked: another consumer goes on, and each row is there once."""
+    keys = {"filters": {"include_dbs": ["killedrow"]}, "producer": {"start": "now"}}
+    source = write_profile(tmp_path, leader, kafka, name="killedrow", **keys)
+    target = write_profile(tmp_path, follower, kafka, name="killedrow-target", topic="killedrow", **keys)
+    run_well("cdc-producer", source, "--until-current")
+    for server in (leader, follower):
+        execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
+    blob = "REPEAT(RANDOM_BYTES(1000), 6000)"
+    execute(leader, "CREATE DATABASE killedrow", "CREATE TABLE killedrow.a (i INT PRIMARY KEY, b LONGBLOB, c LONGBLOB)",
+            "BEGIN", "INSERT INTO killedrow.a VALUES (1, NULL, NULL)", f"INSERT INTO killedrow.a VALUES (2, {blob}, {blob})",
+            "INSERT INTO killedrow.a VALUES (3, NULL, NULL)", "COMMIT",
+            f"UPDATE killedrow.a SET b = {blob} WHERE i = 2")  # fmt: skip
+    run_well("cdc-producer", source, "--until-current")
+    run_well("cdc-consumer", target, "--until", "1")  # the statements
+    with follower.root() as connection, connection.cursor() as cursor:
+        cursor.execute("BEGIN")
+        cursor.execute("INSERT INTO killedrow.a VALUES (2, NULL, NULL)")
+        with running("cdc-consumer", target, "--until-current") as process:
+            until(lambda: waits_for_a_lock(follower), what="the consumer at the locked row")
+            process.kill()
+            process.wait()
+        connection.rollback()
+    run_well("cdc-consumer", target, "--until-current")
+    sums = "SELECT i, SHA2(b, 256), SHA2(c, 256) FROM killedrow.a ORDER BY i"
+    assert execute(follower, sums) == execute(leader, sums)
     for server in (leader, follower):
         execute(server, "SET GLOBAL max_allowed_packet = DEFAULT")
 
