@@ -19,10 +19,10 @@ from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.row_sql_mode import LAX, STRICT, leader_modes, needs_comparison, setting, strict
 from cdc.consumer.literals.values import DEFAULT, identifier, table_name
 from cdc.consumer.plan.copied_numbers import apart
-from cdc.consumer.plan.packets import Statement, packets
+from cdc.consumer.plan.packets import Statement, packets, session_flags
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.plan.rewound import check_copying, clashes
-from cdc.consumer.plan.statements import delete_exact, session_flags, single
+from cdc.consumer.plan.statements import delete_exact, single
 from cdc.consumer.state import conflicts
 from cdc.consumer.state.conflicts import Conflict
 from cdc.consumer.state.skips import Skips

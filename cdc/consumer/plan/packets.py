@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.errors import Unapplicable
-from cdc.consumer.plan.planner import Change
+from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 
-__all__ = ["PACKET_BYTES", "Statement", "packets"]
+__all__ = ["PACKET_BYTES", "Statement", "packets", "session_flags"]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
@@ -31,6 +31,13 @@ class Statement:
     changes: Sequence[Change] = ()
     scans: bool = False
     data: bytes | None = None
+
+
+def session_flags(flags: int) -> Statement:
+    """The checks of a rows event's ``flags``; what the leader's foreign keys have logged the follower's must not do."""
+    foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
+    unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
+    return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:

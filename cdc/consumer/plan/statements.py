@@ -7,19 +7,20 @@ from typing import NamedTuple
 from cdc.consumer.errors import unreadable
 from cdc.consumer.literals.before_images import INCOMPARABLE, as_before, compared, comparison
 from cdc.consumer.literals.rounded import NONE_ROUNDED, Rounded
+from cdc.consumer.literals.row_conditions import key_indexes, matcher
 from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
-from cdc.consumer.literals.values import equal, exact, identifier, literal, table_name
+from cdc.consumer.literals.values import identifier, literal, table_name
 from cdc.consumer.literals.variables import Variables
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
-from cdc.consumer.plan.packets import PACKET_BYTES, Statement
-from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change, Step
-from cdc.model.record import Record, Row, Uri
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags
+from cdc.consumer.plan.planner import Change, Step
+from cdc.model.record import Row, Uri
 from cdc.model.values import Value
 
-__all__ = ["Columns", "Loadable", "delete_exact", "session_flags", "single", "statements"]
+__all__ = ["Columns", "Loadable", "delete_exact", "single", "statements"]
 
 # For longer IN lists the server may exceed range_optimizer_max_mem_size, and then scans the table.
 _DELETE_ROWS = 1000
@@ -113,15 +114,8 @@ def single(change: Change, *, generated: Columns, rounded: Mapping[str, Rounded]
 
 def delete_exact(change: Change, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Statement:
     """The statement that deletes the row that the change's before-image identifies, if it exists."""
-    row, where = _before(change), _matcher(change.record, rounded)
+    row, where = _before(change), matcher(change.record, rounded)
     return Statement(f"DELETE FROM {table_name(change.record.uri)} WHERE {where(row)}".encode())
-
-
-def session_flags(flags: int) -> Statement:
-    """The checks of a rows event's ``flags``; what the leader's foreign keys have logged the follower's must not do."""
-    foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
-    unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
-    return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
 
 
 def _step(
@@ -232,7 +226,7 @@ def _updates(step: Step, generated: frozenset[str], columns: frozenset[str]) -> 
     # All columns are set: the server would change a column with ON UPDATE CURRENT_TIMESTAMP that is not.
     indexes = written_indexes(record, generated)
     written = [(index, identifier(record.columns[index])) for index in indexes]
-    table, where = table_name(record.uri), _matcher(record, step.rounded)
+    table, where = table_name(record.uri), matcher(record, step.rounded)
     looked_at = compared(record, columns)
     copies = not step.rounded.keys().isdisjoint(record.columns)
     for change in step.changes:
@@ -280,9 +274,9 @@ class _Keys(NamedTuple):
 
 def _by_key(step: Step) -> _Keys:
     record, image = step.record, _before(step.changes[0])
-    key = _key(record)
+    key = key_indexes(record)
     if not all(isinstance(image[index], dict) and image[index].keys() <= _LISTED for index in key):
-        where = _matcher(record, step.rounded)
+        where = matcher(record, step.rounded)
         return _Keys("", lambda changes: [f"({where(_before(each))})".encode() for each in changes], b" OR ", "")
 
     def rows(changes: Sequence[Change]) -> list[bytes]:
@@ -290,19 +284,6 @@ def _by_key(step: Step) -> _Keys:
         return [f"({text})".encode() for text in row_texts(keys, range(len(key)))]
 
     return _Keys(f"({','.join(identifier(record.columns[index]) for index in key)}) IN (", rows, b",", ")")
-
-
-def _matcher(record: Record, rounded: Mapping[str, Rounded] = NONE_ROUNDED) -> Callable[[list[Value]], str]:
-    """The condition that finds a row by its before-image: by its key or, without one, by all its exact values."""
-    if record.key is not None:
-        key = [(index, record.columns[index]) for index in _key(record)]
-        return lambda image: " AND ".join([equal(column, image[index], rounded) for index, column in key])
-    columns = record.columns
-    return lambda image: " AND ".join(map(exact, columns, image)) + " LIMIT 1"
-
-
-def _key(record: Record) -> list[int]:
-    return [record.columns.index(column) for column in record.key or ()]
 
 
 def _before(change: Change) -> list[Value]:

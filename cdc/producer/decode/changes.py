@@ -1,4 +1,4 @@
-"""The changes that the decoder produces: rows, statements, starts and ends of transactions, new positions."""
+"""The changes that the decoder produces: rows and their tables, statements, bounds of transactions, new positions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,10 +26,13 @@ __all__ = [
     "Refused",
     "RowDecoder",
     "Rows",
+    "ShapeCache",
     "Statement",
     "TableShape",
     "Whole",
 ]
+
+_ENTRY_BYTES = 300  # of the dict and the key, without the key's content
 
 
 class RowDecoder(Protocol):
@@ -96,6 +99,39 @@ def _layout(width: int) -> tuple[Mapping[int, int], set[bytes]]:
     # image of a row.
     start = ROWS_EXTRA_AT + ROWS_EXTRA_LENGTH_BYTES + (1 if width < 251 else 3)
     return {kind: start + (2 if kind in UPDATES else 1) * bitmap for kind in ROWS}, set()
+
+
+class ShapeCache(dict[bytes, TableShape | None]):
+    """The shapes by the description that they were made of: ``cache[description]`` raises KeyError for a new one.
+
+    The least recently used are forgotten, in two generations: what is used is in the dict itself. When that takes half
+    of ``limit`` bytes, it becomes the old generation and the previous old one is forgotten; what is found in the old
+    one moves back. So the usual look-up costs no more than that of a dict.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self._size = 0
+        self._old: dict[bytes, TableShape | None] = {}
+
+    def __missing__(self, description: bytes) -> TableShape | None:
+        shape = self._old.pop(description)
+        self.add(description, shape)
+        return shape
+
+    def add(self, description: bytes, shape: TableShape | None) -> None:
+        """Keep the shape of a new ``description``; None for a table that is left out."""
+        self[description] = shape
+        self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
+
+    def grow(self, size: int) -> None:
+        """To be called when a shape that is in use takes ``size`` bytes more than when it was added."""
+        self._size += size
+        if self._size > self._limit // 2:
+            self._old = dict(self)
+            self.clear()
+            self._size = 0
 
 
 class Begin(NamedTuple):

@@ -5,11 +5,10 @@ libs/mysql/binlog/event/binary_log_funcs and strings/decimal.
 
 The JSON text is in UTF-8, each byte of it a character of the same number: nearly all text comes in UTF-8 and leaves in
 it, and to decode and encode it takes several times as long as all else that is done with a long one. Whoever encodes
-such a text as latin-1 must see whether the result is UTF-8 (``require_utf8``).
+such a text as latin-1 must see whether the result is UTF-8 (``utf8_text.require_utf8``).
 """
 
 from binascii import b2a_base64
-from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass
 from json.encoder import encode_basestring
@@ -20,10 +19,9 @@ from cdc.model.charset import member_texts, text_decoder
 from cdc.producer.decode.decimals import decimal_reader
 from cdc.producer.decode.json_binary import json_value
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
+from cdc.producer.large_rows.utf8_text import quote_long
 
-__all__ = [
-    "UTF8", "ColumnCode", "KeptTexts", "column_code", "constants", "quote_long", "require_known", "require_utf8",
-]  # fmt: skip
+__all__ = ["UTF8", "ColumnCode", "KeptTexts", "column_code", "constants", "not_ascii", "require_known"]
 
 UTF8 = ("utf8mb4", "utf8mb3")
 
@@ -222,20 +220,6 @@ _TYPES: dict[int, Callable[[Column, str, dict[str, Any]], ColumnCode]] = {
 }  # fmt: skip
 
 _LONG = 100  # bytes
-# encode_basestring looks at each character in turn, which takes ten times as long as these searches in all of the text.
-_ESCAPES = [(b"\\", rb"\\"), (b'"', rb"\""), (b"\n", rb"\n"), (b"\r", rb"\r"), (b"\t", rb"\t")]
-_CONTROLS = bytes(range(32))
-_SLICE = 1 << 20
-
-
-def quote_long(text: bytes) -> str:
-    """What ``encode_basestring`` makes of the same text."""
-    escaped = text
-    for special, escape in _ESCAPES:
-        escaped = escaped.replace(special, escape)
-    if len(escaped.translate(None, _CONTROLS)) < len(escaped):
-        return encode_basestring(text.decode("latin-1"))
-    return f'"{escaped.decode("latin-1")}"'
 
 
 def not_ascii(data: bytes) -> str:
@@ -246,20 +230,6 @@ def not_ascii(data: bytes) -> str:
 def _in_utf8(text: str) -> str:
     """``text`` in UTF-8, with a character for each byte."""
     return text if text.isascii() else text.encode().decode("latin-1")
-
-
-def require_utf8(row: bytes) -> None:
-    """Raises UnicodeDecodeError where a text in ``row`` is not in UTF-8.
-
-    Where the row is, each text is: before and after it is ASCII, which is never in the midst of a character.
-    """
-    if len(row) <= _SLICE:
-        row.decode()
-        return
-    # As a whole it could take four times as much memory.
-    decoder, view = getincrementaldecoder("utf-8")(), memoryview(row)
-    for begin in range(0, len(row), _SLICE):
-        decoder.decode(view[begin : begin + _SLICE], final=begin + _SLICE >= len(row))
 
 
 _MOST_TEXTS = 50_000

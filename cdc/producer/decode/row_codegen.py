@@ -21,11 +21,12 @@ from typing import Any, cast
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import packed_integer
 from cdc.producer.decode.changes import RowDecoder
-from cdc.producer.decode.column_code import UTF8, ColumnCode, column_code, quote_long, require_known, require_utf8
+from cdc.producer.decode.column_code import UTF8, ColumnCode, column_code, require_known
 from cdc.producer.decode.column_code import constants as new_constants
 from cdc.producer.decode.json_differences import json_after
 from cdc.producer.decode.table_map import JSON, Column, Table
 from cdc.producer.large_rows.row_images import BLOB, TEXT, LargeColumn
+from cdc.producer.large_rows.utf8_text import quote_long, require_utf8
 
 __all__ = ["FIRST_ROWS", "column_reader", "large_column", "row_decoder", "row_decoders"]
 

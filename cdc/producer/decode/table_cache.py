@@ -24,14 +24,14 @@ from cdc.producer.binlog.layout import (
     TABLE_ID,
     TABLE_ID_BYTES,
 )
-from cdc.producer.decode.changes import RowDecoder, Rows, TableShape
+from cdc.producer.decode.changes import RowDecoder, Rows, ShapeCache, TableShape
 from cdc.producer.decode.row_codegen import large_column, row_decoder, row_decoders
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Table, column_type, table_map, table_name
 from cdc.producer.large_rows.row_images import LargeColumn, large_rows
 from cdc.sql.column_types import types_json
 from cdc.sql.effects import ANY_DATABASE, Effect
 
-__all__ = ["AllowDifferences", "EqualMembers", "ShapeCache", "TableCache", "columns_json"]
+__all__ = ["AllowDifferences", "EqualMembers", "TableCache", "columns_json"]
 
 AllowDifferences = Callable[[str, str, Sequence[str]], None]
 EqualMembers = Callable[[tuple[bytes, ...], str, str], bool]
@@ -41,46 +41,12 @@ _OPERATIONS = {
 _STATEMENT_END = 0x01
 _SHAPES_BYTES = 64_000_000  # 10 000 tables of ten columns that have few rows take half
 _SHAPE_BYTES, _COLUMN_BYTES, _MEMBERS_BYTES = 1_000, 90, 2_000  # of a shape without compiled decoders
-_ENTRY_BYTES = 300  # of the dict and the key, without the key's content
 _COMPILED_BYTES = 1_000  # of a compiled decoder, for each column and image
 _SAME_DECODER = {et.WRITE_ROWS: (et.WRITE_ROWS, et.DELETE_ROWS)}
 _DESCRIPTION = slice(HEADER_BYTES + TABLE_ID_BYTES, None)  # of a table map
 _BEFORE_DESCRIPTION = bytes(HEADER_BYTES + TABLE_ID_BYTES)
 _new = tuple.__new__  # Rows(…) itself takes twice as long
 _UNKNOWN = TableShape("", "", "", {}, 0)
-
-
-class ShapeCache(dict[bytes, TableShape | None]):
-    """The shapes by the description that they were made of: ``cache[description]`` raises KeyError for a new one.
-
-    The least recently used are forgotten, in two generations: what is used is in the dict itself. When that takes half
-    of ``limit`` bytes, it becomes the old generation and the previous old one is forgotten; what is found in the old
-    one moves back. So the usual look-up costs no more than that of a dict.
-    """
-
-    def __init__(self, limit: int) -> None:
-        super().__init__()
-        self._limit = limit
-        self._size = 0
-        self._old: dict[bytes, TableShape | None] = {}
-
-    def __missing__(self, description: bytes) -> TableShape | None:
-        shape = self._old.pop(description)
-        self.add(description, shape)
-        return shape
-
-    def add(self, description: bytes, shape: TableShape | None) -> None:
-        """Keep the shape of a new ``description``; None for a table that is left out."""
-        self[description] = shape
-        self.grow(_ENTRY_BYTES + len(description) + (shape.size if shape else 0))
-
-    def grow(self, size: int) -> None:
-        """To be called when a shape that is in use takes ``size`` bytes more than when it was added."""
-        self._size += size
-        if self._size > self._limit // 2:
-            self._old = dict(self)
-            self.clear()
-            self._size = 0
 
 
 class TableCache:

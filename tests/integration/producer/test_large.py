@@ -164,8 +164,9 @@ def test_a_consumer_killed_amid_large_rows(tmp_path: Path, leader: MySql, follow
         execute(server, "SET GLOBAL max_allowed_packet = 1073741824")
     blob = "REPEAT(RANDOM_BYTES(1000), 6000)"
     execute(leader, "CREATE DATABASE killedrow", "CREATE TABLE killedrow.a (i INT PRIMARY KEY, b LONGBLOB, c LONGBLOB)",
-            "BEGIN", "INSERT INTO killedrow.a VALUES (1, NULL, NULL)", f"INSERT INTO killedrow.a VALUES (2, {blob}, {blob})",
-            "INSERT INTO killedrow.a VALUES (3, NULL, NULL)", "COMMIT",
+            "BEGIN", "INSERT INTO killedrow.a VALUES (1, NULL, NULL)",
+            f"INSERT INTO killedrow.a VALUES (2, {blob}, {blob})", "INSERT INTO killedrow.a VALUES (3, NULL, NULL)",
+            "COMMIT",
             f"UPDATE killedrow.a SET b = {blob} WHERE i = 2")  # fmt: skip
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until", "1")  # the statements

@@ -12,9 +12,9 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.decode import row_codegen, table_cache
-from cdc.producer.decode.changes import Refused, TableShape, Whole
+from cdc.producer.decode.changes import Refused, ShapeCache, TableShape, Whole
 from cdc.producer.decode.row_codegen import FIRST_ROWS, row_decoder, row_decoders
-from cdc.producer.decode.table_cache import ShapeCache, TableCache
+from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 from cdc.producer.decode.whole_transactions import UNREADABLE
 from tests.unit.producer.test_decoder_events import Leader, Log, content
