@@ -4,7 +4,7 @@ import re
 from base64 import b64decode, b64encode
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cdc.consumer.literals.variables import Variables
@@ -22,7 +22,8 @@ def stored(data: bytes) -> StoredBlob:
     return StoredBlob(file, 11, len(data), "")
 
 
-@given(st.lists(st.binary(min_size=1, max_size=50), max_size=3), st.integers(SMALLEST, 150))
+@example([bytes(200), b"x" * 199], 120)
+@given(st.lists(st.binary(min_size=1, max_size=300), max_size=3), st.integers(SMALLEST, 150))
 def test_the_variables_hold_the_blobs(blobs: list[bytes], size: int) -> None:
     variables = Variables(size)
     image = variables.image([n(1), "Null", *({"Blob": stored(blob)} for blob in blobs), {"Blob": "QQ=="}])

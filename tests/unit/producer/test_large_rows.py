@@ -1,6 +1,7 @@
 """Rows of an event on disk: their text is what the decoder in memory makes of the same bytes, and so are its sums."""
 
 import struct
+from base64 import b64encode
 from collections.abc import Iterator
 from zlib import crc32
 
@@ -88,6 +89,18 @@ def test_rows_on_disk_are_those_in_memory(made: tuple[Table, int, bytes]) -> Non
     for size in (1, 80, 1000):
         assert whole.head(size)[:size] == bytes(known)[:size]
         assert whole.tail(size)[-size:] == bytes(known)[-size:]
+
+
+@given(st.binary(min_size=1, max_size=100), st.integers(1, 120))
+def test_the_ends_of_a_value_on_disk(data: bytes, size: int) -> None:
+    """Of which no more is read than they need."""
+    event = on_disk(et.WRITE_ROWS, data)
+    assert event.spool is not None
+    text = LargeText([b"<", large_text.stored_base64(event.spool, 0, len(data))])
+    known = b"<" + b64encode(data)
+    assert text.head(size)[:size] == known[:size]
+    assert text.tail(size)[-size:] == known[-size:]
+    assert max(len(text.head(size)), len(text.tail(size))) <= size + 4 * large_text._BLOCK
 
 
 @given(events(), st.data())
