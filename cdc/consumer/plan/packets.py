@@ -10,10 +10,11 @@ from cdc.consumer.errors import Unapplicable
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 
-__all__ = ["PACKET_BYTES", "Statement", "packets", "session_flags"]
+__all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_flags"]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
+_LARGEST_PACKET = 1 << 30  # bytes: the maximum of max_allowed_packet
 # The server executes a packet to its end even where this program has ended meanwhile.
 _MOST_SCANS = 20
 
@@ -66,8 +67,16 @@ def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Stateme
 
 def _too_large(statement: Statement, limit: int) -> PromiseError:
     what = f"needs a statement of {len(statement.sql)} bytes, but the follower accepts {limit}"
-    hint = f"on the follower: SET PERSIST max_allowed_packet = {1 << (len(statement.sql) + 1024).bit_length()}"
+    hint = larger_packet(len(statement.sql))
     if not statement.changes:
         return PromiseError(f"the checkpoint's transaction {what}", hint=hint)
     record = statement.changes[0].record
     return Unapplicable(f"a row of {record.uri} {what}", record=record, hint=hint)
+
+
+def larger_packet(size: int) -> str:
+    """The hint for a statement of ``size`` bytes that is too large for the follower."""
+    needed = 1 << (size + 1024).bit_length()
+    if needed > _LARGEST_PACKET:
+        return "MySQL accepts no statement of more than 1 GB: bring the row to the follower by hand"
+    return f"on the follower: SET PERSIST max_allowed_packet = {needed}"

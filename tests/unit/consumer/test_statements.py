@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.literals.rounded import Rounded
 from cdc.consumer.literals.values import DEFAULT, exact, identifier, literal, quoted
-from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement, larger_packet, packets
 from cdc.consumer.plan.planner import Change, Step, in_order
 from cdc.consumer.plan.statements import single, statements
 from cdc.errors import PromiseError
@@ -192,6 +192,11 @@ def test_a_row_too_large_for_the_follower_is_named() -> None:
         list(packets([large], limit=1024))
     assert "sequence 7" in caught.value.where
     assert "max_allowed_packet = 4096" in caught.value.hint
+
+
+def test_no_larger_packet_is_proposed_than_mysql_has() -> None:
+    assert "max_allowed_packet = 1073741824" in larger_packet((1 << 30) - 1025)
+    assert "by hand" in larger_packet(1 << 30)
 
 
 def test_an_unknown_value_stops_with_its_record() -> None:
