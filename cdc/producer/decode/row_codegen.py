@@ -32,10 +32,8 @@ __all__ = ["FIRST_ROWS", "column_reader", "large_column", "row_decoder", "row_de
 
 ColumnReader = Callable[[bytes, int], tuple[str, int]]
 FIRST_ROWS = 400  # one takes 1.7 times as long as one of the rows after them
-_BLOB_TYPE, _LONG_TYPES = (
-    252,
-    frozenset({242, JSON, 252, 255}),
-)  # the latter have up to 4 GB, and their length before it
+_BLOB_TYPE = 252
+_LONG_TYPES = frozenset({242, JSON, _BLOB_TYPE, 255})  # up to 4 GB, after their length
 _ROW_TEXT, _UPDATE_TEXT = '{"cols":[%s]}', '{"before_cols":[%s],"after_cols":[%s]}'
 
 Compile = Callable[[int], RowDecoder]
