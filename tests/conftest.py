@@ -40,6 +40,16 @@ def logging_as_it_was() -> Iterator[None]:
     sys.excepthook = hook
 
 
+@pytest.fixture(autouse=True)
+def names_of_folders_stay_taken(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The folder of a test that has passed is deleted, and of its name were made those of topics (``own_name``): an
+    empty one takes its place, so that no later test gets it."""
+    yield
+    folder = request.node.funcargs.get("tmp_path")
+    if folder is not None:
+        folder.mkdir(exist_ok=True)
+
+
 class _Witness:
     """Fails a run that was to include the integration tests, with CDC_REQUIRE_INTEGRATION=1, when none of them ran."""
 

@@ -11,7 +11,7 @@ from enum import Enum
 from cdc.lake.note import Written, definition
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, lineage, table_name
-from cdc.spark.frames.told import History, NotTold
+from cdc.spark.frames.told import Histories, NotTold
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan, plan
 from cdc.sql.column_types import read_type
@@ -51,11 +51,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What all tables of a run are decided by: the stream's ``history``, of it the acts up to the run's sequence
+    """What all tables of a run are decided by: the stream's ``histories``, of it the acts up to the run's sequence
     ``upto`` that no earlier run knew (``recent``), the ``last`` sequence of rows by URI, whether retention has ``cut``
     the stream, the ``options``, and whether they are the ``same_options`` as those of the lake's tables."""
 
-    history: History
+    histories: Histories
     recent: Sequence[Act]
     upto: int
     last: Mapping[str, int]
@@ -80,7 +80,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
     if base is not None and known.same_options and not acts and not changed:
         return Step(name, What.KEEP, base)
     try:
-        wanted = plan(known.history, name, known.upto, cut=False)
+        wanted = plan(known.histories.of(name), name, known.upto, cut=False)
     except NotTold:
         return _without_columns(known, name, written, base, acts)
     made = definition(wanted, known.options)
@@ -90,15 +90,15 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
         if _can_merge(wanted, known.options):
             return Step(name, What.MERGE, base, made, wanted)
     if known.cut:
-        wanted = plan(known.history, name, known.upto, cut=True)
+        wanted = plan(known.histories.of(name), name, known.upto, cut=True)
     return Step(name, What.REPLACE, base, made, wanted)
 
 
 def _without_columns(known: Known, name: Name, written: Written | None, base: int | None, acts: list[Act]) -> Step:
     """The stream tells columns with the first rows. Raises NotTold where there are rows, and of a former version."""
-    found = [each for each in lineage([name], known.history.upto(known.upto)) if each.owner == name]
+    found = [each for each in lineage([name], known.histories.of(name).upto(known.upto)) if each.owner == name]
     if any(known.last_of((each.database, each.table)) >= each.first for each in found):
-        plan(known.history, name, known.upto, cut=False)
+        plan(known.histories.of(name), name, known.upto, cut=False)
     only_emptied = base is not None and {act.action for act in acts} == {"TruncateTable"}
     if only_emptied and known.same_options and written and written.note:
         return Step(name, What.EMPTY, base, written.note.definition)

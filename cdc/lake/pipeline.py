@@ -25,7 +25,7 @@ from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
-from cdc.spark.frames.told import CopyIncomplete, existing
+from cdc.spark.frames.told import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.one_part import set_tiny
 from cdc.spark.input.spans import topic_ids
@@ -127,8 +127,8 @@ class Lake:
         choices = asdict(self.options)
         recent = [act for act in history.upto(upto) if act.sequence > state.sequence]
         known = Known(
-            history, recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut, self.options,
-            same_options=state.choices == choices,
+            Histories(history), recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut,
+            self.options, same_options=state.choices == choices,
         )  # fmt: skip
         steps = self._steps(known, names)
         for number, step in enumerate(steps):

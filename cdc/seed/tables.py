@@ -13,7 +13,7 @@ from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
-from cdc.spark.frames.told import History, existing
+from cdc.spark.frames.told import Histories, History, existing
 from cdc.spark.frames.versions import Plan, Stretch, plan, require_no_exchange
 from cdc.sql.column_types import read_type
 
@@ -51,10 +51,10 @@ def parts_of(
     found: list[Part] = []
     refused: list[UserError] = []
     names = [name for name in existing(history, upto) if passes(Uri(resource, *name))]
-    segments = _segments(history, names, upto)
+    segments, histories = _segments(history, names, upto), Histories(history)
     for name in names:
         try:
-            found += _of_table(history, statements, name, segments.get(name, []), upto)
+            found += _of_table(histories.of(name), statements, name, segments.get(name, []), upto)
         except UserError as error:
             hint = f"{error.hint}; {_OR_APPLY}" if error.hint else _OR_APPLY
             refused.append(UserError(error.what, where=error.where, hint=hint))

@@ -1,13 +1,13 @@
 """What a leader's stream tells beside rows: what statements did, where copies are, and types of columns. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 
-__all__ = ["Columns", "CopyIncomplete", "History", "NotTold", "Statement", "Told", "existing"]
+__all__ = ["Columns", "CopyIncomplete", "Histories", "History", "NotTold", "Statement", "Told", "existing"]
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of a table's columns, in order."""
@@ -55,6 +55,67 @@ class History:
     def upto(self, sequence: int) -> list[Act]:
         """The acts up to and with ``sequence``."""
         return [act for act in self.acts if act.sequence <= sequence]
+
+
+class Histories:
+    """A leader's history in parts: of one table and of those that it may have got its name or rows from, so that to
+    look at each table of many takes no longer than to read all of the history some times."""
+
+    def __init__(self, history: History) -> None:
+        self._whole = history
+        self._part_of = _parts(history.acts)
+        self._acts: dict[Name, list[Act]] = {}  # by the part
+        self._of_databases: dict[str, list[Act]] = {}
+        self._told: dict[Name, list[Told]] = {}
+        for act in history.acts:
+            if name := table_name(act.uri):
+                self._acts.setdefault(self._part(name), []).append(act)
+            else:
+                self._of_databases.setdefault(Uri.parse(act.uri).database, []).append(act)
+        for told in history.told:
+            self._told.setdefault(self._part(told.name), []).append(told)
+        self._databases: dict[Name, set[str]] = {}
+        for name in self._part_of:
+            self._databases.setdefault(self._part(name), set()).add(name[0])
+
+    def of(self, name: Name) -> History:
+        """All of the history that ``versions.plan`` needs for the table ``name``."""
+        part = self._part(name)
+        databases = sorted({"*", name[0]} | self._databases.get(part, set()))
+        of_databases = (act for database in databases for act in self._of_databases.get(database, ()))
+        acts = sorted([*self._acts.get(part, ()), *of_databases], key=lambda act: (act.sequence, act.place))
+        whole = self._whole
+        return History(tuple(acts), whole.statements, tuple(self._told.get(part, ())), whole.silent_cascades)
+
+    def _part(self, name: Name) -> Name:
+        return self._part_of.get(name, name)
+
+
+def _parts(acts: Iterable[Act]) -> dict[Name, Name]:
+    """A name for all tables that statements rename to one another, or name together, by each of their names."""
+    parts: dict[Name, Name] = {}
+    members: dict[Name, list[Name]] = {}
+    of_statement: dict[int, Name] = {}
+
+    def join(one: Name, other: Name) -> None:
+        small, large = sorted((parts.setdefault(one, one), parts.setdefault(other, other)), key=size)
+        if small != large:
+            moved = members.pop(small, [small])
+            members.setdefault(large, [large]).extend(moved)
+            parts.update(dict.fromkeys(moved, large))
+
+    def size(part: Name) -> int:
+        return len(members.get(part, ()))
+
+    for act in acts:
+        if not (name := table_name(act.uri)):
+            continue
+        join(name, name)
+        if act.to and (new := table_name(act.to)):
+            join(name, new)
+        if act.action == "AlterTable":  # EXCHANGE PARTITION alters two
+            join(of_statement.setdefault(act.sequence, name), name)
+    return parts
 
 
 def existing(history: History, sequence: int) -> dict[Name, int]:

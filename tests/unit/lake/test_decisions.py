@@ -6,7 +6,7 @@ from cdc.errors import UserError
 from cdc.lake.decisions import Known, Step, What, decided
 from cdc.lake.note import Note, Written
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act
-from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Statement, Told
+from cdc.spark.frames.told import Columns, CopyIncomplete, Histories, History, NotTold, Statement, Told
 from cdc.spark.frames.typed import Options
 
 NAME = ("d", "t")
@@ -20,7 +20,7 @@ def known(*acts: Act, last: int = 5, columns: Columns = KEYED, cut: bool = False
     statements = {act.sequence: Statement("ALTER TABLE t ADD KEY (name)", frozenset(), "", True) for act in acts}
     history = History((CREATED, *acts), statements, (Told(NAME, 1, columns, key),), silent_cascades=False)
     given = {"options": Options(), "same_options": True} | more
-    return Known(history, acts, 10, {URI: last}, "l", cut=cut, **given)  # type: ignore[arg-type]
+    return Known(Histories(history), acts, 10, {URI: last}, "l", cut=cut, **given)  # type: ignore[arg-type]
 
 
 def before(base: int = 3, **of: object) -> Written:
