@@ -25,9 +25,24 @@ def is_free(port: int) -> bool:
 
 
 def free_port(*, other_than: int = 0) -> int:
-    """A port that no process listens on. Another process may take it first: then the caller tries again."""
+    """A port that no process listens on, and that no other call gives as long as this process lives: so a server that
+    is killed and started again finds its port free. A stranger may take it first: then the caller tries again.
+    """
     for _ in range(1000):
         port = random.choice(_RANGE)
-        if port != other_than and is_free(port):
+        if port != other_than and is_free(port) and _reserve(port):
             return port
     raise UserError(f"no free port between {_RANGE.start} and {_RANGE.stop}")
+
+
+def _reserve(port: int) -> bool:
+    """Take the UDP port of this number until the process ends, if no other has: no server of ours listens there, and
+    whoever looks for a TCP port tries that first."""
+    mark = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        mark.bind(("127.0.0.1", port))
+    except OSError:
+        mark.close()
+        return False
+    mark.detach()  # stays open
+    return True
