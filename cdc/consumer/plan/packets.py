@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.errors import Unapplicable
+from cdc.consumer.literals.row_sql_mode import STRICT, setting
 from cdc.consumer.plan.planner import ALL_LOGGED, NO_FOREIGN_KEY_CHECKS, RELAXED_UNIQUE_CHECKS, Change
 from cdc.errors import PromiseError
 
-__all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_flags"]
+__all__ = ["PACKET_BYTES", "Statement", "larger_packet", "packets", "session_flags", "usual_session"]
 
 # Larger packets are no faster, and use more memory in the consumer and in the server.
 PACKET_BYTES = 4_000_000
@@ -39,6 +40,14 @@ def session_flags(flags: int) -> Statement:
     foreign = 0 if flags & (NO_FOREIGN_KEY_CHECKS | ALL_LOGGED) else 1
     unique = 0 if flags & RELAXED_UNIQUE_CHECKS else 1
     return Statement(f"SET foreign_key_checks={foreign}, unique_checks={unique}".encode())
+
+
+def usual_session(mode: str, flags: int) -> Iterator[Statement]:
+    """What gives a session the usual sql_mode and checks again, after those of rows."""
+    if mode != STRICT:
+        yield Statement(setting(STRICT))
+    if flags:
+        yield session_flags(0)
 
 
 def packets(source: Iterable[Statement], *, limit: int) -> Iterator[list[Statement]]:

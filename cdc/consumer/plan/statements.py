@@ -15,7 +15,7 @@ from cdc.consumer.literals.variables import Variables
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
-from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags
+from cdc.consumer.plan.packets import PACKET_BYTES, Statement, session_flags, usual_session
 from cdc.consumer.plan.planner import Change, Step
 from cdc.model.record import Row, Uri
 from cdc.model.values import Value
@@ -60,24 +60,20 @@ def statements(
                 mode = wanted
                 yield Statement(setting(mode))
             columns = comparable(step.record.uri) if comparable and step.record.key is not None else frozenset()
-            variables = Variables(size)
-            sent = _with_variables(step, variables) if has_stored else step
-            yield from map(Statement, variables.statements())
+            before, sent, after = _in_parts(step, size) if has_stored else ((), step, ())
+            yield from before
             if step.operation == "Add":
                 yield from _adds(sent, generated(step.record.uri), size, loadable(step.record.uri))
             else:
                 yield from _step(sent, generated(step.record.uri), size, columns)
-            yield from map(Statement, variables.emptying())
+            yield from after
             if step.verified and step.record.key is not None and step.operation in ("Add", "Upsert", "Update"):
                 mode = STRICT
                 yield Statement(setting(mode))
                 yield from _comparisons(_done(step), step.verified, size)
         except ValueError as error:
             raise unreadable(step.record, error) from None
-    if mode != STRICT:
-        yield Statement(setting(STRICT))
-    if flags:
-        yield session_flags(0)
+    yield from usual_session(mode, flags)
 
 
 def _mode(step: Step) -> str:
@@ -89,15 +85,17 @@ def _mode(step: Step) -> str:
     return strict(step.modes, adds=step.operation == "Add")
 
 
-def _with_variables(step: Step, variables: Variables) -> Step:
-    """The step with variables in place of large BLOBs that are stored."""
+def _in_parts(step: Step, size: int) -> tuple[Iterable[Statement], Step, Iterable[Statement]]:
+    """What sends the step's large BLOBs that are stored, the step with variables in their place, what empties these."""
     if step.operation not in ("Add", "Upsert", "Update"):
-        return step
+        return (), step, ()
+    variables = Variables(size)
     changes = [
         Change(record, Row(before, None if after is None else variables.image(after)))
         for record, (before, after) in step.changes
     ]
-    return replace(step, changes=changes)
+    sent = replace(step, changes=changes)
+    return map(Statement, variables.statements()), sent, map(Statement, variables.emptying())
 
 
 def _done(step: Step) -> Step:
