@@ -10,7 +10,7 @@ from io import FileIO
 
 from cdc.errors import UserError
 
-__all__ = ["BlobFile", "StoredBlob"]
+__all__ = ["BlobFile", "StoredBlob", "read_at"]
 
 _BLOCK = 3 << 18  # bytes; a multiple of three, so that base64 needs no padding between two blocks
 
@@ -35,15 +35,21 @@ class BlobFile:
             raise _no_room(error) from None
 
     def read(self, offset: int, size: int) -> bytes:
-        parts = []
-        while size and (part := os.pread(self._file.fileno(), size, offset)):
-            parts.append(part)
-            offset, size = offset + len(part), size - len(part)
-        return b"".join(parts)
+        return read_at(self._file, offset, size)
 
     def __del__(self) -> None:
         if hasattr(self, "_file"):
             self._file.close()
+
+
+def read_at(file: FileIO, offset: int, size: int) -> bytes:
+    """``size`` bytes from ``offset`` on, or as many as there are: one call of pread gives at most 2 GB, and may give
+    fewer. The place at which the file is read or written is not moved."""
+    parts = []
+    while size and (part := os.pread(file.fileno(), size, offset)):
+        parts.append(part)
+        offset, size = offset + len(part), size - len(part)
+    return b"".join(parts)
 
 
 class StoredBlob:

@@ -4,7 +4,6 @@ A compressed transaction (binlog_transaction_compression) is one event of up to 
 No part of an event may be used before its checksum, which comes last, has been compared.
 """
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import BinaryIO
 from zlib import crc32
 
 from cdc.errors import UserError
+from cdc.large_rows.stored_blob import read_at
 
 __all__ = ["Spool"]
 
@@ -52,11 +52,7 @@ class Spool:
 
     def read(self, offset: int, size: int) -> bytes:
         """``size`` bytes from ``offset`` on, or as many as there are. The file that ``open`` gives is not moved."""
-        parts = []
-        while size and (part := os.pread(self._file.fileno(), size, offset)):
-            parts.append(part)
-            offset, size = offset + len(part), size - len(part)
-        return b"".join(parts)
+        return read_at(self._file, offset, size)
 
     def open(self) -> BinaryIO:
         """The event as a file, to be read once: closing it deletes it."""
