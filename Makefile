@@ -70,6 +70,8 @@ $(READY): pyproject.toml
 	@echo "Setting up $(VENV): PySpark, mysql-replication, confluent-kafka and the rest from the package index (about 550 MB)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --editable '.[spark,dev]'
+	@# As of an installed package: Python would compile each module at each start where PYTHONDONTWRITEBYTECODE is set.
+	$(BIN)/python -m compileall -q cdc
 	@touch $(READY)
 
 clean:

@@ -52,7 +52,7 @@ SHAPES = {
     "rows": Shape("rows in 100-row statements", PLAIN, plain, 100, 1.0),
     "single": Shape("single-row transactions", PLAIN, plain, 1, 1.0),
     "wide": Shape("rows of 200 columns", WIDE, lambda n: ",".join([str(n)] * 200), 100, 0.05),
-    "text": Shape("rows with 4 kB of text", TEXT, lambda n: f"{n},REPEAT('žluť {n} ',300)", 20, 0.1),
+    "text": Shape("rows with 4 kB of text", TEXT, lambda n: f"{n},REPEAT('žluť {n} ',300)", 20, 0.5),
     "json": Shape("rows with a JSON document", "id INT PRIMARY KEY, j JSON", document, 100, 0.5),
 }  # fmt: skip
 
