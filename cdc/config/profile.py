@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
+from cdc.config.server_address import ServerAddress
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
 from cdc.config.toml_tables import build, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
@@ -169,11 +170,18 @@ class Producer:
     copy_rows_per_second: int = field(default=0, metadata={"range": (0, 1_000_000_000)})
     copy_pause_threads_running: int = field(default=0, metadata={"range": (0, 100_000)})
     copy_ahead_bytes: int = field(default=8_000_000, metadata={"range": (0, 1_000_000_000)})
+    copy_replicas: tuple[str, ...] = ()
+    copy_pause_replica_seconds: int = field(default=10, metadata={"range": (0, 86_400)})
 
     def __post_init__(self) -> None:
-        """Raises UserError for an invalid ``start``."""
+        """Raises UserError for an invalid ``start`` or address."""
         if self.start not in WORDS:
             parsed_start(self.start)
+        self.replica_addresses()
+
+    def replica_addresses(self) -> list[ServerAddress]:
+        """Where the replicas are that a copy waits for."""
+        return [ServerAddress.parse(text, key="producer.copy_replicas") for text in self.copy_replicas]
 
 
 @dataclass(frozen=True, slots=True)

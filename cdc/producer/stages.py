@@ -20,6 +20,7 @@ from cdc.producer.copy.requests import Requests
 from cdc.producer.copy.structure import Structures
 from cdc.producer.copy_pace.followers import Followers
 from cdc.producer.copy_pace.pace import Pace
+from cdc.producer.copy_pace.replicas import Replicas
 from cdc.producer.decode.decoder import Decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.xa import XaTransactions
@@ -131,7 +132,8 @@ def copier(
 
     def reading() -> Reading:
         structures = Structures(settings, leader, widened or profile.filters)
-        return Reading(settings, name=leader.name, pace=pace(), read_structure=structures.read)
+        replicas = Replicas(limits.replica_addresses(), settings, seconds=limits.copy_pause_replica_seconds, log=log)
+        return Reading(settings, name=leader.name, pace=pace(replicas=replicas), read_structure=structures.read)
 
     pending, kafka = Pending.from_json(entry.copy), profile.kafka
     requests = Requests(kafka.properties(), kafka.topics().copies, resource=profile.mysql_resource_name, taken=pending)

@@ -44,9 +44,11 @@ __all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _HINTS = {
+    # Of a view whose text the server checks with the rights of its definer.
+    1449: "create that account on the follower, since accounts are not replicated, and start again",
     # Where consumer.engine has made an InnoDB table of one of MyISAM.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
-    "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)"
+    "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
 }
 _OTHER_NUMBERS = (
     "make the follower's table one of InnoDB without partitions, with the leader's primary key; else run the statement "

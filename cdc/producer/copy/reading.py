@@ -165,7 +165,7 @@ class Reading:
         try:
             with closing(connected(**self._settings, autocommit=True)) as marks, closing(self._reader) as rows:
                 self._marks = marks
-                with closing(self._snapshots):
+                with closing(self._snapshots), closing(self._pace):
                     self._answer_all(marks, rows)
         except pymysql.MySQLError as error:
             self._give(translated(error, self._name))

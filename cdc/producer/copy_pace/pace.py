@@ -1,4 +1,4 @@
-"""How fast tables are read: so many rows a second, and not while the leader is busy or a follower behind."""
+"""How fast tables are read: so many rows a second, and not while the leader is busy, a replica or follower behind."""
 
 import threading
 import time
@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cdc.producer.copy_pace.followers import Followers
+from cdc.producer.copy_pace.replicas import Replicas
 
 __all__ = ["Pace"]
 
@@ -14,15 +15,22 @@ _LOOK_SECONDS = 0.5
 
 class Pace:
     """No more than ``rows_per_second``, nothing while more than ``threads_running`` threads of the server run (0 stands
-    for any number), and nothing that ``followers`` are not ready for.
+    for any number) or one of the leader's ``replicas`` is behind, and nothing that ``followers`` are not ready for.
 
     ``log(event, **fields)`` is called when it begins to wait for the server, and when it goes on.
     """
 
     def __init__(
-        self, *, rows_per_second: int, threads_running: int, followers: Followers, log: Callable[..., None]
+        self,
+        *,
+        rows_per_second: int,
+        threads_running: int,
+        followers: Followers,
+        replicas: Replicas,
+        log: Callable[..., None],
     ) -> None:
         self.followers = followers
+        self._replicas = replicas
         self._rows_per_second = rows_per_second
         self._threads_running = threads_running
         self._log = log
@@ -41,6 +49,7 @@ class Pace:
         end = until or self._stopped
         end.wait(max(0.0, self._next_at - time.monotonic()))
         self.followers.wait(end)
+        self._replicas.wait(end)
         waits = False
         while self._threads_running and not end.is_set():
             cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
@@ -62,3 +71,7 @@ class Pace:
     def stop(self) -> None:
         """End all waiting."""
         self._stopped.set()
+
+    def close(self) -> None:
+        """Close the connections to replicas; nobody waits any more."""
+        self._replicas.close()

@@ -84,7 +84,9 @@ class NativeHistory:
     def _load(self) -> str:
         """The rows of a file, which must be on the client's side; for a geometry they have none."""
         flat = [name for name, table in self.tables.items() if all(each.type != "GEOMETRY" for each in table.columns)]
-        table = self.tables[self._chance.choice(sorted(flat or self.tables))]
+        if not flat:
+            return "DO 1"
+        table = self.tables[self._chance.choice(sorted(flat))]
         word, charset = (
             self._chance.choice(["", "IGNORE", "REPLACE"]),
             self._chance.choice(["utf8mb4", "latin1", "binary", "cp1251"]),

@@ -203,6 +203,35 @@ def test_a_statement_that_names_what_the_filters_leave_out(
     assert content(follower, name) == content(leader, name)
 
 
+def test_a_view_that_needs_an_account_that_the_follower_lacks(
+    tmp_path: Path, leader: MySql, kafka: Kafka, follower: MySql
+) -> None:
+    name = own_name(tmp_path)
+    user = f"{name[-20:]}@localhost"
+    filters = {"include_dbs": [name]}
+    source = write_profile(
+        tmp_path, leader, kafka, name="l", topic=name, resource=name, filters=filters, producer={"start": "now"}
+    )
+    target = write_profile(tmp_path, follower, kafka, name="f", topic=name, resource=name)
+    run_well("cdc-producer", source, "--until-current")
+    execute(
+        leader,
+        f"CREATE DATABASE {name}",
+        f"CREATE USER {user}",
+        f"CREATE DEFINER = {user} FUNCTION {name}.f() RETURNS INT NO SQL RETURN 7",
+        f"GRANT EXECUTE ON {name}.* TO {user}",
+        f"CREATE DEFINER = {user} VIEW {name}.v AS SELECT {name}.f()",
+    )
+    run_well("cdc-producer", source, "--until-current")
+    line = refused("cdc-consumer", target, "--until-current", status=3)
+    assert "hint: create that account on the follower, since accounts are not replicated, and start again" in line
+    execute(follower, f"CREATE USER {user}", f"GRANT EXECUTE ON {name}.* TO {user}")
+    run_well("cdc-consumer", target, "--until-current")
+    assert content(follower, name) == content(leader, name)
+    execute(leader, f"DROP USER {user}")
+    execute(follower, f"DROP USER {user}")
+
+
 def test_a_dropped_database_takes_the_followers_own_tables_along(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, follower: MySql
 ) -> None:

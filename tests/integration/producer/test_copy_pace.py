@@ -1,8 +1,9 @@
 """How fast a leader is read while its tables are copied."""
 
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from cdc.config.server_address import ServerAddress
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy_pace.followers import Followers
 from cdc.producer.copy_pace.pace import Pace
+from cdc.producer.copy_pace.replicas import Replicas
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
+from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name
+from tests.harness.replica import Replica
+from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -23,7 +29,8 @@ _ROWS = 1000
 
 
 @contextmanager
-def _reading(leader: MySql, name: str, **limits: Any) -> Iterator[Reading]:
+def _reading(leader: MySql, name: str, replicas: Sequence[int] = (), **limits: Any) -> Iterator[Reading]:
+    """Of a new table; a copy waits for the ``replicas`` at these ports."""
     with leader.root(autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
         cursor.execute(f"CREATE TABLE {name}.t (id INT PRIMARY KEY)")
@@ -31,8 +38,10 @@ def _reading(leader: MySql, name: str, **limits: Any) -> Iterator[Reading]:
     settings = {"host": "127.0.0.1", "port": leader.port, "user": USER, "password": PASSWORD}
     nobody: Any = None
     followers = Followers(nobody, limit=0, log=lambda *_, **__: None)
-    defaults = {"rows_per_second": 0, "threads_running": 0, "followers": followers, "log": lambda *_, **__: None}
-    pace = Pace(**defaults | limits)
+    defaults: dict[str, Any] = {"rows_per_second": 0, "threads_running": 0, "log": lambda *_, **__: None} | limits
+    addresses = [ServerAddress("127.0.0.1", port) for port in replicas]
+    asked = Replicas(addresses, settings, seconds=0, log=defaults["log"])
+    pace = Pace(**{"followers": followers, "replicas": asked} | defaults)
     reading = Reading(settings, name="leader", pace=pace, read_structure=lambda: pytest.fail("not asked"))
     try:
         yield reading
@@ -116,6 +125,47 @@ def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(tmp_path: Pa
         ends = time.monotonic()
     assert time.monotonic() - ends < 2  # breaking its connections takes longer
     assert followers.waits_for is None
+
+
+def test_nothing_is_read_while_a_replica_is_behind(tmp_path: Path, mysql_server: MySqlFactory) -> None:
+    name, said = own_name(tmp_path), list[tuple[str, str]]()
+    leader, server = mysql_server(), mysql_server(server_id=3)
+    replica = Replica.make(leader, server)
+    _execute(server, "STOP REPLICA")
+
+    def log(what: str, *, why: str = "", **_: Any) -> None:
+        said.append((what, re.sub("[0-9]+", "N", why)))
+
+    waits = "the copy waits for a replica"
+    with _reading(leader, name, [server.port], log=log) as reading:
+        reading.ask(Wanted((name, "t"), None, ""))
+        until(lambda: bool(said), what="the wait for a replica that is stopped")
+        _execute(server, "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 3600", "START REPLICA")
+        until(lambda: len(said) > 1, what="the wait for a replica that is behind")
+        assert reading.answer() is None
+        _execute(server, "STOP REPLICA", "CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0", "START REPLICA")
+        assert replica.catch_up() == ""
+        assert _answer(reading).chunk is not None
+    assert [said[0], said[-2], said[-1]] == [
+        (waits, "it does not replicate"), (waits, "it is N s behind"), ("the copy goes on", "")
+    ]  # fmt: skip
+
+
+def test_a_replica_that_is_away_is_waited_for_and_named(tmp_path: Path, leader: MySql) -> None:
+    name, said, away = own_name(tmp_path), list[str](), free_port()
+    with _reading(
+        leader, name, [away], log=lambda _, *, replica, why, **__: said.append(f"{replica} {why}")
+    ) as reading:
+        reading.ask(Wanted((name, "t"), None, ""))
+        until(lambda: bool(said), what="the wait for a replica that is away")
+        assert reading.answer() is None
+    assert [text[: text.index(":", 20)] for text in said] == [f"127.0.0.1:{away} it can't be asked"]
+
+
+def _execute(server: MySql, *statements: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
 
 
 def _wait_for_lock(leader: MySql, name: str) -> None:
