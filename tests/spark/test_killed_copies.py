@@ -97,8 +97,8 @@ def test_random_kills_during_repairs(tmp_path: Path, pair: Pair, kafka: Kafka, s
     pair.replicate()
     for number in range(max(KILLS // 20, 1)):
         pair.on_follower(
-            "DELETE FROM k WHERE id % 17 = 1", f"UPDATE k SET n = -id - {number} WHERE id % 13 = 2",
-            "INSERT INTO k SELECT id + 5000, -5000 - id FROM k WHERE id % 19 = 3 AND id < 5000",
+            "DELETE FROM k WHERE id % 17 = 1", f"UPDATE IGNORE k SET n = -id - {number} WHERE id % 13 = 2",
+            "INSERT IGNORE INTO k SELECT id + 5000, -5000 - id FROM k WHERE id % 19 = 3 AND id < 5000",
             "DELETE FROM bare LIMIT 5",
             database=name,
         )  # fmt: skip
