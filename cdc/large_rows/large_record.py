@@ -51,7 +51,7 @@ class LargeRecord:
         """The parsed record, in which BLOBs are StoredBlobs; None where one is anything else than a value of no key in
         a row of a table with a key. Raises ValueError, KeyError, TypeError and AttributeError for what is no record."""
         body: dict[str, Any] = orjson.loads(self.text)
-        ((operation, content),) = body["operation"].items()
+        (operation, content), *_ = body["operation"].items()
         if self._is_ambiguous or operation not in _ROWS or not body.get("key") or "copying" in body:
             return None
         in_key = {body["columns"].index(name) for name in body["key"]}

@@ -113,6 +113,25 @@ def test_a_record_on_disk_has_the_same_rows(text: bytes, size: int) -> None:
         assert not found.has_stored
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {
+            "Query": "CREATE TABLE t (c INT COMMENT '…')",
+            "Bytes": b64encode(b"CREATE TABLE t (c INT COMMENT '\xc5')").decode(),
+        },
+        {"Query": 'CREATE TABLE t (c INT COMMENT \'{"Blob":"QUJDQUJDQUJD"}\')'},
+        {"Skipped": {"event": 2, "place": "f:4", "reason": "asked for"}},
+    ],
+)
+def test_a_record_without_rows_on_disk_is_the_same(operation: dict[str, Any]) -> None:
+    head = KEYED[: KEYED.index(b',"columns"')] + b',"operation":%b}'
+    text = head % json.dumps(operation, separators=(",", ":")).encode()
+    found = Record.parse(on_disk(text, 9), where="")
+    assert found == Record.parse(text, where="")
+    assert not found.has_stored
+
+
 KEYED = b'{"uri":"flv://r/d/t","sequence":1,"bn_file":{"fileName":"f","offset":4},"transaction":{"id":"x:1",\
 "index":0,"last":true,"ts_us":1},"columns":["a","b"],"key":["a"],"operation":{"Add":{"rows":[{"cols":[%b,%b]}]}}}'
 
