@@ -29,8 +29,9 @@ __all__ = [
 # Not reachable, or not for us just now: shutting down, offline mode, too many connections, out of memory, a killed
 # statement (MySQL manual, "Server Error Message Reference").
 _UNREACHABLE = frozenset({
-    2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1158, 1159, 1160, 1161, 1184, 1203, 1226,
-    1317, 1927, 3032, 3168, 3169, 4031,
+    0,  # pymysql's for a connection that has broken before
+    2002, 2003, 2006, 2013, 2055, 1040, 1041, 1053, 1077, 1079, 1129, 1135, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
+    1226, 1317, 1927, 3032, 3168, 3169, 4031,
 })  # fmt: skip
 _DENIED = frozenset({1044, 1045, 1698})
 _MISSING_GRANT = frozenset({1142, 1227})
@@ -268,7 +269,7 @@ def _either(cursor: Any, *statements: str) -> list[Any]:
 
 def translated(error: pymysql.MySQLError, name: str) -> UserError | Disconnected:
     """Our error for one of the server ``name``: Disconnected where it is away, else UserError."""
-    code, text = error.args[0], str(error.args[-1])
+    code, text = error.args[0], str(error.args[-1]) or "the connection is closed"
     if code in _UNREACHABLE:
         return Disconnected(f"the leader cannot be reached: {text}", where=name, hint="is it running at that address?")
     if code in _DENIED:
