@@ -1,8 +1,9 @@
-"""Requests in the order in which they were made: tables to copy or to stop, and keys whose rows are to be sent again.
+"""Requests: tables to copy or to stop, in the order in which they were made, and keys whose rows are to be sent again.
 
-A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream; those
-after it wait until then. After a crash it starts over: its rows are the leader's as of their place in the stream, so a
-second time does no harm.
+A request for keys is taken up, by the offset behind it in the state, once all of its rows are in the stream. Those for
+tables do not wait for it, since statements in the stream rename what is to be copied, and not what waits. After a crash
+all that comes after the offset starts over: rows are the leader's as of their place in the stream, so a second time
+does no harm.
 """
 
 from collections import deque
@@ -21,6 +22,7 @@ class Repairs:
 
     def __init__(self) -> None:
         self._waiting: deque[Request] = deque()
+        self._early: set[tuple[str, int]] = set()  # which of them were done before keys that were asked for before
         self._sent = 0  # of the first request's keys
         self._before = Pending()  # the state that a run before has left in the stream
 
@@ -36,7 +38,7 @@ class Repairs:
         self._before = Pending()  # only once: without ids of topics the topic may be created again
 
     def next_state(self, pending: Pending, wants_table: Callable[[str, str], bool], notices: Notices) -> Pending | None:
-        """The state once the first request is taken up; None where there is none, or the rows of its keys come first.
+        """The state once one more request is taken up; None where there is none but for keys whose rows come first.
 
         A request for keys of a table that ``wants_table``, the filters, leaves out is left out.
         """
@@ -44,19 +46,20 @@ class Repairs:
             return None
         request = self._waiting[0]
         if request.keys is not None:
-            if wants_table(*request.keys.table):
+            if not wants_table(*request.keys.table):
+                notices.filtered(request.keys.table)
+                return self.leave_out(pending)
+            early = next((each for each in self._waiting if each.keys is None and not self._is_early(each)), None)
+            if early is None:
                 return None
-            notices.filtered(request.keys.table)
-            return self.leave_out(pending)
+            self._early.add((early.topic_id, early.offset))
+            state = _done(early, pending, wants_table, notices)
+            return state.taken_up(pending.requests, pending.requests_topic)
         self._waiting.popleft()
-        if request.stop:
-            state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
-            notices.stopped(request.tables, pending, state)
-        else:
-            asked = pending.asked(request.tables, requests=request.offset, topic=request.topic_id)
-            state = asked.wanted(wants_table)
-            notices.asked(len(request.tables), state)
-        return state
+        if self._is_early(request):
+            self._early.remove((request.topic_id, request.offset))
+            return pending.taken_up(request.offset, request.topic_id)
+        return _done(request, pending, wants_table, notices)
 
     def after(self, pending: Pending, count: int) -> Pending:
         """The state once the rows of the next ``count`` keys are in the stream."""
@@ -81,11 +84,27 @@ class Repairs:
     def adopt(self, pending: Pending) -> None:
         """Begin again with the requests that a run before, which left the state ``pending``, has not taken up."""
         self._before, self._sent = pending, 0
+        self._early.clear()
         self._waiting = deque(request for request in self._waiting if not _is_taken(request, pending))
+
+    def _is_early(self, request: Request) -> bool:
+        return (request.topic_id, request.offset) in self._early
 
     def _end_first(self) -> Request:
         self._sent = 0
         return self._waiting.popleft()
+
+
+def _done(request: Request, pending: Pending, wants_table: Callable[[str, str], bool], notices: Notices) -> Pending:
+    """The state once a request for tables is taken up."""
+    if request.stop:
+        state = pending.stopped(request.tables, requests=request.offset, topic=request.topic_id)
+        notices.stopped(request.tables, pending, state)
+        return state
+    asked = pending.asked(request.tables, requests=request.offset, topic=request.topic_id)
+    state = asked.wanted(wants_table)
+    notices.asked(len(request.tables), state)
+    return state
 
 
 def _is_taken(request: Request, pending: Pending) -> bool:

@@ -369,7 +369,7 @@ def asked_for(copying: Copying, *requests: Request) -> None:
     copying.requests.clear()
 
 
-def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_waits() -> None:
+def test_rows_of_some_keys_come_between_chunks() -> None:
     copying = Copying(Pending(again=(T,)))
     copying.due()
     asked_for(copying, Request([], 6, keys=keys_of(1, 2, 3)), Request([U], 7))
@@ -382,7 +382,8 @@ def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_wai
     for keys, end in (((1, 2), 60), ((3,), 70)):
         assert copying.due() is None
         assert copying.reading.asked[-1].keys == keys_of(*range(keys[0], 4))
-        assert copying.copier.pending == first_pending(written=1 + (keys == (3,)), repairs=int(keys == (3,)))
+        done = int(keys == (3,))
+        assert copying.copier.pending == first_pending(written=1 + done, repairs=done, again=(T, U))
         part = keys_of(*keys).values
         copying.reading.give(*keys, end=end, keys=part)
         copying.changed("Delete", keys[0])
@@ -395,6 +396,27 @@ def test_rows_of_some_keys_come_between_chunks_and_what_was_asked_after_them_wai
     assert copying.copier.pending == first_pending(written=3, repairs=2, requests=7, again=(T, U))
     assert copying.due() is None
     assert copying.reading.asked[-1] == Wanted(T, ("1",), "", None)
+
+
+def test_tables_that_wait_for_nothing_but_rows_of_some_keys_are_renamed_with_the_stream() -> None:
+    renamed = ("d", "renamed")
+    copying = Copying(Pending())
+    requests = Request([], 6, keys=keys_of(1)), Request([U, T], 7), Request([T], 8, stop=True)
+    asked_for(copying, *requests)
+    copying.executed(Effect("RenameTable", *U, to=renamed))
+    assert copying.copier.pending == Pending(again=(renamed,))
+    assert copying.due() is None
+    copying.reading.give(1, end=50, keys=keys_of(1).values)
+    due = copying.due(50)
+    assert isinstance(due, Chunk)
+    copying.copier.written(due, sequence=7)
+    assert copying.copier.pending == Pending(again=(renamed,), written=1, repairs=1, requests=8)
+    # What a run before has left in the stream decides; what comes after it is taken up once more.
+    again = Copying(Pending(again=(renamed,)))
+    asked_for(again, *requests)
+    again.copier.adopt(Pending(written=1, repairs=1, requests=6))
+    asked_for(again, *requests[1:])
+    assert again.copier.pending == Pending(again=(U,), written=1, repairs=1, requests=8)
 
 
 def first_pending(**more: Any) -> Pending:
