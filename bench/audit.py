@@ -1,6 +1,6 @@
 """Measures the audit, beside Spark that only reads and parses the same topics, and beside queries to both databases.
 
-    python bench/audit.py [--updates 150000] [--rows 50000] [--keys 0]
+    python bench/audit.py [--updates 150000] [--rows 50000] [--changes 0] [--keys 0]
 
 A leader with ``--rows`` rows and ``--updates`` single-row updates is replicated by our programs, and its follower
 captured. Then, one after the other, the best of three:
@@ -9,7 +9,8 @@ captured. Then, one after the other, the best of three:
     floor               both topics read and parsed, nothing else; this and the next two in one Spark on local[2], with
                         the collector that docs/performance.md advises for large audits, after twenty warm-up rounds
     audit               from their beginning, the report included
-    on from it          from the state of that audit, after 1 % more updates; after six such warm-up rounds
+    on from it          from the state of that audit, after 1 % more updates, or ``--changes`` of them, with which
+                        histories of several sizes compare; after six such warm-up rounds
     SELECT              every row of both tables read from both servers in the order of the key, and compared
     pt-table-checksum   the same table, on the leader and a native replica; Percona Toolkit >= 3.7 must be on PATH
 
@@ -100,6 +101,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=150_000, help="of single rows (default %(default)s)")
     parser.add_argument("--rows", type=int, default=50_000, help="of the table (default %(default)s)")
+    parser.add_argument("--changes", type=int, default=0, help="before each audit on from a state (default: 1 %%)")
     parser.add_argument("--keys", type=int, default=0, help="of a table for 512 MB (default: not measured)")
     options = parser.parse_args()
     print(f"{'':32}{'count':>9}{'wall s':>8}{'CPU s':>8}{'servers':>9}{'asked':>7}{'ratio':>7}")
@@ -107,11 +109,11 @@ def main() -> int:
         if options.keys:
             measure_memory(Path(folder), options.keys)
         else:
-            measure(Path(folder), options.updates, options.rows)
+            measure(Path(folder), options.updates, options.rows, options.changes or options.updates // 100)
     return 0
 
 
-def measure(folder: Path, count: int, rows: int) -> None:
+def measure(folder: Path, count: int, rows: int, changes: int) -> None:
     servers, chance = Servers(folder), random.Random(1)
     pair = servers.pair
     fill(servers.leader, Shape("", PLAIN, rows, updates, 0))
@@ -131,13 +133,13 @@ def measure(folder: Path, count: int, rows: int) -> None:
 
     line("audit that keeps a state", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
     for number in range(WARM_UP_ON + ROUNDS):
-        execute(servers.leader, updates(count // 100, chance))
+        execute(servers.leader, updates(changes, chance))
         servers.replicate()
         servers.capture()
         if number < WARM_UP_ON:
             kept()
         else:
-            line("on from it, 1 % more", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
+            line(f"on from it, {changes} more", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
     line("SELECT of all, compared", lambda: asked(servers), cpu=cpu_seconds, pair=pair)
     spark.stop()
     measure_table_checksum(servers.leader, folder / "s3")
