@@ -20,6 +20,7 @@ __all__ = [
     "count_different",
     "different",
     "end_of_binlog",
+    "first_known",
     "inspect",
     "objects",
     "translated",
@@ -162,7 +163,7 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
     cursor.execute("SHOW BINARY LOGS")
     logs = tuple((row[0], int(row[1])) for row in cursor.fetchall())
     # In one statement, so that the GTIDs are exactly those up to the position.
-    file, offset, only, ignored, executed = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
+    file, offset, only, ignored, executed = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     if only or ignored:
         raise UserError(
             "the leader does not log all databases",
@@ -185,7 +186,7 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
 
 def end_of_binlog(cursor: Any) -> Position:
     """The position after the newest event of the server's binlog. Raises pymysql's errors."""
-    file, offset, *_ = _either(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
+    file, offset, *_ = first_known(cursor, "SHOW BINARY LOG STATUS", "SHOW MASTER STATUS")[0]
     return Position(file, int(offset))
 
 
@@ -217,7 +218,7 @@ def _missing_grants(cursor: Any, partial_json: bool) -> Iterator[str]:
     }
     for privilege, statements in probes.items():
         try:
-            _either(cursor, *statements)
+            first_known(cursor, *statements)
         except pymysql.MySQLError as error:
             if error.args[0] == _NO_BINARY_LOG:
                 return  # reported as the setting log_bin
@@ -249,11 +250,11 @@ def _unlogged_replica(cursor: Any) -> Iterator[str]:
     """Whether the server is a replica whose own binlog lacks what it replicates."""
     cursor.execute("SHOW GLOBAL VARIABLES WHERE variable_name IN ('log_replica_updates', 'log_slave_updates')")
     logs_all = all(value == "ON" for _, value in cursor.fetchall())
-    if not logs_all and _either(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
+    if not logs_all and first_known(cursor, "SHOW REPLICA STATUS", "SHOW SLAVE STATUS"):
         yield "it is a replica whose log_replica_updates is OFF; start it with --log-replica-updates"
 
 
-def _either(cursor: Any, *statements: str) -> list[Any]:
+def first_known(cursor: Any, *statements: str) -> list[Any]:
     """The rows of the first statement that this version of the server knows."""
     for statement in statements[:-1]:
         try:

@@ -73,5 +73,5 @@ class Pace:
         self._stopped.set()
 
     def close(self) -> None:
-        """Close the connections to replicas; nobody waits any more."""
+        """Close the connections to replicas, once nothing is read any more."""
         self._replicas.close()

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pymysql
-from pymysql.constants import ER
 
 from cdc.config.server_address import ServerAddress
+from cdc.producer.binlog.leader import first_known
 from cdc.service.mysql_connection import connected
 
 __all__ = ["Replicas"]
@@ -46,9 +46,9 @@ class Replicas:
         told = None
         while not end.is_set() and (found := self._behind()):
             address, why, known = found
-            if told != (address, known):
+            if told != (address, known or why):
                 self._tell(address, why, known=known)
-                told = address, known
+                told = address, known or why
             end.wait(_LOOK_SECONDS)
         if told and not end.is_set():
             self._log("the copy goes on")
@@ -64,7 +64,7 @@ class Replicas:
         if known:
             self._log("the copy waits for a replica", replica=str(address), why=why)
             return
-        hint = "the copy goes on once that is mended; to copy without it, take it out of producer.copy_replicas"
+        hint = "the copy goes on once it can be asked and replicates; else take it out of producer.copy_replicas"
         self._log("the copy waits for a replica", level=logging.WARNING, replica=str(address), why=why, hint=hint)
 
     def _behind(self) -> tuple[ServerAddress, str, bool] | None:
@@ -86,12 +86,6 @@ class Replicas:
         if address not in self._connections:
             self._connections[address] = connected(**self._settings | {"host": address.host, "port": address.port})
         with self._connections[address].cursor() as cursor:
-            try:
-                cursor.execute(_STATUS[0])
-            except pymysql.ProgrammingError as error:
-                if error.args[0] != ER.PARSE_ERROR:
-                    raise
-                cursor.execute(_STATUS[1])
-            channels = cursor.fetchall()
+            channels = first_known(cursor, *_STATUS)
         lags = [row.get("Seconds_Behind_Source", row.get("Seconds_Behind_Master")) for row in channels]
         return max(lags) if lags and None not in lags else None

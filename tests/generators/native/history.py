@@ -85,7 +85,7 @@ class NativeHistory:
         """The rows of a file, which must be on the client's side; for a geometry they have none."""
         flat = [name for name, table in self.tables.items() if all(each.type != "GEOMETRY" for each in table.columns)]
         if not flat:
-            return "DO 1"
+            return "DO 1"  # no LOAD DATA
         table = self.tables[self._chance.choice(sorted(flat))]
         word, charset = (
             self._chance.choice(["", "IGNORE", "REPLACE"]),
