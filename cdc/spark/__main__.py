@@ -24,6 +24,9 @@ from cdc.spark.report.files import clear
 __all__ = ["main"]
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+# The second compiler and the parallel collector save time only later. Above the initial size of the space for classes
+# (21 MB) all of the heap is collected.
+_SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
 
 
 def main() -> int:
@@ -91,7 +94,7 @@ def _settings(*, small: bool, java: Sequence[str] = ()) -> list[str]:
     A ``small`` audit ends before the JVM's second compiler and parallel garbage collector would save time.
     """
     java = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", *java]
-    java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if small else []
+    java += _SMALL if small else []
     progress = str(not small and sys.stderr.isatty()).lower()
     settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": progress}
     confs = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

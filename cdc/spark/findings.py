@@ -37,7 +37,7 @@ from cdc.spark.topics import Replication, Topics
 
 __all__ = [
     "Progress", "SchemaFindings", "StreamFindings", "compared_definitions", "not_replicated", "progress",
-    "schema_findings", "stream_findings", "tables_unknown_to_follower", "transit_times", "with_signs_of_life",
+    "schema_findings", "stream_findings", "tables_unknown_to_follower", "with_signs_of_life",
 ]  # fmt: skip
 
 _LISTED = 100  # of each list in the report
@@ -97,21 +97,23 @@ def stream_findings(
     )
 
 
-def transit_times(streams: Streams, topics: Topics, *, for_state: bool) -> Transit | None:
-    """How long the leader's transactions up to the watermark took; None if there are none. ``for_state``: cached."""
+def progress(streams: Streams, topics: Topics, *, for_state: bool) -> tuple[Progress, Transit | None]:
+    """The section on the follower's position, and how long the leader's transactions up to the watermark took.
+
+    The latter is None if there are none. ``for_state``: it is cached.
+    """
     assert streams.watermark.sequence is not None  # else the preconditions are not met
+    times = _transit_times(streams, topics, upto=streams.watermark.sequence)
+    if times and for_state:
+        times = replace(times, bins=cached(times.bins))
+    return Progress(streams.watermark.sequence, _waiting(streams), lag(times) if times else None), times
+
+
+def _transit_times(streams: Streams, topics: Topics, *, upto: int) -> Transit | None:
     after, before = (topics.held.next[LEADER] - 1, topics.held.transit) if topics.held else (-1, None)
-    upto = streams.watermark.sequence
-    found = transit(
+    return transit(
         streams.new_transactions, topics.arrivals, after=after, upto=upto, before=before, known=streams.committed
     )
-    return replace(found, bins=cached(found.bins)) if found and for_state else found
-
-
-def progress(streams: Streams, times: Transit | None) -> Progress:
-    """The section on the follower's position; ``times`` are those of ``transit_times``."""
-    assert streams.watermark.sequence is not None  # else the preconditions are not met
-    return Progress(streams.watermark.sequence, _waiting(streams), lag(times) if times else None)
 
 
 def compared_definitions(streams: Streams, within: Extent, replication: Replication) -> Definitions:

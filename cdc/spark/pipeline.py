@@ -16,13 +16,13 @@ from cdc.spark.findings import (
     schema_findings,
     stream_findings,
     tables_unknown_to_follower,
-    transit_times,
     with_signs_of_life,
 )
 from cdc.spark.input.one_part import uncache
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
+from cdc.spark.job.threads import meanwhile
 from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
 from cdc.spark.report.outcome import Audit, write
@@ -92,13 +92,14 @@ def judge(
         return Judgement(Audit.of(found, reasons=reasons))
 
     both = histories(streams, within, held, resource=replication.resource)
-    comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
-    times = transit_times(streams, topics, for_state=for_state)
+    with meanwhile(lambda: progress(streams, topics, for_state=for_state)) as its_progress:
+        comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
+        reached, times = its_progress()
     defined = compared_definitions(streams, within, replication)
     entries = terms.in_force(found.audited_at)
     left_out = not_replicated(streams, within, defined, replication)
     schema, objects = schema_findings(defined, streams, within, scope, [*left_out, *entries])
-    sections = found, progress(streams, times), schema
+    sections = found, reached, schema
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):
         return Judgement(Audit.of(*sections, RowFindings(list(comparison.tally.lines)), reasons=[reason]))
 

@@ -15,6 +15,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
+from cdc.spark.job.threads import meanwhile
 from cdc.spark.lag.arrivals import intervals, read_entries
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.store import StateStore
@@ -81,9 +82,11 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
     set_tiny(spark, records=size + (held.size if held else 0))
-    arrivals = _arrivals(spark, profiles, held)
+    with meanwhile(lambda: _arrivals(spark, profiles, held)) as their_arrivals:
+        records = cached(before_limits(_records(spark, replication, new), spans))
+        arrivals = their_arrivals()
     return Topics(
-        records=cached(before_limits(_records(spark, replication, new), spans)),
+        records=records,
         # For a state they are read once more, to find out where the next audit continues.
         arrivals=cached(arrivals) if state else arrivals,
         spans=spans,

@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc.spark.compare.copied_tables import NO_COPIES
-from cdc.spark.compare.tally import Table, Tally
+from cdc.spark.compare.tally import Table, Tally, checksum
 from cdc.spark.ddl.lineage import Name, Segment, with_eras
 from cdc.spark.ddl.table_copies import TableCopy
 from cdc.spark.input.local_frame import local_frame
@@ -129,7 +129,7 @@ def agreement(
     tables = numbered(records.sparkSession, lineage, names)
     identities = _compared(digests(records, tables), names, altered, copies)
     found = _counted(identities).collect()
-    lines = [_line(names[row["number"]], row["rows"], row["checksum"]) for row in found]
+    lines = [_line(names[row["number"]], row["rows"], row["hashes"]) for row in found]
     among_of = _few({row["number"]: row["open"] for row in found if row["open"]})
     many = {row["number"] for row in found if row["open"]} - among_of
     left = [line for line, row in zip(lines, found, strict=True) if row["number"] not in many]
@@ -221,7 +221,7 @@ def _counted(identities: DataFrame) -> DataFrame:
     counted = identities.select("number", "equal", F.expr(rows).alias("rows"), F.expr(content).alias("content"))
     return counted.groupBy("number").agg(
         F.expr("sum(IF(equal, rows, 0L))").alias("rows"),
-        F.expr("lower(hex(bit_xor(IF(equal AND rows != 0, content, 0L))))").alias("checksum"),
+        F.expr("bit_xor(IF(equal AND rows != 0, content, 0L))").alias("hashes"),
         F.expr("count_if(NOT equal)").alias("open"),
     )
 
@@ -232,5 +232,5 @@ def _named(identities: DataFrame, names: Sequence[Name], numbers: Iterable[int])
     return identities.join(beside(tables), "number").select("database", "table", "identity")
 
 
-def _line(name: Name, rows: int, checksum: str) -> Table:
-    return Table(*name, rows, rows, 0, 0, 0, checksum, checksum)
+def _line(name: Name, rows: int, hashes: int) -> Table:
+    return Table(*name, rows, rows, 0, 0, 0, checksum(hashes), checksum(hashes))

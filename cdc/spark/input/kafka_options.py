@@ -22,6 +22,9 @@ _TOKENS = f"{_MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
 _BEARER = "sasl.oauthbearer."
 _PKCS8 = re.compile(r"-----BEGIN (?:ENCRYPTED )?PRIVATE KEY-----([^-]*)-----END")
 _PBES2 = bytes.fromhex("06092a864886f70d01050d")  # its object identifier, in DER
+# Of what is read the end is known, so a fetch that finds nothing has no cause to wait: behind it, on the same
+# connection, waits the question where the partition ends, which Spark asks after a commit's marker. By default 500 ms.
+_MOST_WAIT_MS = "20"
 _HINT = "give the audit separate profiles, with SASL PLAIN, SCRAM or OAUTHBEARER, or TLS with PEM files"
 
 Translation = Callable[[str, Mapping[str, str]], dict[str, str]]
@@ -36,7 +39,7 @@ def kafka_options(kafka: Kafka) -> dict[str, str]:
     without a counterpart in the Java client: without it, the connection would be less secure than the profile demands.
     And for a file that can't be read.
     """
-    options = {"bootstrap.servers": kafka.bootstrap_servers}
+    options = {"bootstrap.servers": kafka.bootstrap_servers, "fetch.max.wait.ms": _MOST_WAIT_MS}
     given = {name: str(value) for name, value in kafka.librdkafka.items()}
     for name, value in given.items():
         if name.startswith(_SECURITY):

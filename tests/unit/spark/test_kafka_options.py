@@ -15,7 +15,8 @@ def options(**properties: object) -> dict[str, str]:
 
 
 def test_only_properties_that_secure_the_connection_are_translated() -> None:
-    assert options(linger_ms=5, compression_type="zstd") == {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+    found = options(linger_ms=5, compression_type="zstd")
+    assert found == {"kafka.bootstrap.servers": "127.0.0.1:9092", "kafka.fetch.max.wait.ms": "20"}
 
 
 def test_sasl_and_tls(tmp_path: Path) -> None:

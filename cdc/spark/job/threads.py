@@ -1,0 +1,20 @@
+"""Work in a thread beside other work: Spark plans a query in the thread that asks it, so two are planned at once."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+__all__ = ["meanwhile"]
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def meanwhile(work: Callable[[], Result]) -> Iterator[Callable[[], Result]]:
+    """Begin ``work`` in a thread, and give the block a function that waits for its result, or raises what it raised.
+
+    At the end of the block, also where that fails, the work has ended.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        yield threads.submit(work).result
