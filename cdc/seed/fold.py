@@ -1,13 +1,19 @@
 """The rows that are left of a leader's tables, in the order of their last changes, folded on Spark.
 
-No row goes through Python before it is one that is loaded. A row's image is an array of the JSON texts of its values,
-as the record has them.
+First numbers alone are grouped: of each row's identity, which is a hash, the place of its last change. Spark does that
+in compiled code, and sorts nothing. Then the rows at these places are taken from their records. No row goes through
+Python before it is one that is loaded. A row's image is an array of the JSON texts of its values, as the record has
+them.
+
+Two identities are taken for one where both of their 64-bit hashes are the same, with numbers that are drawn anew for
+each run in front of what is hashed: odds of 1 in 3e38 (2¹²⁸) for each two rows of a table.
 """
 
+import secrets
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cdc.seed.tables import Part
@@ -19,38 +25,48 @@ from cdc.spark.input.records import parse
 __all__ = ["Line", "lines"]
 
 _PARTS = """
-    part INT, owner INT, database STRING, table STRING, first BIGINT, end BIGINT,
-    names ARRAY<STRING>, known ARRAY<INT>, numbers ARRAY<INT>, refused STRING
+    part INT, owner INT, owned STRING, database STRING, table STRING, first BIGINT, end BIGINT,
+    names ARRAY<STRING>, shape INT, numbers ARRAY<INT>, refused STRING
 """
-_ORDER_BITS = 23  # rows of a record, as in streams.row_digests
-_LINE = "named_struct('head', head, 'part', part, 'row', row, 'mode', sql_mode, 'key', key, 'image', image.after)"
-_KNOWN = "IF(image.{0} IS NULL, NULL, transform(known, i -> image.{0}[i]))"
-_STEP = "named_struct('known', {}, 'bare', {}, 'place', {}, 'adds', {}, 'n', {})"
-# A row that gets another key is one row that goes and one that comes.
+_DRAWN = (secrets.randbits(63), secrets.randbits(63))
+_ROW_BITS = 23  # rows of a record, as in streams.row_digests
+# A change has two places, since a row that gets another key is one row that goes and one that comes.
+_PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
+_SEQUENCE, _ROW = f"shiftright(place, {_ROW_BITS + 1})", f"int(shiftright(place, 1) & {(1 << _ROW_BITS) - 1})"
+_WHY = "IF(names = columns, refused, 'it has other columns than were told')"
+_FAILS = (
+    f"raise_error(concat('record ', sequence, ', table ', name, ': ', {_WHY}, '; start cdc-producer again, which tells "
+    "them with the next row of the table, or copy the table again'))"
+)
+# In the generator itself: Spark may move a filter by the rows before the one by the part's sequences.
+_CHECKED = f"""
+    posexplode(IF(refused = '' AND names = columns, rows,
+        CAST({_FAILS} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>)))
+"""
+_STEP = "named_struct('id', {}, 'bare', {}, 'place', {}, 'adds', {}, 'n', {})"
 _KEYED = f"""
-    IF(old IS NOT NULL AND new IS NOT NULL AND old != new,
+    IF(old.a = new.a AND old.b = new.b, array({_STEP.format("new", "false", "place + 1", "true", "0L")}),
         array({_STEP.format("old", "false", "place", "false", "0L")},
-            {_STEP.format("new", "false", "place + 1", "true", "0L")}),
-        array({_STEP.format("coalesce(new, old)", "false", "place + 1", "new IS NOT NULL", "0L")}))
+            {_STEP.format("new", "false", "place + 1", "true", "0L")}))
 """
 # Without a key equal rows are counted, and loaded where the last of them came.
 _BARE = f"""
-    filter(array({_STEP.format("image.before", "true", "-1L", "false", "-1L")},
-        {_STEP.format("image.after", "true", "place + 1", "true", "1L")}), s -> s.known IS NOT NULL)
-"""
-# The row with the highest number of a column is kept, too: the follower must know the number when the row is gone.
-_DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
-_NUMBER = f"IF({_DIGITS} = '', -1L, coalesce(try_cast({_DIGITS} AS BIGINT), 9223372036854775807L))"
-_NUMBERS = f"""
-    filter(transform(IF(image.after IS NULL, array(), coalesce(numbers, array())), (i, at) ->
-        {_STEP.format("array(concat('number ', at))", "false", f"IF(i < 0, -1L, {_NUMBER})", "true", "0L")}),
-        s -> s.place >= 0)
+    array({_STEP.format("old", "true", "-1L", "false", "-1L")},
+        {_STEP.format("new", "true", "place + 1", "true", "1L")})
 """
 _LOST = (
-    "raise_error(concat('a row was deleted that the stream does not have, of table ', name, "
+    "raise_error(concat('a row was deleted that the stream does not have, of table ', owned, "
     "': copy the table again (cdc-producer --copy)'))"
 )
-_COLS = """concat('{"cols":[', array_join(transform(image, v -> IF(v = 'Null', '"Null"', v)), ','), ']}')"""
+# The row with the highest number of a column is kept, too: the follower must know the number when the row is gone.
+_DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
+_NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
+# Number and place in one, of which the highest is found without sorting.
+_NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {_PLACE}"
+_TEXTS = """
+    transform(found, k -> concat('{"cols":[',
+        array_join(transform(rows[k.row].after, v -> IF(v = 'Null', '"Null"', v)), ','), ']}'))
+"""
 
 
 class Line(NamedTuple):
@@ -80,30 +96,32 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
     """
     if not parts:
         return
-    rows = _rows(source, parts, upto)
-    left = _left(rows)
-    left = left.where(f"row.head.sequence > {after}")
-    texts = left.select(
-        "is_left", "row.head", "row.part", "row.mode", "row.key", "row.row", F.expr(_COLS).alias("text")
-    )
-    grouped = texts.groupBy("head.sequence", "part", "is_left").agg(
-        *(F.first(f"head.{each}").alias(each) for each in ("file", "position", "transaction", "ts_us")),
-        F.first("mode").alias("mode"), F.first("key").alias("key"),
-        F.array_sort(F.collect_list(F.struct("row", "text"))).alias("found"),
+    records = _records(source, parts, upto)
+    kept = _left(_changes(records, _shapes(parts)))
+    if any(part.numbers for part in parts):
+        kept = kept.unionByName(_highest(records))
+    grouped = kept.where(f"sequence > {after}").groupBy("sequence", "is_left")
+    found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
+    # Computed before the join is planned: where it is small, each task gets all of it.
+    found.count()
+    texts = records.join(found, "sequence").select(
+        "sequence", "part", "is_left", "file", "position", "transaction", "ts_us", "sql_mode", "key", "found.row",
+        F.expr(_TEXTS).alias("texts"),
     )  # fmt: skip
-    ordered = grouped.orderBy("sequence", F.desc("is_left")).select(
-        "sequence", "part", "is_left", "file", "position", "transaction", "ts_us", "mode", "key", "found.row",
-        "found.text",
-    )  # fmt: skip
-    for row in ordered.toLocalIterator(prefetchPartitions=True):
+    # To sort it, Spark looks at it twice.
+    for row in cached(texts).orderBy("sequence", F.desc("is_left")).toLocalIterator(prefetchPartitions=True):
         yield Line(*row)
 
 
-def _rows(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
-    """A line for each row of the records: part, owner, name, known (the indexes), numbers, head, sql_mode, key, row,
-    image."""
+def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
+    """The records with rows: what ``parse`` gives of them, their table's name, and of their part its number, its owner
+    and the owner's name (owned), shape, numbers, names of columns, and why it is refused."""
+    told, shapes = [], _shapes(parts)
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}
-    within = local_frame(source.spark, [_told(at, part, owners) for at, part in enumerate(parts)], _PARTS)
+    for at, part in enumerate(parts):
+        owner = {"owner": owners[part.owner], "owned": ".".join(part.owner)}
+        told.append({**_told(at, part), **owner, "shape": shapes.index(_known(part))})
+    within = local_frame(source.spark, told, _PARTS)
     messages = source.of_tables({part.name for part in parts})
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     records = parse(messages, also=["sql_mode"])
@@ -111,46 +129,74 @@ def _rows(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     # Otherwise Spark would parse a record again for each field and each row of it.
     records = cached(records.where(f"sequence <= {upto} AND size(rows) > 0"))
     found = records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
-    why = "IF(names = columns, refused, 'it has other columns than were told')"
-    fails = (
-        f"raise_error(concat('record ', sequence, ', table ', database, '.', table, ': ', {why}, '; start cdc-producer "
-        "again, which tells them with the next row of the table, or copy the table again'))"
-    )
-    checked = f"IF(refused = '' AND names = columns, rows, CAST({fails} AS ARRAY<STRUCT<before: ARRAY<STRING>, after: ARRAY<STRING>>>))"  # noqa: E501
-    head = F.struct("sequence", "file", "position", "transaction", "ts_us").alias("head")
     return found.select(
-        "part", "owner", F.concat_ws(".", "database", "table").alias("name"), "known", "numbers", head, "sql_mode",
-        "key", F.posexplode(F.expr(checked)).alias("row", "image"),
+        "part", "owner", "owned", "shape", "numbers", "names", "refused", "columns", "sequence", "file", "position",
+        "transaction", "ts_us", "sql_mode", "key", "rows", F.concat_ws(".", "database", "table").alias("name"),
     )  # fmt: skip
 
 
-def _told(at: int, part: Part, owners: dict[tuple[str, str], int]) -> dict[str, Any]:
+def _told(at: int, part: Part) -> dict[str, Any]:
     database, table = part.name
     return {
-        "part": at, "owner": owners[part.owner], "database": database, "table": table, "first": part.first,
-        "end": part.end, "names": part.columns, "known": part.known if not part.refused else [],
-        "numbers": part.numbers, "refused": part.refused,
+        "part": at, "database": database, "table": table, "first": part.first, "end": part.end,
+        "names": part.columns, "numbers": part.numbers, "refused": part.refused,
     }  # fmt: skip
 
 
-def _left(rows: DataFrame) -> DataFrame:
-    """is_left, row and image of the rows that are left, and of those with the highest numbers."""
+def _known(part: Part) -> tuple[int, ...] | None:
+    """The indexes of the columns that a row is known by; None for all of them."""
+    return part.known if not part.refused else ()
+
+
+def _shapes(parts: Sequence[Part]) -> list[tuple[int, ...] | None]:
+    return sorted({_known(part) for part in parts}, key=lambda known: (known is None, known or ()))
+
+
+def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> DataFrame:
+    """A line for each identity that a row had before or after a change: owner and owned, bare (the table has no key),
+    id (two hashes), place, adds (the row has it from there on), n (how many such rows more)."""
+    rows = records.select("owner", "owned", "shape", "sequence", F.expr(_CHECKED).alias("row", "image"))
+    bare = F.col("shape") == shapes.index(None) if None in shapes else F.lit(False)
     known = rows.select(
-        "*",
-        F.expr(_KNOWN.format("before")).alias("old"),
-        F.expr(_KNOWN.format("after")).alias("new"),
-        F.expr(f"shiftleft(head.sequence, {_ORDER_BITS + 1}) + 2L * row").alias("place"),
+        "owner", "owned", bare.alias("bare"), _identity("image.before", shapes).alias("old"),
+        _identity("image.after", shapes).alias("new"), F.expr(_PLACE).alias("place"),
+    )  # fmt: skip
+    steps = known.select("owner", "owned", F.explode(F.expr(f"IF(bare, {_BARE}, {_KEYED})")).alias("step"))
+    return steps.select("owner", "owned", "step.*").where("id IS NOT NULL")
+
+
+def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
+    """Two hashes of what the row with this image is known by; NULL where there is no image."""
+    hashes = []
+    for drawn in _DRAWN:
+        cases = ""
+        for at, known in enumerate(shapes):
+            values = [image] if known is None else [f"{image}[{index}]" for index in known]
+            cases += f" WHEN {at} THEN xxhash64({', '.join([f'{drawn}L', *values])})"
+        hashes.append(f"CASE shape{cases} END")
+    return F.expr(f"IF({image} IS NULL, NULL, named_struct('a', {hashes[0]}, 'b', {hashes[1]}))")
+
+
+def _left(changes: DataFrame) -> DataFrame:
+    """sequence, is_left and kept (row) of each row that is left."""
+    grouped = changes.groupBy("owner", "owned", "bare", F.col("id.a"), F.col("id.b")).agg(
+        F.max(F.expr("2L * place + int(adds)")).alias("newest"), F.sum("n").alias("n")
     )
-    steps = F.explode(F.expr(f"concat(IF(known IS NULL, {_BARE}, {_KEYED}), {_NUMBERS})")).alias("step")
-    each = known.select("owner", "name", F.expr(_LINE).alias("line"), steps).select("owner", "name", "line", "step.*")
-    # The hash first, since to compare numbers costs less than arrays.
-    each = each.withColumn("hash", F.expr("xxhash64(known)"))
-    found = each.groupBy("hash", "owner", "bare", "known").agg(
-        F.max_by(F.expr("IF(adds, line, NULL)"), "place").alias("row"),
-        F.sum("n").alias("n"),
-        F.first("name").alias("name"),
-    )
-    times = F.expr(f"CASE WHEN NOT bare THEN int(row IS NOT NULL) WHEN n < 0 THEN CAST({_LOST} AS INT) ELSE int(n) END")
-    repeated = found.select("row", "bare", "known", F.explode(F.array_repeat(F.lit(1), times)))
-    is_left = F.expr("bare OR NOT startswith(known[0], 'number ')").alias("is_left")
-    return repeated.select(is_left, "row", F.col("row.image").alias("image"))
+    times = f"CASE WHEN NOT bare THEN int(newest & 1) WHEN n < 0 THEN CAST({_LOST} AS INT) ELSE int(n) END"
+    found = grouped.select(F.expr("shiftright(newest, 1)").alias("place"), F.expr(times).alias("times"))
+    return _kept(found.select("place", F.explode(F.expr("array_repeat(true, times)")).alias("is_left")))
+
+
+def _highest(records: DataFrame) -> DataFrame:
+    """sequence, is_left (false) and kept (row) of each row with the highest number of a column."""
+    rows = records.select("owner", "numbers", "sequence", F.expr(_CHECKED).alias("row", "image"))
+    rows = rows.where("image.after IS NOT NULL")
+    columns = rows.select("owner", "sequence", "row", "image", F.posexplode("numbers").alias("at", "i")).where("i >= 0")
+    found = columns.groupBy("owner", "at").agg(F.max(F.expr(_NUMBERED)).alias("highest")).where("highest IS NOT NULL")
+    place = F.expr(f"CAST(highest % {1 << 63}BD AS BIGINT)").alias("place")
+    return _kept(found.select(place, F.lit(False).alias("is_left")))
+
+
+def _kept(found: DataFrame) -> DataFrame:
+    row = F.struct(F.expr(_ROW).alias("row")).alias("kept")
+    return found.select(F.expr(_SEQUENCE).alias("sequence"), "is_left", row)

@@ -168,7 +168,7 @@ def test_a_connector_that_cannot_be_fetched_is_no_verdict(kafka: Kafka, tmp_path
     done = run("cdc-audit", *options, env=settings)
     assert done.returncode == 2, done.stderr
     assert "nowhere.xml" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark ended before the audit did")
+    assert done.stderr.splitlines()[-1].startswith("cdc-audit: Spark ended before the program did")
 
 
 def test_no_jdk(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ HISTORY = (
     "INSERT INTO lists VALUES (1), (9)",
     "ALTER TABLE lists COALESCE PARTITION 2",
     "CREATE TABLE selected (PRIMARY KEY (n)) SELECT n FROM bare WHERE t IS NULL",
+    "CREATE TABLE numbered (id INT PRIMARY KEY AUTO_INCREMENT, n INT)", "INSERT INTO numbered VALUES (1, 1), (77, 2)",
+    "UPDATE numbered SET n = 3 WHERE id = 77", "DELETE FROM numbered WHERE id = 77",
     "CREATE VIEW cheap AS SELECT id FROM orders WHERE price < 2",
     "CREATE PROCEDURE nothing() SELECT 1",
 )  # fmt: skip

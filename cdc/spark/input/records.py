@@ -38,7 +38,7 @@ __all__ = ["FOLLOWER", "LEADER", "before_limits", "messages", "parse", "read", "
 
 LEADER, FOLLOWER = "leader", "follower"
 
-_OFFSETS_A_TASK = 100_000
+_OFFSETS_A_TASK, _OFFSETS_A_CORE = 100_000, 2_000
 _MOST_TASKS = 20_000  # of a stage, for as many of which the driver keeps what they wrote (``job.session``)
 
 # A field declared STRING that holds an object keeps the object's text, so values of all types pass without parsing.
@@ -160,8 +160,10 @@ def messages(spark: SparkSession, span: Span, *, options: dict[str, str]) -> Dat
     Raises UserError where Spark has no Kafka connector.
     """
     first, end = (_offsets(span, which) for which in (0, 1))
-    # By default Spark reads a partition in one task, and topics have few partitions: read long ones in parallel parts.
-    parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS))
+    # By default Spark reads a partition in one task, and topics have few partitions: read long ones in parallel parts,
+    # and those that may have many rows in as many as there are cores.
+    cores = min(span.size // _OFFSETS_A_CORE, spark.sparkContext.defaultParallelism)
+    parts = max(len(span.partitions), min(span.size // _OFFSETS_A_TASK, _MOST_TASKS), cores)
     reader = spark.read.format("kafka").options(**options).option("kafka.isolation.level", "read_committed")
     reader = reader.option("assign", json.dumps({name: sorted(ends) for name, ends in first.items()}))
     reader = reader.option("startingOffsets", json.dumps(first)).option("endingOffsets", json.dumps(end))

@@ -1,4 +1,4 @@
-"""Finds Spark's Kafka connector: jars that are known, or its Maven name, which Spark resolves each time it starts.
+"""Finds what Spark needs beside itself: jars that are known, or Maven names, which Spark resolves each time it starts.
 
 Jars on the class path of the JVM are archived with Spark's own classes (``job.class_archive``). Of those that Spark
 loads beside it, as it does with ``--jars`` and ``--packages``, the classes are read and verified each time.
@@ -7,13 +7,13 @@ loads beside it, as it does with ``--jars`` and ``--packages``, the classes are 
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-__all__ = ["PACKAGES", "connector", "coordinates", "known_jars", "remember"]
+__all__ = ["PACKAGES", "coordinates", "known_jars", "remember", "resolving"]
 
 PACKAGES = "spark.jars.packages"
 
@@ -21,45 +21,48 @@ _ARTIFACT = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _VERSION = re.compile(r"-[0-9][^/]*\.jar$")
 
 
-def connector(environment: Mapping[str, str], kept: Path, *, on_class_path: bool) -> list[str]:
-    """spark-submit's arguments for the connector: ``known_jars``, or else its Maven name.
-
-    ``on_class_path``: no setting of the user's says what is on the class path.
-    """
-    given = environment.get("CDC_SPARK_JARS")
-    if on_class_path and (jars := known_jars(environment, kept)):
+def resolving(environment: Mapping[str, str], jars: Sequence[Path], names: str) -> list[str]:
+    """spark-submit's arguments for the ``jars`` that are known and may be on the class path, or else for their Maven
+    ``names`` (a comma list)."""
+    if jars:
         return ["--driver-class-path", os.pathsep.join(map(str, jars))]
+    given = environment.get("CDC_SPARK_JARS")
     # Not as --packages, of which the settings of the session, for ``remember``, say nothing.
-    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={coordinates()}"]
+    return ["--jars", given] if given else ["--conf", f"{PACKAGES}={names}"]
 
 
-def known_jars(environment: Mapping[str, str], kept: Path) -> list[Path]:
-    """The connector's jars: those of CDC_SPARK_JARS (a comma list), else what ``remember`` wrote to ``kept``.
+def known_jars(environment: Mapping[str, str], kept: Path, names: str) -> list[Path]:
+    """The jars: those of CDC_SPARK_JARS (a comma list), else what ``remember`` wrote to ``kept`` for the Maven
+    ``names``.
 
     Empty where there are none, or one of them is no file.
     """
     given = environment.get("CDC_SPARK_JARS")
-    try:
-        paths = given.split(",") if given else json.loads(kept.read_text())[coordinates()]
-    except (OSError, ValueError, KeyError):
-        return []
-    jars = [Path(path) for path in paths]
+    jars = [Path(path) for path in (given.split(",") if given else _remembered(kept).get(names, []))]
     return jars if all(jar.is_file() for jar in jars) else []
 
 
-def remember(settings: Mapping[str, str], kept: Path, *, home: Path) -> None:
-    """Write to ``kept`` the jars that Spark, which is in ``home``, has resolved the connector's Maven name to.
+def remember(settings: Mapping[str, str], kept: Path, names: str, *, home: Path) -> None:
+    """Write to ``kept`` the jars that Spark, which is in ``home``, has resolved the Maven ``names`` to.
 
     ``settings`` are those of the session.
     """
-    if settings.get(PACKAGES) != coordinates():
+    if settings.get(PACKAGES) != names:
         return
     jars = [unquote(urlsplit(each).path) for each in settings.get("spark.jars", "").split(",")]
-    with suppress(OSError):  # the next audit resolves it again
+    with suppress(OSError):  # the next run resolves it again
         kept.parent.mkdir(parents=True, exist_ok=True)
         aside = kept.with_suffix(f".{os.getpid()}")
-        aside.write_text(json.dumps({coordinates(): _that_spark_lacks(jars, home)}))
+        aside.write_text(json.dumps({**_remembered(kept), names: _that_spark_lacks(jars, home)}))
         aside.replace(kept)
+
+
+def _remembered(kept: Path) -> dict[str, list[str]]:
+    try:
+        found = json.loads(kept.read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _that_spark_lacks(jars: Iterable[str], home: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Starts the JVM of an audit's driver beside this process, so that Python's modules load while it starts.
+"""Starts the JVM of a driver beside this process, so that Python's modules load while it starts.
 
 PySpark starts its JVM only when a session is made. One that runs already it finds by two variables of its environment,
 as it does where spark-submit runs Python (``pyspark.java_gateway``).
@@ -46,7 +46,7 @@ def driver_jvm(arguments: Sequence[str], environment: Mapping[str, str]) -> Iter
     Its standard error is passed on without the lines that it always writes. What Ivy says while it resolves the
     connector is held back, and shown only if it fails.
     """
-    with tempfile.TemporaryDirectory(prefix="cdc-audit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="cdc-spark-") as folder:
         place = Path(folder, "connection")
         ours = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
         command = [str(Path(environment["SPARK_HOME"], "bin", "spark-submit")), *arguments, "pyspark-shell"]
@@ -87,7 +87,7 @@ class DriverJvm:
         while not self._place.exists():
             if self._process.poll() is not None:
                 self._passing.join()
-                raise UserError("Spark ended before the audit did", hint="see Spark's messages above")
+                raise UserError("Spark ended before the program did", hint="see Spark's messages above")
             time.sleep(_WAIT_SECONDS)
         # The port, the length of the secret, and that (PythonGatewayServer.scala, which renames the complete file).
         told = self._place.read_bytes()

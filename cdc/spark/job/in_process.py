@@ -1,24 +1,24 @@
 """Starts Spark in the process of a program, without the lines that it always writes; or uses that of spark-submit."""
 
+import atexit
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from cdc.spark.job.connector import coordinates
+from cdc.spark.job.launch import Runtime, launched
 from cdc.spark.job.session import cancel_jobs, has_stopped, session
 from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 
+_JAVA = ("-XX:+UseParallelGC",)  # the default collector works beside the jobs
 _AGAIN_SECONDS = 0.2  # a job may begin after others were cancelled
 
 
@@ -35,20 +35,31 @@ def started(
     ``packages`` are the Maven names of what Spark needs beside its Kafka connector; CDC_SPARK_JARS (a comma list of
     jars) takes the place of both.
     """
-    submitted = "PYSPARK_GATEWAY_PORT" in environment
-    if not submitted and "PYSPARK_SUBMIT_ARGS" not in environment:
-        os.environ["PYSPARK_SUBMIT_ARGS"] = _arguments(environment, packages)
+    if "PYSPARK_GATEWAY_PORT" in environment:
+        return _with_our_signals(lambda: session(name, settings))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Everything runs on this machine, so its host name need not resolve.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if "PYSPARK_SUBMIT_ARGS" in environment:
+        with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
+            return _with_our_signals(lambda: session(name, settings))
+    until_exit = ExitStack()
+    atexit.register(until_exit.close)
+    jvm, keep = until_exit.enter_context(
+        launched(Runtime.of(environment), environment, packages=packages, java=_JAVA, archived=False)
+    )
+    jvm.require_started()
+    spark = _with_our_signals(lambda: session(name, settings))
+    keep(dict(spark.sparkContext.getConf().getAll()))
+    return spark
+
+
+def _with_our_signals(start: Callable[[], SparkSession]) -> SparkSession:
+    """What ``start`` gives, with the program's handler of SIGINT: PySpark's own raises KeyboardInterrupt."""
     handler = signal.getsignal(signal.SIGINT)
     try:
-        if submitted:
-            return session(name, settings)
-        with _stderr_without_noise(ivy="CDC_SPARK_JARS" not in environment):
-            return session(name, settings)
+        return start()
     finally:
-        # Spark's own, which it puts in place of the program's, raises KeyboardInterrupt.
         signal.signal(signal.SIGINT, handler)
 
 
@@ -63,17 +74,6 @@ def cancelling(spark: SparkSession, stop: threading.Event) -> SparkSession:
 
     threading.Thread(target=cancel, name="cancelling", daemon=True).start()
     return spark
-
-
-def _arguments(environment: Mapping[str, str], packages: Sequence[str]) -> str:
-    """What spark-submit would get."""
-    jars = environment.get("CDC_SPARK_JARS")
-    names = ",".join([coordinates(), *packages])
-    connectors = ["--jars", jars] if jars else ["--packages", names]
-    settings = ["--conf", "spark.ui.enabled=false", "--conf", "spark.ui.showConsoleProgress=false"]
-    log = (Path(__file__).parents[1] / "log4j2.properties").as_uri()
-    settings += ["--driver-java-options", f"-Dlog4j2.configurationFile={log}"]
-    return shlex.join(["--master", "local[*]", *connectors, *settings, "pyspark-shell"])
 
 
 @contextmanager

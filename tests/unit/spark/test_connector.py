@@ -2,22 +2,21 @@ import os
 from importlib.metadata import version
 from pathlib import Path
 
-from cdc.spark.job.connector import connector, known_jars, remember
+from cdc.spark.job.connector import known_jars, remember, resolving
 
 ARTIFACT = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version('pyspark')}"
-
-RESOLVED = ["--conf", f"spark.jars.packages={ARTIFACT}"]
 
 
 def test_jars_that_are_named_are_on_the_class_path_where_nothing_else_sets_it(tmp_path: Path) -> None:
     jars = [tmp_path / "one.jar", tmp_path / "two.jar"]
     settings = {"CDC_SPARK_JARS": ",".join(map(str, jars))}
-    kept = tmp_path / "kept.json"
-    assert connector(settings, kept, on_class_path=True) == ["--jars", settings["CDC_SPARK_JARS"]]
+    assert known_jars(settings, tmp_path / "kept.json", ARTIFACT) == []
     for jar in jars:
         jar.touch()
-    assert connector(settings, kept, on_class_path=True) == ["--driver-class-path", os.pathsep.join(map(str, jars))]
-    assert connector(settings, kept, on_class_path=False) == ["--jars", settings["CDC_SPARK_JARS"]]
+    assert known_jars(settings, tmp_path / "kept.json", ARTIFACT) == jars
+    assert resolving(settings, jars, ARTIFACT) == ["--driver-class-path", os.pathsep.join(map(str, jars))]
+    assert resolving(settings, [], ARTIFACT) == ["--jars", settings["CDC_SPARK_JARS"]]
+    assert resolving({}, [], ARTIFACT) == ["--conf", f"spark.jars.packages={ARTIFACT}"]
 
 
 def test_what_spark_resolved_is_remembered_without_what_it_has_itself(tmp_path: Path) -> None:
@@ -34,13 +33,17 @@ def test_what_spark_resolved_is_remembered_without_what_it_has_itself(tmp_path: 
     for name in names:
         (ivy / name).touch()
     settings = {"spark.jars.packages": ARTIFACT, "spark.jars": ",".join((ivy / name).as_uri() for name in names)}
-    assert connector({}, kept, on_class_path=True) == RESOLVED
-    remember(settings | {"spark.jars.packages": f"{ARTIFACT},another:one:1"}, kept, home=home)
+    remember(settings | {"spark.jars.packages": "another:one:1"}, kept, ARTIFACT, home=home)
     assert not kept.exists()
-    remember(settings, kept, home=home)
-    assert known_jars({}, kept) == [ivy / names[1], ivy / names[3]]
-    assert connector({}, kept, on_class_path=False) == RESOLVED
+    remember(settings, kept, ARTIFACT, home=home)
+    assert known_jars({}, kept, ARTIFACT) == [ivy / names[1], ivy / names[3]]
+    both = f"{ARTIFACT},another:one:1"
+    assert known_jars({}, kept, both) == []
+    remember({"spark.jars.packages": both, "spark.jars": (ivy / names[3]).as_uri()}, kept, both, home=home)
+    assert known_jars({}, kept, both) == [ivy / names[3]]
+    assert known_jars({}, kept, ARTIFACT) == [ivy / names[1], ivy / names[3]]
     (ivy / names[3]).unlink()
-    assert connector({}, kept, on_class_path=True) == RESOLVED
-    kept.write_text("{")
-    assert known_jars({}, kept) == []
+    assert known_jars({}, kept, ARTIFACT) == []
+    for text in ("{", "[]"):
+        kept.write_text(text)
+        assert known_jars({}, kept, ARTIFACT) == []
