@@ -25,7 +25,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
 from cdc.spark.state.coverage import Held, rows_upto
-from cdc.spark.state.layers import few_touched, newest_rows, tables_unchanged
+from cdc.spark.state.layers import MOST_SEARCHED, few_touched, newest_rows, rows_of, tables_unchanged
 from cdc.spark.streams.chunks import replacements
 from cdc.spark.streams.consumer_notes import marks
 
@@ -188,7 +188,9 @@ def compared_rows(
     touched = False
     if for_state or held or exact:
         touched = held is not None and not exact and _few_touched(both, streams, held)
-        rows, others = _touched_rows(both, held) if held and touched else _all_rows(both, held)
+        # A change of a row's key touches two.
+        few = held is not None and held.opened + 2 * streams.new_rows <= MOST_SEARCHED
+        rows, others = _touched_rows(both, held, few=few) if held and touched else _all_rows(both, held)
         rows = cached(rows)
     else:
         lineage = {side: each.lineage for side, each in both.sides.items()}
@@ -225,11 +227,11 @@ def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
     return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 
-def _touched_rows(both: Histories, held: Held) -> tuple[DataFrame, Tally]:
-    """The rows changed since ``held``, and those open then, and the tally of all others."""
+def _touched_rows(both: Histories, held: Held, *, few: bool) -> tuple[DataFrame, Tally]:
+    """The rows changed since ``held``, and those open then, and the tally of all others; ``few`` is for ``rows_of``."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
-    before = cached(newest_rows(held.layers, hashes))
+    before = cached(rows_of(held.layers, hashes, few=few))
     return _joined(both, before), held.tally.less(tally(compared(before, both.copied)))
 
 

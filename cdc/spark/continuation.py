@@ -43,6 +43,7 @@ def covered(
         mark=streams.watermark,
         transit=times,
         transactions=streams.new_transactions,
+        ids=streams.ids,
         records=streams.new_records,
         arrivals=topics.arrivals,
         spans=topics.spans,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -20,6 +21,7 @@ from cdc.spark.streams.copy import Copy, copy_of
 from cdc.spark.streams.integrity import Earlier, Integrity, integrity
 from cdc.spark.streams.preconditions import Preconditions
 from cdc.spark.streams.skipped_events import is_skip
+from cdc.spark.streams.transaction_ids import IdRange, all_new, id_ranges
 from cdc.spark.streams.transactions import transactions
 from cdc.spark.streams.watermark import Watermark, unlogged_gap, unreached, watermark
 from cdc.spark.streams.watermark import joined as joined_watermarks
@@ -36,7 +38,8 @@ class Streams:
     side, ``acts`` are what statements did, and ``skipped_events`` what events may have done that a producer skipped.
     ``not_run`` are the leader's sequences that the follower did not apply, with the ledger's state; ``sequences`` tells
     which statements it ran. Of the new transactions, ``unreached`` are the starts that none of them reached
-    (``streams.watermark``), and ``committed`` is what the leader committed. ``copy`` is what the follower began from,
+    (``streams.watermark``), ``committed`` is what the leader committed, and ``ids`` are their ids, asked for with a
+    state only. ``copy`` is what the follower began from,
     None if it began empty; ``acts`` and ``skipped_events`` come behind it, as do ``copy_ends``: where the leader's
     copies of tables begin and end.
     """
@@ -54,6 +57,7 @@ class Streams:
     sequences: StatementSequences
     unreached: tuple[int, int] | None
     committed: Commits
+    ids: list[IdRange] | None = None
     copy: Copy | None = None
     copy_ends: list[Act] = field(default_factory=list)
 
@@ -69,8 +73,8 @@ class Streams:
         return self.contents[FOLLOWER].end if open_from is None else open_from - 1
 
 
-def inspected(topics: Topics, replication: Replication) -> Streams:
-    """Both streams; Spark is set for the size of the new records."""
+def inspected(topics: Topics, replication: Replication, *, for_state: bool = False) -> Streams:
+    """Both streams; Spark is set for the size of the new records. ``for_state``: a state will be kept."""
     new, held = topics.records, topics.held
     # Not yet in one part: two tasks read and parse both topics, while the records are counted.
     everything = new.unionByName(held.records) if held else new
@@ -82,8 +86,10 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
     ends = {side: each.end for side, each in contents.items()}
     records = in_one_part(new.unionByName(held.records)) if held else new
     sequences = StatementSequences(replication.resource, notes.numbered)
-    new_transactions, (found, unreached_starts, committed) = transactions(
-        new, sequences=sequences, ends=ends, ask=(watermark, unreached, commits)
+    size = sum(each.records for each in new_contents.values())
+    of_ids = [partial(id_ranges, records=size)] if held or for_state else []
+    new_transactions, (found, unreached_starts, committed, *ids) = transactions(
+        new, sequences=sequences, ends=ends, ask=(watermark, unreached, commits, *of_ids)
     )
     all_transactions = in_one_part(new_transactions.unionByName(held.transactions)) if held else new_transactions
     has_chunks = LEADER in contents and contents[LEADER].chunks
@@ -100,6 +106,7 @@ def inspected(topics: Topics, replication: Replication) -> Streams:
         watermark=joined_watermarks(held.mark, found) if held else found,
         unreached=unreached_starts,
         committed=committed,
+        ids=ids[0] if ids else None,
         acts={side: [act for act in those if not is_skip(act)] for side, those in acts.items()},
         skipped_events={side: [act for act in those if is_skip(act)] for side, those in acts.items()},
         not_run=notes.not_run,
@@ -152,7 +159,7 @@ def _breaks(streams: Streams, held: Held | None, replication: Replication) -> In
         streams.new_transactions,
         streams.new_contents,
         {side: profile.mysql_resource_name for side, profile in replication.profiles.items()},
-        earlier=Earlier(held.next, held.transactions) if held else None,
+        earlier=Earlier(held.next, None if all_new(held.ids, streams.ids) else held.transactions) if held else None,
         incomplete=bool(streams.watermark.torn),
     )
 

@@ -81,7 +81,7 @@ def judge(
     """
     scope, held = replication.scope, topics.held
 
-    streams = inspected(topics, replication)
+    streams = inspected(topics, replication, for_state=for_state)
     checks = preconditions(streams, topics, replication)
     found = stream_findings(streams, checks.integrity, topics, replication, folder)
     if reasons := unmet(checks):

@@ -26,7 +26,7 @@ from cdc.spark.report.outcome import Audit
 from cdc.spark.state.coverage import Covered, needed_later
 from cdc.spark.state.folder import files as sizes
 from cdc.spark.state.identity import identity
-from cdc.spark.state.layers import newest_rows
+from cdc.spark.state.layers import newest_rows, rows_of
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
@@ -139,6 +139,33 @@ def test_what_is_not_covered_is_read_again_and_statements_meet_held_rows(
     pair.topics[FOLLOWER].expire()
     with pytest.raises(UserError, match=r"the topic begins at offset 1[12], the state was saved at offset 10"):
         pair.on_from(tmp_path / "state")
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_transaction_that_comes_again_behind_a_state_is_told(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, *, earlier: bool
+) -> None:
+    """Whether the state has the ids of earlier transactions or not, as one of an ``earlier`` version."""
+    leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
+    pair = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path))
+    pair.grow(leader, follower)
+    assert pair.on_from(tmp_path / "state").verdict == "no drift"
+    pointer = kept(tmp_path / "state")
+    ids = pointer["ids"] if not earlier else pointer.pop("ids")
+    assert {(side, len(intervals)) for side, _, intervals in ids} == {(LEADER, 1), (FOLLOWER, 1)}
+    (tmp_path / "state/state.json").write_text(json.dumps(pointer))
+    leader.transaction(TOY.add((3, "rope")))
+    replicate(follower, [TOY.add((3, "rope"))], before=1)
+    pair.grow(leader, follower)
+    assert pair.on_from(tmp_path / "state").verdict == "no drift"
+    grown = kept(tmp_path / "state")["ids"]
+    assert [sum(last - first + 1 for first, last in each[2]) for each in grown if each[0] == LEADER] == [3]
+    assert [each[0] for each in grown] == [each[0] for each in ids]
+    leader.transaction(TOY.add((4, "ring")), gtid=json.loads(leader.messages[0])["transaction"]["id"])
+    pair.grow(leader, follower)
+    audit = pair.on_from(tmp_path / "state")
+    assert audit.exit_status == 2
+    assert any("it came before, and comes again" in each.detail for each in audit.breaks)
 
 
 def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_path: Path) -> None:
@@ -428,7 +455,8 @@ def test_layers_are_put_together_and_the_last_one_tells_of_a_row(
     assert held is not None
     assert {row["hash"]: row["net"] for row in newest_rows(held.layers).collect()} == wanted
     some = frame_of(spark, [(2,), (77,)], "hash BIGINT")
-    assert list(map(tuple, newest_rows(held.layers, some).collect())) == [(2, wanted[2])]
+    for few in (True, False):
+        assert list(map(tuple, rows_of(held.layers, some, few=few).collect())) == [(2, wanted[2])]
     # Where they were three already, those above the first became one, of as many rows as they tell of.
     assert [kept(tmp_path)[name] for name in ("parts", "rows", "above")] == [
         {"rows": [1, 4, 5], "transit": [5], "transactions": [4, 5], "records": [4, 5]},

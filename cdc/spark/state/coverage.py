@@ -18,6 +18,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import Span
 from cdc.spark.lag.transit import Transit
 from cdc.spark.streams.contents import Contents
+from cdc.spark.streams.transaction_ids import IdRange, TransactionIds, id_ranges, with_ranges
 from cdc.spark.streams.watermark import Watermark
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "can_be_resumed",
     "contents_from_json",
     "contents_to_json",
+    "ids_after",
     "needed_later",
     "offsets_after",
     "rows_upto",
@@ -54,8 +56,9 @@ class Held:
     with ``rows`` rows in the first layer and ``above`` in the later ones. ``open`` has the hashes of the rows that a
     report lists one by one, ``opened`` of them. The ``tally`` counts all rows.
 
-    Streams, from their beginning: their ``contents``, the ``transactions``, the watermark ``mark``, how long
-    transactions took (``transit``), and of the ``records`` those that later audits need.
+    Streams, from their beginning: their ``contents``, the ``transactions`` and their ``ids`` (None if not all are
+    known), the watermark ``mark``, how long transactions took (``transit``), and of the ``records`` those that later
+    audits need.
     """
 
     next: Mapping[str, int]
@@ -72,6 +75,7 @@ class Held:
     transit: Transit | None
     transactions: DataFrame
     records: DataFrame
+    ids: TransactionIds | None = None
 
     @property
     def size(self) -> int:
@@ -83,10 +87,11 @@ class Held:
 class Covered:
     """What an audit covered and the state does not hold yet.
 
-    ``ends`` are the last sequences covered. ``records`` and ``transactions`` are those that this audit read, up to the
-    ends of ``spans``; ``arrivals`` has the times at which they were in Kafka. ``contents``, ``tally``, ``mark`` and
-    ``transit`` describe the streams from their beginning. ``rows`` have both sides' columns: all rows or, if
-    ``touched``, the touched ones. ``open`` has the hashes of the rows that a report lists one by one, None without any.
+    ``ends`` are the last sequences covered. ``records`` and ``transactions`` (with their ``ids``) are those that this
+    audit read, up to the ends of ``spans``; ``arrivals`` has the times at which they were in Kafka. ``contents``,
+    ``tally``, ``mark`` and ``transit`` describe the streams from their beginning. ``rows`` have both sides' columns:
+    all rows or, if ``touched``, the touched ones. ``open`` has the hashes of the rows that a report lists one by one,
+    None without any.
     """
 
     ends: Mapping[str, int]
@@ -101,6 +106,7 @@ class Covered:
     records: DataFrame
     arrivals: DataFrame
     spans: Mapping[str, Span] = field(default_factory=dict)
+    ids: list[IdRange] | None = None
 
 
 def can_be_resumed(transactions: DataFrame, before: Held | None, *, upto: int) -> bool:
@@ -161,6 +167,14 @@ def arrivals_after(covered: Covered, held: Held | None) -> dict[str, int]:
     """Per side the offset of the commit log's last covered entry: what the next entry brought begins after it."""
     last = rows_upto(covered.arrivals, "upto", covered.ends).groupBy("side").agg(F.max("offset"))
     return {**(held.arrivals if held else {}), **dict(map(tuple, last.collect()))}
+
+
+def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
+    """The ids of all covered transactions, None if there are too many prefixes."""
+    known = held.ids if held else {}
+    if held and known is None:  # a version of cdc saved it that did not keep them
+        known = with_ranges({}, id_ranges(held.transactions, records=held.size).answer(), held.next)
+    return with_ranges(known, covered.ids, covered.ends)
 
 
 def contents_to_json(covered: Covered) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 A state stores both sides' rows in **layers**: the first has all rows, each later one the rows that were touched since.
 Rows are looked up by the hash of their identity, by which the fold sorts them. The newest layer with a hash has all
-rows of that hash, so two rows of the same hash are never in different layers.
+rows of that hash, so two rows of the same hash are never in different layers. The files of a layer are sorted by the
+hash, each has a range of hashes, and their pages are small: of the rows that are not looked up few are read.
 
 **Touched** rows are those whose hash occurs in a record read since, and those that drifted or have a before image that
 does not continue the row, since each audit reports them one by one. An audit loads, folds, compares and saves the
@@ -10,18 +11,23 @@ touched rows only. It folds all rows again where a statement altered, moved or d
 where many rows were touched.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from cdc.spark.ddl.lineage import END, Name, Segment
-from cdc.spark.input.one_part import in_one_part
+from cdc.spark.input.one_part import in_one_part, is_tiny
 from cdc.spark.state.coverage import Held
 
-__all__ = ["few_touched", "newest_rows", "tables_unchanged"]
+__all__ = ["MOST_SEARCHED", "PAGES", "few_touched", "newest_rows", "rows_of", "sorted_layer", "tables_unchanged"]
 
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers: they are broadcast to all executors
+MOST_SEARCHED = 10_000  # hashes that pages are searched for; with more of them most pages have one
+PAGES = {"parquet.page.row.count.limit": 128}  # of a layer
+# Parquet searches its pages for one value of a filter after the other, but for a set of values only by its least and
+# its largest. Spark makes a set of longer lists than this, by default of more than ten values.
+_LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 
 
 def few_touched(before: Held, rows: int) -> bool:
@@ -38,18 +44,43 @@ def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
     return all((each.first, each.end, each.owner) == (0, END, name) for name, each in names if name in held)
 
 
-def newest_rows(layers: DataFrame, hashes: DataFrame | None = None) -> DataFrame:
-    """The newest version of each row in ``layers``, or of the rows with one of the ``hashes`` if these are given.
+def newest_rows(layers: DataFrame) -> DataFrame:
+    """The newest version of each row in ``layers``.
 
     The column ``generation`` orders the layers; it is dropped.
     """
     layers = in_one_part(layers)
-    if hashes is not None:
-        found = layers.join(F.broadcast(hashes), "hash", "left_semi")
-        found = found.withColumn("newest", F.max("generation").over(Window.partitionBy("hash")))
+    first = layers.agg(F.min("generation").alias("first"))
+    later = layers.select("hash", "generation").join(F.broadcast(first), F.col("generation") > F.col("first"))
+    later = later.groupBy("hash").agg(F.max("generation").alias("newest"))
+    return _newest(layers.join(F.broadcast(later), "hash", "left"))
+
+
+def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
+    """The newest version of each row in ``layers`` with one of the ``hashes``, which are distinct.
+
+    ``few``: they are at most ``MOST_SEARCHED``, and only pages of the layers' files that may have one are read.
+    """
+    layers = in_one_part(layers)
+    if few:
+        layers.sparkSession.conf.set(_LIST_LIMIT, str(_LISTED))
+        found = layers.where(_is_one_of("hash", [row["hash"] for row in hashes.collect()]))
     else:
-        first = layers.agg(F.min("generation").alias("first"))
-        later = layers.select("hash", "generation").join(F.broadcast(first), F.col("generation") > F.col("first"))
-        later = later.groupBy("hash").agg(F.max("generation").alias("newest"))
-        found = layers.join(F.broadcast(later), "hash", "left")
+        found = layers.join(F.broadcast(hashes), "hash", "left_semi")
+    return _newest(found.withColumn("newest", F.max("generation").over(Window.partitionBy("hash"))))
+
+
+def sorted_layer(rows: DataFrame) -> DataFrame:
+    """The ``rows`` of a layer, so that each file has a range of hashes, and is sorted by them."""
+    one = is_tiny(rows) or rows.sparkSession.conf.get("spark.sql.shuffle.partitions") == "1"
+    return (rows.coalesce(1) if one else rows.repartitionByRange("hash")).sortWithinPartitions("hash")
+
+
+def _is_one_of(column: str, values: Sequence[int]) -> str:
+    """SQL for whether a column has one of the ``values``, as lists of which Parquet searches each value."""
+    lists = (values[at : at + _LISTED] for at in range(0, len(values), _LISTED))
+    return " OR ".join(f"{column} IN ({', '.join(map(str, each))})" for each in lists) or "false"
+
+
+def _newest(found: DataFrame) -> DataFrame:
     return found.where("coalesce(newest = generation, true)").drop("generation", "newest")

@@ -5,6 +5,7 @@ without an error: the driver commits the files it finds, which may be none.
 """
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -28,13 +29,14 @@ def location(path: Path) -> str:
     return f"file://{path}"
 
 
-def write(frame: DataFrame, folder: Path, *, option: str) -> int:
+def write(frame: DataFrame, folder: Path, *, option: str, pages: Mapping[str, int] | None = None) -> int:
     """Write ``frame`` to a new ``folder`` that only its owner can read; returns the number of rows.
 
-    Raises UserError where the driver does not find all rows; ``option`` is the command-line option for the folder.
+    ``pages`` are options of Parquet for the size of pages. Raises UserError where the driver does not find all rows;
+    ``option`` is the command-line option for the folder.
     """
     observation = Observation()
-    frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.parquet(location(folder))
+    frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.options(**pages or {}).parquet(location(folder))
     observed = _observed(observation)
     written, found = frame.count() if observed is None else observed, rows_in(frame.sparkSession, folder)
     if found != written:

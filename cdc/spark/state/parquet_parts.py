@@ -14,7 +14,7 @@ from cdc.spark.input.records import with_new_fields
 from cdc.spark.state.coverage import Covered, Held, needed_later, rows_upto
 from cdc.spark.state.folder import files
 from cdc.spark.state.identity import START_OVER
-from cdc.spark.state.layers import newest_rows
+from cdc.spark.state.layers import newest_rows, sorted_layer
 from cdc.spark.state.parquet_check import location, rows_in
 
 __all__ = ["ParquetParts", "part_key"]
@@ -117,12 +117,13 @@ class ParquetParts:
         """How many layers remain valid below the new one, and its rows; without ``below`` it replaces all layers."""
         layer = rows.withColumn("generation", F.lit(number))
         if below is None:
-            return 0, layer
+            return 0, sorted_layer(layer)
         there = self.generations["rows"]
-        if len(there) < _MOST_GENERATIONS:
-            return len(there), layer
-        above = below.layers.where(F.col("generation") > there[0])
-        return 1, newest_rows(above.unionByName(layer)).withColumn("generation", F.lit(number))
+        remaining = max(1, self._remaining("rows", there))
+        if remaining < len(there):
+            above = below.layers.where(F.col("generation") > there[remaining - 1])
+            layer = newest_rows(above.unionByName(layer)).withColumn("generation", F.lit(number))
+        return remaining, sorted_layer(layer)
 
     def _has_all_rows(self, number: int, name: str) -> bool:
         """Whether the driver finds as many rows as were written."""

@@ -36,6 +36,7 @@ from cdc.spark.state.coverage import (
     arrivals_after,
     contents_from_json,
     contents_to_json,
+    ids_after,
     offsets_after,
     verdict_from_json,
     verdict_to_json,
@@ -52,8 +53,10 @@ from cdc.spark.state.folder import (
 )  # fmt: skip
 from cdc.spark.state.history import PastVerdict, remembered
 from cdc.spark.state.identity import START_OVER, parse_pointer
+from cdc.spark.state.layers import PAGES
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.parquet_parts import ParquetParts, part_key
+from cdc.spark.streams.transaction_ids import ids_from_json, ids_to_json
 
 __all__ = ["StateStore"]
 
@@ -122,6 +125,7 @@ class StateStore:
             **verdict_from_json(pointer["verdict"], frames.get("transit")),
             transactions=frames["transactions"],
             records=frames["records"],
+            ids=ids_from_json(pointer.get("ids")),
         )
 
     def save(self, held: Held | None, covered: Covered, topics: Mapping[str, Mapping[str, str]]) -> None:
@@ -147,26 +151,30 @@ class StateStore:
         new = self._parts.new_parts(held, covered, number)
         make_folder(self._folder / str(number))
         counts = {
-            part_key(number, name): write(frame, self._parts.path(number, name), option="option --state")
+            part_key(number, name): write(
+                frame, self._parts.path(number, name), option="option --state", pages=PAGES if name == "rows" else {}
+            )
             for name, (_, frame) in new.items()
         }
         parts = {name: [*before.get(name, [])[:remaining], number] for name, (remaining, _) in new.items()}
         below = held if covered.touched else None
-        count = counts[part_key(number, "rows")]
-        above = count + (below.above if below and len(parts["rows"]) > 2 else 0)
+        known = {**self._parts.counts(parts), **counts}
+        # Of a layer that an earlier version did not count there are at most as many.
+        most = below.above if below else 0
         self._point_to(number, {
             **self._identity,
             "parts": parts,
             "schemas": {name: frame.schema.jsonValue() for name, (_, frame) in new.items()},
             "files": self._parts.files(parts),
-            "counts": {**self._parts.counts(parts), **counts},
-            "rows": below.rows if below else count,
-            "above": above if below else 0,
+            "counts": known,
+            "rows": below.rows if below else counts[part_key(number, "rows")],
+            "above": sum(known.get(part_key(each, "rows"), most) for each in parts["rows"][1:]),
             "opened": counts.get(part_key(number, "open"), 0),
             "next": {side: end + 1 for side, end in covered.ends.items()},
             "offsets": offsets_after(covered, held),
             "arrivals": arrivals_after(covered, held),
             "contents": contents_to_json(covered),
+            "ids": ids_to_json(ids_after(covered, held)),
             "topics": topics,
             "verdict": verdict_to_json(covered),
         })  # fmt: skip

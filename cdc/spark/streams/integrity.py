@@ -47,10 +47,12 @@ class Integrity:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What earlier audits checked: each side's sequence that must follow it (``next``), and its transactions."""
+    """What earlier audits checked: each side's sequence that must follow it (``next``), and its transactions, None if
+    it is certain that none of them comes again.
+    """
 
     next: Mapping[str, int]
-    transactions: DataFrame
+    transactions: DataFrame | None
 
 
 def integrity(
@@ -70,7 +72,7 @@ def integrity(
     """
     next_ones = earlier.next if earlier else {}
     parts = [_incomplete(transactions)] if incomplete else []
-    if earlier is not None:
+    if earlier is not None and earlier.transactions is not None:
         few = sum(each.records for each in contents.values()) <= _FEW
         parts.append(_repeated(transactions, earlier.transactions, few=few))
     if any(each.broken or each.resources - {resources[side]} for side, each in contents.items()):

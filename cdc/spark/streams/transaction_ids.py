@@ -1,0 +1,118 @@
+"""Transaction ids: which numbers there were by prefix, as a GTID set has them, so that an id outside of it is new.
+
+An id is a **prefix** and a number: a GTID's prefix is its server's UUID, with a tag if it has one, and the colon. An id
+without a number is a prefix alone, with the number 0. The set may have more ids than there were, but has each of those.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.spark.input.questions import Question
+
+__all__ = ["IdRange", "TransactionIds", "all_new", "id_ranges", "ids_from_json", "ids_to_json", "with_ranges"]
+
+_MOST_RANGES = 20_000  # that reach the driver
+_MOST_INTERVALS = 1_000  # of a prefix that are kept
+_EXACT = 4_096  # Of so many transactions each one is a range, so that a few that come late are known to be new.
+
+TransactionIds = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+"""By side and prefix the intervals of numbers, first and last, in ascending order."""
+
+_LAST_PART = "substring_index(transaction, ':', -1)"
+# A number in another form than a server writes it, as with leading zeros, counts as none.
+_NUMBERED = f"coalesce(string(try_cast({_LAST_PART} AS BIGINT)) = {_LAST_PART}, false)"
+
+
+@dataclass(frozen=True, slots=True)
+class IdRange:
+    """Transactions of one side whose ids have a prefix and numbers from ``low`` to ``high``.
+
+    ``first`` is the sequence with which the first of them in the stream ends.
+    """
+
+    side: str
+    prefix: str
+    low: int
+    high: int
+    first: int
+
+
+def id_ranges(transactions: DataFrame, *, records: int) -> Question[list[IdRange] | None]:
+    """The ids of ``transactions``, of which there are at most ``records``; None if there are too many prefixes."""
+    width = 1 + records // _EXACT
+    numbered = transactions.select(
+        *("side", "final"),
+        F.expr(f"IF({_NUMBERED}, left(transaction, length(transaction) - length({_LAST_PART})), transaction)")
+        .alias("prefix"),
+        F.expr(f"IF({_NUMBERED}, bigint({_LAST_PART}), 0L)").alias("number"),
+    )  # fmt: skip
+    ranges = numbered.groupBy("side", "prefix", F.expr(f"number DIV {width}L").alias("range")).agg(
+        F.min("number").alias("low"), F.max("number").alias("high"), F.min("final").alias("first")
+    )
+
+    def read(rows: Sequence[Any]) -> list[IdRange] | None:
+        fields = IdRange.__dataclass_fields__
+        return [IdRange(*(row[name] for name in fields)) for row in rows] if len(rows) <= _MOST_RANGES else None
+
+    return Question(ranges.limit(_MOST_RANGES + 1), read)
+
+
+def all_new(known: TransactionIds | None, ranges: Iterable[IdRange] | None) -> bool:
+    """Whether it is certain that no id of the ``ranges`` is among the ``known`` ones."""
+    if known is None or ranges is None:
+        return False
+    return not any(
+        each.low <= last and first <= each.high
+        for each in ranges
+        for first, last in known.get((each.side, each.prefix), ())
+    )
+
+
+def with_ranges(
+    known: TransactionIds | None, ranges: Iterable[IdRange] | None, ends: Mapping[str, int]
+) -> TransactionIds | None:
+    """The ``known`` ids and those in ``ranges`` of which a transaction ends at or before its side's sequence in
+    ``ends``; None if not all are known, or there are too many prefixes.
+
+    Where there are many intervals, those with the smallest gaps between them become one.
+    """
+    if known is None or ranges is None:
+        return None
+    found = {key: list(intervals) for key, intervals in known.items()}
+    for each in ranges:
+        if each.first <= ends[each.side]:
+            found.setdefault((each.side, each.prefix), []).append((each.low, each.high))
+    return {key: _few(intervals) for key, intervals in found.items()} if len(found) <= _MOST_RANGES else None
+
+
+def ids_to_json(ids: TransactionIds | None) -> list[list[Any]] | None:
+    """The ids as JSON: side, prefix and intervals of each prefix."""
+    return None if ids is None else [[*key, intervals] for key, intervals in sorted(ids.items())]
+
+
+def ids_from_json(body: Sequence[Sequence[Any]] | None) -> TransactionIds | None:
+    """The ids from their JSON."""
+    return None if body is None else {(side, prefix): [*map(tuple, found)] for side, prefix, found in body}
+
+
+def _few(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    gap, found = 1, _closed(intervals, 1)
+    while len(found) > _MOST_INTERVALS:
+        gap *= 2
+        found = _closed(found, gap)
+    return found
+
+
+def _closed(intervals: Iterable[tuple[int, int]], gap: int) -> list[tuple[int, int]]:
+    """The intervals in ascending order; those of which one begins at most ``gap`` after another's end are one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(intervals):
+        if found and first <= found[-1][1] + gap:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
