@@ -20,12 +20,12 @@ from cdc.spark.compare.tally import Tally, tally
 from cdc.spark.ddl.lineage import Act, Beginning, Name, Segment, beginnings, lineage, named_tables
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.ddl.table_copies import TableCopy, table_copies
-from cdc.spark.input.one_part import cached, in_one_part
+from cdc.spark.input.one_part import cached, in_one_part, set_tiny
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.inspection import Streams
 from cdc.spark.job.session import configure_for
 from cdc.spark.state.coverage import Held, rows_upto
-from cdc.spark.state.layers import MOST_SEARCHED, few_touched, newest_rows, rows_of, tables_unchanged
+from cdc.spark.state.layers import few_touched, newest_rows, rows_of, searched, tables_unchanged
 from cdc.spark.streams.chunks import replacements
 from cdc.spark.streams.consumer_notes import marks
 
@@ -187,10 +187,8 @@ def compared_rows(
     """
     touched = False
     if for_state or held or exact:
-        touched = held is not None and not exact and _few_touched(both, streams, held)
-        # A change of a row's key touches two.
-        few = held is not None and held.opened + 2 * streams.new_rows <= MOST_SEARCHED
-        rows, others = _touched_rows(both, held, few=few) if held and touched else _all_rows(both, held)
+        touched = held is not None and _few_touched(both, streams, held, exact=exact)
+        rows, others = _touched_rows(both, streams, held) if held and touched else _all_rows(both, held)
         rows = cached(rows)
     else:
         lineage = {side: each.lineage for side, each in both.sides.items()}
@@ -206,11 +204,14 @@ def compared_rows(
     return Comparison(rows, counted, cached(not_equal(rows)), touched)
 
 
-def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
-    """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case."""
+def _few_touched(both: Histories, streams: Streams, held: Held, *, exact: bool) -> bool:
+    """Whether few rows were changed since ``held``, and no other table was; sets Spark for either case.
+
+    ``exact``: all are compared nevertheless.
+    """
     lineage = [each for history in both.sides.values() for each in history.lineage]
     names = {line.name for line in held.tally.lines} | both.copied.tables.keys()
-    few = few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
+    few = not exact and few_touched(held, streams.new_rows) and tables_unchanged(names, lineage)
     # A copy that began, or is complete now, makes all rows of its table others, or known.
     few = few and both.copied_before.tables == both.copied.tables
     # So does a CREATE that tells of a table's beginning.
@@ -218,7 +219,10 @@ def _few_touched(both: Histories, streams: Streams, held: Held) -> bool:
     # Each row that is looked up has two folds, and so has each row that is held if all are compared.
     looked_up = 2 * (held.opened + streams.new_rows if few else held.rows + held.above)
     new_records = sum(each.records for each in streams.new_contents.values())
-    configure_for(streams.new_records.sparkSession, new_records, rows=streams.new_rows + looked_up)
+    spark = streams.new_records.sparkSession
+    configure_for(spark, new_records, rows=streams.new_rows + looked_up)
+    if not few:
+        set_tiny(spark, records=new_records + held.covered, rows=streams.new_rows + looked_up)
     return few
 
 
@@ -227,11 +231,11 @@ def _all_rows(both: Histories, held: Held | None) -> tuple[DataFrame, Tally]:
     return _joined(both, newest_rows(held.layers) if held else None), Tally()
 
 
-def _touched_rows(both: Histories, held: Held, *, few: bool) -> tuple[DataFrame, Tally]:
-    """The rows changed since ``held``, and those open then, and the tally of all others; ``few`` is for ``rows_of``."""
+def _touched_rows(both: Histories, streams: Streams, held: Held) -> tuple[DataFrame, Tally]:
+    """The rows changed since ``held``, and those open then, and the tally of all others."""
     hashes = reduce(DataFrame.union, [each.hashes() for each in both.sides.values()], held.open)
     hashes = in_one_part(hashes).distinct()
-    before = cached(rows_of(held.layers, hashes, few=few))
+    before = cached(rows_of(held.layers, hashes, few=searched(held, streams.new_rows)))
     return _joined(both, before), held.tally.less(tally(compared(before, both.copied)))
 
 

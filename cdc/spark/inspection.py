@@ -14,6 +14,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.session import configure_for
 from cdc.spark.lag.transit import Commits, commits
 from cdc.spark.state.coverage import Held
+from cdc.spark.state.layers import lines_read
 from cdc.spark.streams.chunks import copy_ends, lost_chunks
 from cdc.spark.streams.consumer_notes import ledger
 from cdc.spark.streams.contents import Contents, joined, statements, survey
@@ -81,7 +82,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     new_contents, notes, all_acts = answers(
         survey(new), ledger(everything, replication.resource), statements(everything)
     )
-    new = _configured(new, new_contents, before=held.size if held else 0)
+    new = _configured(new, new_contents, held)
     contents = joined(held.contents, new_contents) if held else new_contents
     ends = {side: each.end for side, each in contents.items()}
     records = in_one_part(new.unionByName(held.records)) if held else new
@@ -116,9 +117,10 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     )
 
 
-def _configured(new: DataFrame, contents: Mapping[str, Contents], *, before: int) -> DataFrame:
-    """The ``new`` records, in as many parts as suit them; Spark is set for their size, ``before`` are rows held."""
+def _configured(new: DataFrame, contents: Mapping[str, Contents], held: Held | None) -> DataFrame:
+    """The ``new`` records, in as many parts as suit them; Spark is set for their size, and what is read of ``held``."""
     records, rows = sum(each.records for each in contents.values()), sum(each.rows for each in contents.values())
+    before = lines_read(held, rows) if held else 0
     configure_for(new.sparkSession, records, rows=rows)
     set_tiny(new.sparkSession, records=records + before, rows=rows + before, read=new)
     return in_one_part(new)

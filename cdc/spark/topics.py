@@ -18,6 +18,7 @@ from cdc.spark.job.session import configure_for
 from cdc.spark.job.threads import meanwhile
 from cdc.spark.lag.arrivals import intervals, read_entries
 from cdc.spark.state.coverage import Held
+from cdc.spark.state.layers import lines_read
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Replication", "Topics", "read_topics"]
@@ -81,7 +82,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
-    set_tiny(spark, records=size + (held.size if held else 0))
+    set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
     with meanwhile(lambda: _arrivals(spark, profiles, held)) as their_arrivals:
         records = cached(before_limits(_records(spark, replication, new), spans))
         arrivals = their_arrivals()

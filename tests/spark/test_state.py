@@ -414,6 +414,7 @@ def frames(spark: SparkSession, upto: int, *, rows: Sequence[int] = (0,), touche
         transactions=transactions,
         records=records,
         arrivals=frame_of(spark, [(LEADER, upto, 7), (LEADER, 99, 9)], "side STRING, upto BIGINT, offset BIGINT"),
+        ids=[],
     )
 
 

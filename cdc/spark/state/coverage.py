@@ -58,7 +58,7 @@ class Held:
 
     Streams, from their beginning: their ``contents``, the ``transactions`` and their ``ids`` (None if not all are
     known), the watermark ``mark``, how long transactions took (``transit``), and of the ``records`` those that later
-    audits need.
+    audits need, ``kept`` of them.
     """
 
     next: Mapping[str, int]
@@ -75,12 +75,13 @@ class Held:
     transit: Transit | None
     transactions: DataFrame
     records: DataFrame
+    kept: int
     ids: TransactionIds | None = None
 
     @property
-    def size(self) -> int:
-        """The number of records and rows."""
-        return sum(each.records for each in self.contents.values()) + self.rows + self.above
+    def covered(self) -> int:
+        """The number of records that were covered: there are at most as many transactions."""
+        return sum(each.records for each in self.contents.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def ids_after(covered: Covered, held: Held | None) -> TransactionIds | None:
     """The ids of all covered transactions, None if there are too many prefixes."""
     known = held.ids if held else {}
     if held and known is None:  # a version of cdc saved it that did not keep them
-        known = with_ranges({}, id_ranges(held.transactions, records=held.size).answer(), held.next)
+        known = with_ranges({}, id_ranges(held.transactions, records=held.covered).answer(), held.next)
     return with_ranges(known, covered.ids, covered.ends)
 
 

@@ -20,10 +20,19 @@ from cdc.spark.ddl.lineage import END, Name, Segment
 from cdc.spark.input.one_part import in_one_part, is_tiny
 from cdc.spark.state.coverage import Held
 
-__all__ = ["MOST_SEARCHED", "PAGES", "few_touched", "newest_rows", "rows_of", "sorted_layer", "tables_unchanged"]
+__all__ = [
+    "PAGES",
+    "few_touched",
+    "lines_read",
+    "newest_rows",
+    "rows_of",
+    "searched",
+    "sorted_layer",
+    "tables_unchanged",
+]
 
 _MOST_LOOKED_UP = 1_000_000  # hashes of touched rows and of later layers: they are broadcast to all executors
-MOST_SEARCHED = 10_000  # hashes that pages are searched for; with more of them most pages have one
+_MOST_SEARCHED = 10_000  # hashes that pages are searched for; with more of them most pages have one
 PAGES = {"parquet.page.row.count.limit": 128}  # of a layer
 # Parquet searches its pages for one value of a filter after the other, but for a set of values only by its least and
 # its largest. Spark makes a set of longer lists than this, by default of more than ten values.
@@ -33,6 +42,21 @@ _LISTED, _LIST_LIMIT = 500, "spark.sql.parquet.pushdown.inFilterThreshold"
 def few_touched(before: Held, rows: int) -> bool:
     """Whether looking up the touched rows costs less than folding all; ``rows`` is their number in the new records."""
     return before.above + before.opened + rows <= min(_MOST_LOOKED_UP, before.rows)
+
+
+def searched(before: Held, rows: int) -> bool:
+    """Whether pages are searched for the touched rows; ``rows`` is their number in the new records."""
+    # A change of a row's key touches two.
+    return before.opened + 2 * rows <= _MOST_SEARCHED
+
+
+def lines_read(before: Held, rows: int) -> int:
+    """How many records, transactions and rows an audit reads of a state, but for those in the pages that it searches.
+
+    ``rows`` is the number of touched ones in the new records. No statement moved or altered a table ``before`` holds.
+    """
+    transactions = before.covered if before.mark.foreign or before.opened or before.ids is None else 0
+    return before.kept + transactions + (0 if searched(before, rows) else before.rows + before.above)
 
 
 def tables_unchanged(held: Collection[Name], lives: Iterable[Segment]) -> bool:
@@ -59,7 +83,7 @@ def newest_rows(layers: DataFrame) -> DataFrame:
 def rows_of(layers: DataFrame, hashes: DataFrame, *, few: bool) -> DataFrame:
     """The newest version of each row in ``layers`` with one of the ``hashes``, which are distinct.
 
-    ``few``: they are at most ``MOST_SEARCHED``, and only pages of the layers' files that may have one are read.
+    ``few``: they are at most ``_MOST_SEARCHED``, and only pages of the layers' files that may have one are read.
     """
     layers = in_one_part(layers)
     if few:

@@ -58,6 +58,14 @@ class ParquetParts:
         keys = (part_key(number, name) for name, numbers in parts.items() for number in numbers)
         return {key: known[key] for key in keys if key in known}
 
+    def lines(self, name: str) -> int:
+        """The number of rows of a part, at most: that of all records where the version that saved it did not count."""
+        assert self.pointer is not None
+        keys = [part_key(number, name) for number in self.generations[name]]
+        known = self.pointer.get("counts", {})
+        covered: int = sum(contents["records"] for contents in self.pointer["contents"].values())
+        return sum(known.get(key, covered) for key in keys)
+
     def frame(self, name: str) -> DataFrame:
         """The rows of a part in all its valid generations. Raises UserError where files are missing or changed."""
         assert self.pointer is not None

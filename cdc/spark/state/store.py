@@ -125,6 +125,7 @@ class StateStore:
             **verdict_from_json(pointer["verdict"], frames.get("transit")),
             transactions=frames["transactions"],
             records=frames["records"],
+            kept=self._parts.lines("records"),
             ids=ids_from_json(pointer.get("ids")),
         )
 
