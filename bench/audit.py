@@ -28,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -117,7 +117,7 @@ def measure(folder: Path, count: int, rows: int, changes: int) -> None:
     servers, chance = Servers(folder), random.Random(1)
     pair = servers.pair
     fill(servers.leader, Shape("", PLAIN, rows, updates, 0))
-    execute(servers.leader, updates(count, chance))
+    execute(servers.leader, updated(count, rows, chance))
     servers.replicate()
     line("follower captured", servers.capture, cpu=cpu_seconds, pair=pair, rounds=1)
     line("cdc-audit", lambda: commanded(servers, folder), cpu=cpu_seconds, pair=pair)
@@ -133,7 +133,7 @@ def measure(folder: Path, count: int, rows: int, changes: int) -> None:
 
     line("audit that keeps a state", kept, cpu=jvm, pair=pair, rounds=1, floor=floor)
     for number in range(WARM_UP_ON + ROUNDS):
-        execute(servers.leader, updates(changes, chance))
+        execute(servers.leader, updated(changes, rows, chance))
         servers.replicate()
         servers.capture()
         if number < WARM_UP_ON:
@@ -144,6 +144,12 @@ def measure(folder: Path, count: int, rows: int, changes: int) -> None:
     spark.stop()
     measure_table_checksum(servers.leader, folder / "s3")
     servers.kill()
+
+
+def updated(count: int, rows: int, chance: random.Random) -> Iterator[str]:
+    """Updates of single rows, of all rows alike."""
+    for n in range(count):
+        yield f"UPDATE bench.t SET name = 'new {n}', k = k + 1 WHERE id = {chance.randrange(rows)}"
 
 
 def measure_table_checksum(leader: MySql, folder: Path) -> None:

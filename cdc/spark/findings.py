@@ -27,6 +27,7 @@ from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
 from cdc.spark.report.files import FOREIGN
 from cdc.spark.report.outcome import Audit, Topic
+from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents
@@ -83,7 +84,7 @@ def stream_findings(
     profiles = replication.profiles
     foreign, over_time, skipped = _listed(streams, replication)
     if streams.watermark.foreign:
-        write(all_foreign_writes(streams.transactions), (folder / FOREIGN).absolute(), option="option --report")
+        write(all_foreign_writes(streams.transactions), LocalFolder(folder), FOREIGN, option="option --report")
     return StreamFindings(
         audited_at=datetime.now(UTC).isoformat(timespec="seconds"),
         leader=_topic(profiles[LEADER], topics.spans[LEADER], streams.contents.get(LEADER)),

@@ -32,7 +32,8 @@ from cdc.spark.inspection import Streams
 from cdc.spark.report.files import KEYS, PARQUET
 from cdc.spark.report.outcome import AcceptedDrift, NotReplicated
 from cdc.spark.report.phrases import object_name
-from cdc.spark.state.parquet_check import location, write
+from cdc.spark.state.local_folder import LocalFolder
+from cdc.spark.state.parquet_check import write
 
 __all__ = ["AcceptedFindings", "AcceptedRows", "RowFindings", "row_findings"]
 
@@ -124,7 +125,7 @@ def row_findings(
         return found, {}
     drifted = drifted_rows(listed, unmatched, within.all_tables, streams.transactions)
     drifted = with_entries(drifted, counted.lines, entries)
-    write(drifted, (folder / PARQUET).absolute(), option="option --report")
+    write(drifted, LocalFolder(folder), PARQUET, option="option --report")
     causes, samples, accepted = answers(*_questions(drifted, sum(line.drifted > 0 for line in counted.lines)))
     left_out = accepted.get(NOT_REPLICATED, {})
     tables = [_without(line, accepted) for line in counted.lines if line.name not in left_out]
@@ -179,7 +180,7 @@ def _keys(found: RowFindings, drifted: DataFrame, folder: Path) -> Iterator[str]
             known = {"database": row.database, "table": row.table, "keyed": row.keyed, "identity": row.identity}
             yield json.dumps(known, ensure_ascii=False)
     else:
-        written = drifted.sparkSession.read.parquet(location((folder / PARQUET).absolute()))
+        written = drifted.sparkSession.read.parquet(LocalFolder(folder).uri(PARQUET))
         yield from key_lines(written.where("accepted IS NULL"), found.tables, most=_MOST_KEYS)
 
 

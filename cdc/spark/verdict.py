@@ -20,7 +20,7 @@ from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import FOREIGN, PARQUET, clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.identity import identity
-from cdc.spark.state.parquet_check import location
+from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Verdict", "audit"]
@@ -87,7 +87,7 @@ class Verdict:
         folder = self.report / name
         if not folder.is_dir():  # there are none
             return local_frame(self._spark, [], schema)
-        return self._spark.read.parquet(location(folder))
+        return self._spark.read.parquet(LocalFolder(self.report).uri(name))
 
 
 def audit(
@@ -104,7 +104,8 @@ def audit(
     ``leader`` and ``follower`` are the profiles of both cdc-producers, ``consumer`` that of the follower's
     cdc-consumer, whose filters and renames apply. ``report`` is the folder for the report, which executors must share
     with this process; without it, it is a temporary one. ``options`` are those of cdc-audit: ``state``, ``accept``
-    (paths), ``max_age`` (seconds) and ``exact``. The session keeps its settings and what it has cached.
+    (paths, of ``state`` a URI, too), ``max_age`` (seconds) and ``exact``. The session keeps its settings and what it
+    has cached.
 
     Raises UserError for a mistake in a profile or an option, and where brokers do not answer.
     """
@@ -112,7 +113,7 @@ def audit(
     given = Namespace(leader=Path(leader), follower=Path(follower), consumer=consumer and Path(consumer))
     profiles = dict(zip((LEADER, FOLLOWER), side_profiles(given), strict=True))
     applied, own, kept = consumer_profile(given), own_session(spark), options.get("state")
-    state = StateStore.open(own, Path(kept), identity(profiles, applied)) if kept else None
+    state = StateStore.open(own, kept, identity(profiles, applied)) if kept else None
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
         clear(folder)

@@ -27,6 +27,7 @@ from cdc.spark.state.coverage import Covered, needed_later
 from cdc.spark.state.folder import files as sizes
 from cdc.spark.state.identity import identity
 from cdc.spark.state.layers import newest_rows, rows_of
+from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.store import StateStore
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.watermark import Watermark
@@ -79,7 +80,7 @@ class GrowingTopics:
     def from_the_start(self) -> Audit:
         return audit_topics(self.spark, self.profiles, None, self.folder / "whole")
 
-    def on_from(self, state: Path) -> Audit:
+    def on_from(self, state: Path | str) -> Audit:
         opened = StateStore.open(self.spark, state, identity(self.profiles, None))
         try:
             return audit_topics(self.spark, self.profiles, None, self.folder / "stepwise", opened)
@@ -190,7 +191,10 @@ def test_a_state_of_an_earlier_version(spark: SparkSession, kafka: Kafka, tmp_pa
         former.write.parquet(str(tmp_path / "aside"))
         shutil.rmtree(tmp_path / "state/1" / name)
         (tmp_path / "aside").rename(tmp_path / "state/1" / name)
-        pointer["schemas"][name], pointer["files"][f"1/{name}"] = former.schema.jsonValue(), sizes(old.parent / name)
+        pointer["schemas"][name], pointer["files"][f"1/{name}"] = (
+            former.schema.jsonValue(),
+            sizes(LocalFolder(old.parent), name),
+        )
     (tmp_path / "state/state.json").write_text(json.dumps(pointer | {"format": 4}))
     drop = [query("DROP TABLE toy", "db", ("DropTable", "db/toy")), pet.update(((1, "ball"), (1, "bone")))]
     for at, part in enumerate(drop, 2):

@@ -8,7 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc.spark.input.one_part import set_tiny
 from cdc.spark.state.layers import PAGES, rows_of, sorted_layer
-from cdc.spark.state.parquet_check import location, write
+from cdc.spark.state.local_folder import LocalFolder
+from cdc.spark.state.parquet_check import write
 from cdc.spark.state.store import StateStore
 from tests.generators.frames import frame_of
 from tests.harness.seed import SEED
@@ -25,10 +26,10 @@ def test_only_pages_with_rows_that_are_looked_up_are_read(spark: SparkSession, t
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     rows = spark.range(ROWS).selectExpr("xxhash64(id) AS hash", "1 AS generation", "array(string(id)) AS image")
-    write(sorted_layer(rows), tmp_path / "rows", option="", pages=PAGES)
+    write(sorted_layer(rows), LocalFolder(tmp_path), "rows", option="", pages=PAGES)
     chance = Random(SEED)
     wanted = {row["hash"]: row["image"] for row in rows.collect() if chance.random() < 20 / ROWS}
-    layers = spark.read.parquet(location(tmp_path / "rows"))
+    layers = spark.read.parquet(LocalFolder(tmp_path).uri("rows"))
     found = rows_of(layers, frame_of(spark, [*((each,) for each in wanted), (7,)], "hash BIGINT"), few=True)
     assert {row["hash"]: row["image"] for row in found.collect()} == wanted
     assert len(wanted) <= scanned(found) <= 128 * (len(wanted) + 1)

@@ -53,7 +53,10 @@ def _parser(program: str) -> argparse.ArgumentParser:
     path("--follower", "profile of the follower's cdc-producer", required=True)
     path("--consumer", "profile of the follower's cdc-consumer, whose filters and renames apply")
     path("--report", "folder for the report", required=True, metavar="DIR")
-    path("--state", "folder in which the next audit finds what this one read", metavar="DIR")
+    # A text: Path would make one slash of the two in a URI.
+    parser.add_argument(
+        "--state", metavar="DIR", help="folder, or its URI, in which the next audit finds what this one read"
+    )
     path("--accept", "TOML file with the drift that is known and wanted", metavar="FILE")
     seconds("--watch", "repeat the audit at this interval, until a signal")
     seconds("--max-age", "no verdict if the newest entry of a commit log is older")

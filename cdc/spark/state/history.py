@@ -3,10 +3,8 @@
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
-from cdc.service.private_files import write_lines
-from cdc.spark.state.folder import HISTORY
+from cdc.spark.state.folder import HISTORY, StateFolder
 
 __all__ = ["PastVerdict", "remembered"]
 
@@ -26,20 +24,16 @@ class PastVerdict:
     foreign_writes: int
 
 
-def remembered(folder: Path, newest: PastVerdict) -> list[PastVerdict]:
+def remembered(folder: StateFolder, newest: PastVerdict) -> list[PastVerdict]:
     """The verdicts of the state in ``folder``, oldest first, with the ``newest``, which is added. Raises OSError."""
-    path = folder / HISTORY
-    known = [*(_read(path) if path.exists() else ()), newest][-_KEPT:]
-    # Written aside: a crash leaves the old file.
-    aside = folder / f"{HISTORY}.new"
-    write_lines(aside, (json.dumps(asdict(each)) for each in known))
-    aside.replace(path)
+    known = [*_read(folder.text(HISTORY) or ""), newest][-_KEPT:]
+    folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known))
     return known
 
 
-def _read(path: Path) -> Iterator[PastVerdict]:
-    """The verdicts in a file, without lines that are none, which would only leave a gap in a plot."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+def _read(text: str) -> Iterator[PastVerdict]:
+    """The verdicts in the lines of a text, without lines that are none, which would only leave a gap in a plot."""
+    for line in text.splitlines():
         try:
             yield PastVerdict(**json.loads(line))
         except (ValueError, TypeError):

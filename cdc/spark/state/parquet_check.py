@@ -6,15 +6,14 @@ without an error: the driver commits the files it finds, which may be none.
 
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.service.private_files import tighten
+from cdc.spark.state.folder import StateFolder
 
-__all__ = ["location", "rows_in", "write"]
+__all__ = ["rows_in", "write"]
 
 # By their whole names: each part of a name alone would be looked up in 300 jars.
 _CLASSES = (
@@ -24,33 +23,30 @@ _CLASSES = (
 _OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that time or never
 
 
-def location(path: Path) -> str:
-    """An absolute ``path`` as a URI for Spark, unescaped: Hadoop would not decode what Path.as_uri() escapes."""
-    return f"file://{path}"
-
-
-def write(frame: DataFrame, folder: Path, *, option: str, pages: Mapping[str, int] | None = None) -> int:
-    """Write ``frame`` to a new ``folder`` that only its owner can read; returns the number of rows.
+def write(
+    frame: DataFrame, folder: StateFolder, name: str, *, option: str, pages: Mapping[str, int] | None = None
+) -> int:
+    """Write ``frame`` to a new folder ``name`` in ``folder`` that only its owner can read; returns the number of rows.
 
     ``pages`` are options of Parquet for the size of pages. Raises UserError where the driver does not find all rows;
     ``option`` is the command-line option for the folder.
     """
     observation = Observation()
-    frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.options(**pages or {}).parquet(location(folder))
+    frame.observe(observation, F.count(F.lit(1)).alias("rows")).write.options(**pages or {}).parquet(folder.uri(name))
     observed = _observed(observation)
-    written, found = frame.count() if observed is None else observed, rows_in(frame.sparkSession, folder)
+    written, found = frame.count() if observed is None else observed, rows_in(frame.sparkSession, folder, name)
     if found != written:
         raise UserError(
             f"Spark's executors wrote {written} rows, but the driver finds {found}",
-            where=f"{option}: {folder}",
+            where=f"{option}: {folder}/{name}",
             hint="name a folder that the driver and all executors share",
         )
     try:
-        tighten(folder)
+        folder.tighten(name)
     except OSError as error:
         raise UserError(
             f"cannot make the files unreadable for other users: {error}",
-            where=f"{option}: {folder}",
+            where=f"{option}: {folder}/{name}",
             hint="run executors as the driver's user, and name a folder whose file system has file modes",
         ) from None
     return written
@@ -66,16 +62,18 @@ def _observed(observation: Observation) -> int | None:
     return found[0] if found else None
 
 
-def rows_in(spark: SparkSession, folder: Path) -> int:
-    """The number of rows in the Parquet files of ``folder``, from their footers, which the driver reads itself."""
+def rows_in(spark: SparkSession, folder: StateFolder, name: str) -> int:
+    """The number of rows in the Parquet files of ``name`` in ``folder``, by their footers, which the driver reads."""
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     rows = 0
     # By their whole names: each part of a name would be looked up in 300 jars.
     hadoop_paths, files, readers = (getattr(jvm, name) for name in _CLASSES)
-    for path in folder.glob("*.parquet"):
-        reader = readers.open(files.fromPath(hadoop_paths(location(path)), hadoop))
+    for entry in folder.entries(name):
+        if not entry.name.endswith(".parquet"):
+            continue
+        reader = readers.open(files.fromPath(hadoop_paths(folder.uri(f"{name}/{entry.name}")), hadoop))
         try:
             rows += reader.getRecordCount()
         finally:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,10 +11,10 @@ from pyspark.sql.types import StructType
 from cdc.errors import UserError
 from cdc.spark.input.records import with_new_fields
 from cdc.spark.state.coverage import Covered, Held, needed_later, rows_upto
-from cdc.spark.state.folder import files
+from cdc.spark.state.folder import StateFolder, files
 from cdc.spark.state.identity import START_OVER
 from cdc.spark.state.layers import newest_rows, sorted_layer
-from cdc.spark.state.parquet_check import location, rows_in
+from cdc.spark.state.parquet_check import rows_in
 
 __all__ = ["ParquetParts", "part_key"]
 
@@ -23,7 +22,7 @@ _MOST_GENERATIONS = 16  # of a part; beyond that some are merged into one
 
 
 def part_key(generation: int, name: str) -> str:
-    """The name of a part of a generation in state.json."""
+    """The name of a part of a generation, in the folder and in state.json."""
     return f"{generation}/{name}"
 
 
@@ -35,7 +34,7 @@ class ParquetParts:
     """
 
     spark: SparkSession
-    folder: Path
+    folder: StateFolder
     pointer: dict[str, Any] | None = None
     checked: dict[str, bool] = field(default_factory=dict)
 
@@ -44,13 +43,10 @@ class ParquetParts:
         """By the name of each part the generations that are valid, oldest first."""
         return self.pointer["parts"] if self.pointer else {}
 
-    def path(self, generation: int, name: str) -> Path:
-        """The folder of a part of a generation."""
-        return self.folder / str(generation) / name
-
     def files(self, parts: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
         """The number of files and their size in bytes, by part and generation."""
-        return {part_key(at, name): files(self.path(at, name)) for name, found in parts.items() for at in found}
+        keys = [part_key(at, name) for name, found in parts.items() for at in found]
+        return {key: files(self.folder, key) for key in keys}
 
     def counts(self, parts: Mapping[str, Sequence[int]]) -> dict[str, int]:
         """The number of rows by part and generation, where the version of cdc that saved it counted them."""
@@ -70,10 +66,11 @@ class ParquetParts:
         """The rows of a part in all its valid generations. Raises UserError where files are missing or changed."""
         assert self.pointer is not None
         for number in self.generations[name]:
-            path = self.path(number, name)
+            key = part_key(number, name)
             # Spark reads fewer rows without an error where files are missing.
-            if files(path) != self.pointer["files"][part_key(number, name)] or not self._has_all_rows(number, name):
-                raise UserError("files of the state are missing or changed", where=str(path), hint=START_OVER)
+            if files(self.folder, key) != self.pointer["files"][key] or not self._has_all_rows(number, name):
+                where = f"{self.folder}/{key}"
+                raise UserError("files of the state are missing or changed", where=where, hint=START_OVER)
         return self._read(name, self.generations[name])
 
     def require_all_transactions(self, transactions: DataFrame, *, where: str) -> None:
@@ -140,8 +137,9 @@ class ParquetParts:
             # Earlier versions did not notice when executors wrote into folders of their own machines: such a part has
             # no file, while an empty part has one.
             wanted = self.counts({name: [number]}).get(key)
-            path = self.path(number, name)
-            self.checked[key] = rows_in(self.spark, path) == wanted if wanted is not None else files(path)[0] > 0
+            self.checked[key] = (
+                files(self.folder, key)[0] > 0 if wanted is None else rows_in(self.spark, self.folder, key) == wanted
+            )
         return self.checked[key]
 
     def _read(self, name: str, generations: Sequence[int]) -> DataFrame:
@@ -149,4 +147,4 @@ class ParquetParts:
         schema = with_new_fields(StructType.fromJson(self.pointer["schemas"][name]))
         # Independent of Spark's settings, an executor that does not find a file must fail.
         strict = self.spark.read.schema(schema).options(ignoreMissingFiles=False, ignoreCorruptFiles=False)
-        return strict.parquet(*(location(self.path(each, name)) for each in generations))
+        return strict.parquet(*(self.folder.uri(part_key(each, name)) for each in generations))

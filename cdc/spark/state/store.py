@@ -22,13 +22,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.model.partition import partition_of
-from cdc.service.private_files import make_folder, write_text
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.state.coverage import (
     Covered,
@@ -41,19 +40,12 @@ from cdc.spark.state.coverage import (
     verdict_from_json,
     verdict_to_json,
 )  # fmt: skip
-from cdc.spark.state.folder import (
-    ASIDE,
-    POINTER,
-    acquire_lock,
-    flush,
-    flush_all,
-    make_private,
-    remove_all_but,
-    require_state_folder,
-)  # fmt: skip
+from cdc.spark.state.folder import LOCK, POINTER, StateFolder, remove_all_but, require_state_folder
+from cdc.spark.state.hadoop_folder import HadoopFolder
 from cdc.spark.state.history import PastVerdict, remembered
 from cdc.spark.state.identity import START_OVER, parse_pointer
 from cdc.spark.state.layers import PAGES
+from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.parquet_parts import ParquetParts, part_key
 from cdc.spark.streams.transaction_ids import ids_from_json, ids_to_json
@@ -64,27 +56,31 @@ __all__ = ["StateStore"]
 class StateStore:
     """The state in one folder, locked for this process until ``close``."""
 
-    def __init__(self, spark: SparkSession, folder: Path, identity: Mapping[str, Any], lock: IO[str]) -> None:
-        self._folder, self._identity, self._lock = folder, identity, lock
+    def __init__(self, spark: SparkSession, folder: StateFolder, identity: Mapping[str, Any]) -> None:
+        self._folder, self._identity = folder, identity
         self._parts = ParquetParts(spark, folder)
 
     @classmethod
-    def open(cls, spark: SparkSession, folder: Path, identity: Mapping[str, Any]) -> Self:
-        """The state in ``folder``, which is created where it does not exist.
+    def open(cls, spark: SparkSession, folder: Path | str | StateFolder, identity: Mapping[str, Any]) -> Self:
+        """The state in ``folder``, a path or a URI, which is created where it does not exist.
 
         ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError
         where it was saved with others, is damaged or in use, and where the folder has other files but no state.
         """
         try:
-            make_folder(folder)
-            require_state_folder(folder)
-            state = cls(spark, folder.absolute(), identity, acquire_lock(folder))
+            found = _folder(spark, folder)
+            found.make()
+            require_state_folder(found)
+            found.lock()
+            state = cls(spark, found, identity)
         except OSError as error:
             raise UserError(f"cannot use the state folder: {error}", where=f"option --state {folder}") from None
         try:
             state._parts = replace(state._parts, pointer=state._read())
             state._remove_unnamed()
-            make_private(state._folder, state._parts.generations)
+            found.tighten(
+                POINTER, LOCK, *{str(each) for numbers in state._parts.generations.values() for each in numbers}
+            )
         except BaseException:
             state.close()
             raise
@@ -96,7 +92,7 @@ class StateStore:
 
     def close(self) -> None:
         """Release the lock, so that another process can use the state."""
-        self._lock.close()
+        self._folder.close()
 
     def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
         """What the state holds, None where none was saved. ``topics`` are per side Kafka's ids of its topics now.
@@ -136,6 +132,13 @@ class StateStore:
         """
         if held is not None and all(held.next[side] == end + 1 for side, end in covered.ends.items()):
             return
+        # Where there is no lock, or another process got it while this one was suspended, its generations are not ours.
+        if self._read() != self._parts.pointer:
+            raise UserError(
+                "another audit saved the state since this one read it",
+                where=self._where(),
+                hint="let one audit at a time use it, then start this one again",
+            )
         # The number of the new generation may be that of one which could not be removed earlier.
         self._remove_unnamed()
         try:
@@ -150,10 +153,14 @@ class StateStore:
         before = self._parts.generations
         number = max((each for numbers in before.values() for each in numbers), default=0) + 1
         new = self._parts.new_parts(held, covered, number)
-        make_folder(self._folder / str(number))
+        self._folder.make(str(number))
         counts = {
             part_key(number, name): write(
-                frame, self._parts.path(number, name), option="option --state", pages=PAGES if name == "rows" else {}
+                frame,
+                self._folder,
+                part_key(number, name),
+                option="option --state",
+                pages=PAGES if name == "rows" else {},
             )
             for name, (_, frame) in new.items()
         }
@@ -195,23 +202,19 @@ class StateStore:
     def _read(self) -> dict[str, Any] | None:
         """The content of state.json, None without one. Raises UserError."""
         try:
-            text = (self._folder / POINTER).read_text()
-        except FileNotFoundError:
-            return None
+            text = self._folder.text(POINTER)
         except OSError as error:
             raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
-        return parse_pointer(text, self._identity, where=self._where())
+        return None if text is None else parse_pointer(text, self._identity, where=self._where())
 
     def _point_to(self, generation: int, pointer: dict[str, Any]) -> None:
         """Make the new generation valid: flush all of it to disk, then replace state.json with one that names it."""
-        flush_all(self._folder / str(generation))
-        aside = self._folder / ASIDE
-        write_text(aside, json.dumps(pointer, indent=1, sort_keys=True) + "\n")
-        flush(aside)
-        aside.replace(self._folder / POINTER)
-        # The rename made it valid, even where flushing the folder fails.
-        self._parts = replace(self._parts, pointer=json.loads(json.dumps(pointer)))
-        flush(self._folder)
+        self._folder.flush(str(generation))
+        try:
+            self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n")
+        finally:
+            # The rename made it valid, even where flushing the folder fails.
+            self._parts = replace(self._parts, pointer=self._read())
 
     def _remove_unnamed(self) -> None:
         """Remove the generations and parts that state.json does not name."""
@@ -219,3 +222,14 @@ class StateStore:
 
     def _where(self) -> str:
         return f"option --state {self._folder}"
+
+
+def _folder(spark: SparkSession, given: Path | str | StateFolder) -> StateFolder:
+    """The folder that the user names by a path, or by a URI of a file system that Hadoop's API reaches."""
+    if isinstance(given, Path):
+        return LocalFolder(given)
+    if not isinstance(given, str):
+        return given
+    if "://" not in given or given.startswith("file:///"):
+        return LocalFolder(Path(given.removeprefix("file://")))
+    return HadoopFolder(spark, given)

@@ -9,6 +9,7 @@ from cdc.spark.page.document import page
 from cdc.spark.state import history
 from cdc.spark.state.folder import require_state_folder
 from cdc.spark.state.history import PastVerdict, remembered
+from cdc.spark.state.local_folder import LocalFolder
 from tests.generators import audits
 from tests.unit.spark.test_document import Page
 
@@ -17,20 +18,20 @@ SECOND = replace(FIRST, at="2026-11-21T18:31:54+00:00", exit_status=1, drifted_r
 
 
 def test_verdicts_are_kept_in_order_and_broken_lines_are_left_out(tmp_path: Path) -> None:
-    assert remembered(tmp_path, FIRST) == [FIRST]
+    assert remembered(LocalFolder(tmp_path), FIRST) == [FIRST]
     with (tmp_path / "history.jsonl").open("a") as file:
         file.write('{"at": "2026\n[]\n{"x": 1}\n')
-    assert remembered(tmp_path, SECOND) == [FIRST, SECOND]
+    assert remembered(LocalFolder(tmp_path), SECOND) == [FIRST, SECOND]
     assert (tmp_path / "history.jsonl").stat().st_mode & 0o777 == 0o600
-    assert remembered(tmp_path, FIRST) == [FIRST, SECOND, FIRST]
+    assert remembered(LocalFolder(tmp_path), FIRST) == [FIRST, SECOND, FIRST]
     # An audit that could not judge leaves no state beside it.
-    require_state_folder(tmp_path)
+    require_state_folder(LocalFolder(tmp_path))
 
 
 def test_the_oldest_are_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(history, "_KEPT", 2)
     for each in (FIRST, SECOND, SECOND):
-        remembered(tmp_path, each)
+        remembered(LocalFolder(tmp_path), each)
     assert len((tmp_path / "history.jsonl").read_text().splitlines()) == 2
 
 

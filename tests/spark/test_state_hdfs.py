@@ -1,0 +1,179 @@
+"""A state on a real HDFS: the verdicts and the refusals are those of a folder of this machine, and so is the lock."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.errors import UserError
+from cdc.sandbox.fetch.jars import fetched_jars
+from cdc.sandbox.server.kafka import Kafka
+from cdc.service.java import require_java
+from cdc.spark.state.folder import StateFolder
+from cdc.spark.state.hadoop_folder import HadoopFolder
+from cdc.spark.state.layers import newest_rows
+from cdc.spark.state.store import StateStore
+from tests.checks.told import told
+from tests.generators.streams import both, replicate
+from tests.harness.programs import own_name
+from tests.harness.wait import until
+from tests.spark.test_state import TOPICS, TOY, GrowingTopics, frames
+
+pytestmark = pytest.mark.spark
+
+SOURCE = Path(__file__).parents[1] / "harness" / "Hdfs.java"
+MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
+OURS = {"format": 1}
+
+
+@contextmanager
+def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """What Hdfs.java prints, and its process, which ends with its input."""
+    own = fetched_jars("hadoop-minicluster-3.4.1", [MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
+    jars = os.pathsep.join([*map(str, own), f"{Path(pyspark.__file__).parent}/jars/*"])
+    command = [require_java(os.environ), "-cp", jars, "-XX:TieredStopAtLevel=1", SOURCE, *arguments]
+    pipe, ignored = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=ignored, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URI of an HDFS."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as (uri, _):
+        assert uri.startswith("hdfs://")
+        yield uri
+
+
+def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_path: Path, store: str) -> None:
+    leader, follower = both([TOY.add((1, "ball"))], [TOY.add((2, "bone"))])
+    pair, uri = GrowingTopics(spark, kafka, tmp_path, own_name(tmp_path)), f"{store}/a ståte+%41"
+    pair.grow(leader, follower)
+    assert pair.on_from(uri).verdict == "no drift"
+    leader.transaction(TOY.update(((2, "bone"), (2, "rope"))))
+    replicate(follower, [TOY.update(((2, "bone"), (2, "rope")))], before=1)
+    follower.transaction(TOY.add((4, "ghost")))
+    pair.grow(leader, follower)
+    stepwise = pair.on_from(uri)
+    assert (stepwise.drifted_rows, stepwise.leader.records) == (1, 3)
+    assert told(stepwise) == told(pair.from_the_start())
+    assert told(pair.on_from(uri)) == told(stepwise)
+    folder = HadoopFolder(spark, uri)
+    assert len((folder.text("history.jsonl") or "").splitlines()) == 3
+    assert json.loads(folder.text("state.json") or "")["parts"]["transactions"] == [1, 2]
+    assert modes(spark, uri) == "rwx------"
+
+
+@pytest.mark.parametrize("where", ["hdfs", "store"])
+def test_what_is_kept_is_found_and_damage_is_refused(
+    spark: SparkSession, tmp_path: Path, store: str, where: str
+) -> None:
+    """On HDFS, and by Hadoop's API on a file system without a lock, in which files are written in their place."""
+    uri = f"{store}/kept" if where == "hdfs" else f"file://{tmp_path}/kept"
+    state = StateStore.open(spark, HadoopFolder(spark, uri), OURS)
+    state.save(None, frames(spark, 3, rows=range(9)), TOPICS)
+    state.save(state.load(TOPICS), frames(spark, 4, rows=[2], touched=True), TOPICS)
+    state.close()
+    folder = HadoopFolder(spark, uri)
+    folder.make("5")  # as a crash leaves it
+    state = StateStore.open(spark, folder, OURS)
+    held = state.load(TOPICS)
+    assert held is not None
+    nets = {row["hash"]: row["net"] for row in newest_rows(held.layers).collect()}
+    assert nets == dict.fromkeys(range(9), 3) | {2: 4}
+    names = {entry.name for entry in folder.entries() if not entry.name.endswith(".crc")}
+    assert names - {"lock"} == {"1", "2", "state.json"}
+    other = StateStore(spark, folder, OURS)  # as where there is no lock
+    with pytest.raises(UserError, match="another audit saved the state since this one read it"):
+        other.save(held, frames(spark, 7), TOPICS)
+    assert {entry.name for entry in folder.entries("2")} >= {"rows", "records"}
+    folder.remove(f"1/rows/{part(folder, '1/rows')}")
+    state.close()
+    state = StateStore.open(spark, HadoopFolder(spark, uri), OURS)
+    with pytest.raises(UserError, match=rf"files of the state are missing or changed.*{uri}/1/rows"):
+        state.load(TOPICS)
+    state.close()
+
+
+class _Killed(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+def test_a_crash_before_the_rename_leaves_the_old_state(
+    spark: SparkSession, store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = f"{store}/crashed"
+    state = StateStore.open(spark, uri, OURS)
+    state.save(None, frames(spark, 3), TOPICS)
+    before = HadoopFolder(spark, uri).text("state.json")
+
+    def dying(*_: object) -> None:
+        raise _Killed
+
+    monkeypatch.setattr(HadoopFolder, "_rename", dying)
+    with pytest.raises(_Killed):
+        state.save(state.load(TOPICS), frames(spark, 5), TOPICS)
+    monkeypatch.undo()
+    state.close()
+    assert HadoopFolder(spark, uri).text("state.json") == before
+    state = StateStore.open(spark, uri, OURS)
+    state.save(state.load(TOPICS), frames(spark, 5), TOPICS)
+    assert json.loads(HadoopFolder(spark, uri).text("state.json") or "")["next"] == {"leader": 6, "follower": 6}
+    state.close()
+
+
+def test_a_folder_of_others_is_refused_and_one_that_is_away_is_told(spark: SparkSession, store: str) -> None:
+    folder = HadoopFolder(spark, f"{store}/mine")
+    folder.make()
+    folder.replace("notes.txt", "mine")
+    with pytest.raises(UserError, match=r"the folder holds other files and no state: 'notes.txt'"):
+        StateStore.open(spark, f"{store}/mine", OURS)
+    assert [(entry.name, entry.is_folder) for entry in folder.entries()] == [("notes.txt", False)]
+    with pytest.raises(UserError, match=r"cannot use the state folder: .*UnsupportedFileSystemException"):
+        StateStore.open(spark, "nothing://host/state", OURS)
+
+
+def test_one_audit_has_the_state_and_the_lock_of_a_killed_one_ends(
+    spark: SparkSession, store: str, tmp_path: Path
+) -> None:
+    uri = f"{store}/locked"
+    state = StateStore.open(spark, uri, OURS)
+    with pytest.raises(UserError, match=r"another audit uses the state"):
+        StateStore.open(spark, uri, OURS)
+    state.close()
+    StateStore.open(spark, uri, OURS).close()
+    HadoopFolder(spark, uri).remove("lock")
+    with hdfs(tmp_path, f"{uri}/lock") as (held, process):
+        assert held == "held"
+        assert in_use(spark, uri)
+        process.kill()
+        process.wait()
+    until(lambda: not in_use(spark, uri), what="the end of the lease")
+
+
+def in_use(spark: SparkSession, uri: str) -> bool:
+    try:
+        StateStore.open(spark, uri, OURS).close()
+    except UserError as error:
+        assert "another audit uses the state" in str(error)
+        return True
+    return False
+
+
+def part(folder: StateFolder, name: str) -> str:
+    return next(entry.name for entry in folder.entries(name) if entry.name.endswith(".parquet"))
+
+
+def modes(spark: SparkSession, uri: str) -> str:
+    folder = HadoopFolder(spark, uri)
+    return str(folder._files.getFileStatus(folder._path("")).getPermission().toString())
