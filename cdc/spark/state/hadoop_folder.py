@@ -6,10 +6,10 @@ object is there as a whole once it is closed, so it is written in its place. It 
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
@@ -111,9 +111,9 @@ class HadoopFolder:
             ) from None
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock. Where that fails, as after the end of the JVM, it ends by itself."""
         if self._open is not None:
-            with self._as_os_error():
+            with suppress(Py4JError):
                 self._open.close()
 
     def _rename(self, source: Any, target: Any) -> None:
