@@ -20,9 +20,9 @@ from cdc.service.private_files import make_folder, write_text
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.told import History
 
-__all__ = ["DROPPED", "MANIFEST", "Held", "LakeFolder", "State"]
+__all__ = ["CHANGES", "DROPPED", "MANIFEST", "Held", "LakeFolder", "State"]
 
-MANIFEST, DROPPED = "lake.json", "_dropped"
+MANIFEST, DROPPED, CHANGES = "lake.json", "_dropped", "_history"
 _OWN, _STATE, _LOCK = "_cdc", "state.json", "lock"
 _FORMAT = 1
 
@@ -76,22 +76,22 @@ class LakeFolder:
 
     def load(self) -> State:
         """What was saved last. Raises UserError for a lake of another format, stream or version, or a damaged state."""
-        file = self.path / _OWN / _STATE
+        file, identity = self.path / _OWN / _STATE, {**_UNSAID, **self._identity}
         if not file.exists():
             self.save(State())
             return State()
         try:
             tree = json.loads(file.read_text(encoding="utf-8"))
-            found, saved = tree.pop("format"), tree.pop("identity")
-            if found == _FORMAT and saved == self._identity:
+            found, saved = tree.pop("format"), {**_UNSAID, **tree.pop("identity")}
+            if found == _FORMAT and saved == identity:
                 return _state(tree)
         except (ValueError, KeyError, TypeError) as error:
             raise UserError(f"cannot read the lake's state: {error!r}", where=str(file), hint=_ANOTHER) from None
         if found != _FORMAT:
             raise UserError(f"the lake is of format {found}, not {_FORMAT}", where=str(file), hint=_ANOTHER)
-        key = next(key for key, value in self._identity.items() if saved.get(key) != value)
+        key = next(key for key, value in identity.items() if saved.get(key) != value)
         raise UserError(
-            f"the lake was made with {key} {saved.get(key)!r}, now it is {self._identity[key]!r}",
+            f"the lake was made with {key} {saved.get(key)!r}, now it is {identity[key]!r}",
             where=self._where,
             hint=_ANOTHER,
         )
@@ -127,6 +127,7 @@ class LakeFolder:
         return target
 
 
+_UNSAID = {"history": "no"}  # what lakes of before did not save
 _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 

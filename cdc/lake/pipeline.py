@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from cdc.config.profile import Profile
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.lake.arrived import Arrived
+from cdc.lake.change_tables import ChangeTables
 from cdc.lake.decisions import Known, Step, What, decided
 from cdc.lake.folder import Held, LakeFolder, State
 from cdc.lake.history_text import upto as history_upto
@@ -21,7 +22,7 @@ from cdc.lake.names import folder
 from cdc.lake.note import Note, Written
 from cdc.lake.rows import all_rows, net_rows
 from cdc.service.logs import event
-from cdc.spark.ddl.lineage import Name
+from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment, sequence_at
@@ -87,7 +88,7 @@ class Run:
 @dataclass(slots=True)
 class Lake:
     """A lake in ``folder``, of the tables that ``selects`` says, and its ``state``. ``passed`` is called with the
-    points that a run passes, and the table."""
+    points that a run passes, and the table. With ``changes`` each table has one of its changes."""
 
     folder: LakeFolder
     tables: Tables
@@ -96,6 +97,7 @@ class Lake:
     selects: Callable[[Name], bool]
     state: State
     passed: Callable[[str, str], None] = lambda point, table: None
+    changes: ChangeTables | None = None
 
     def advance(self, source: Source, at: Moment = None) -> Run:
         """Make the lake that of the newest transaction of ``source``, or that of the moment ``at``.
@@ -131,11 +133,13 @@ class Lake:
             self.options, same_options=state.choices == choices,
         )  # fmt: skip
         steps = self._steps(known, names)
+        append = self._appending(arrived, history.upto(upto))
         for number, step in enumerate(steps):
             if step.what not in (What.KEEP, What.WAIT):
                 self.passed("before", f"{'.'.join(step.name)} ({number + 1} of {len(steps)})")
                 self._do(step, arrived)
                 self.passed("after", ".".join(step.name))
+        append()
         held = [self._held(step) for step in steps if step.what is not What.WAIT]
         self._remove_all_but(held, upto)
         self.passed("removed", "")
@@ -225,6 +229,23 @@ class Lake:
                 self.tables.replace(rows, path, note)
         except (PySparkException, Py4JError) as error:  # the latter where a task failed while it wrote
             raise _in_one_line(error, step.name) from error
+
+    def _appending(self, arrived: Arrived, acts: Iterable[Act]) -> Callable[[], None]:
+        """What appends to the tables of changes. Raises UserError, before anything is written, where that can't be."""
+        changes = self.changes
+        steps = changes.appends(arrived, self.state, acts) if changes else []
+
+        def append() -> None:
+            for step in steps:
+                self.passed("before", f"changes of {'.'.join(step.name)}")
+                try:
+                    assert changes is not None  # else there are no steps
+                    changes.append(step, arrived)
+                except (PySparkException, Py4JError) as error:
+                    raise _in_one_line(error, step.name) from error
+                self.passed("after", f"changes of {'.'.join(step.name)}")
+
+        return append
 
     def _held(self, step: Step) -> Held:
         """The table as it is in the lake after its step. Raises PromiseError where another writer changed it."""

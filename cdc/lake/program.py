@@ -11,13 +11,14 @@ from pyspark.errors import PySparkException
 
 from cdc.config.profile import Profile, load
 from cdc.errors import CdcError, UserError
+from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import LakeFolder
 from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
+from cdc.lake.formats.session import started
 from cdc.lake.options import parse_options, selection, value_options
 from cdc.lake.pipeline import Lake
-from cdc.lake.session import started
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
 from cdc.service.process import stop_on_signals
@@ -45,13 +46,16 @@ def _run(options: argparse.Namespace) -> int:
     profile, selects, values = load(options.profile), selection(options), value_options(options)
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
-    folder = LakeFolder(options.to.resolve(), identity(profile, options.format))
+    folder = LakeFolder(options.to.resolve(), identity(profile, options.format, history=options.history))
     stop_signal = stop_on_signals()
     try:
         state = folder.load()
-        tables = _FORMATS[options.format]
-        spark = started(os.environ, options.format, tables.settings)
-        lake = Lake(folder, tables(spark, folder.path), profile, values, selects, state, _shown(last_line))
+        form = _FORMATS[options.format]
+        spark = started(os.environ, options.format, form.settings)
+        tables = form(spark, folder.path)
+        lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line))
+        if options.history:
+            lake.changes = ChangeTables(tables, selects)
         if options.follow:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
             following.run(stop_signal, listen=options.metrics)
@@ -89,8 +93,8 @@ def _shown(last_line: LastLine | None) -> Callable[[str, str], None]:
     return passed
 
 
-def identity(profile: Profile, form: str) -> dict[str, str]:
+def identity(profile: Profile, form: str, *, history: bool = False) -> dict[str, str]:
     """What a lake is of: another folder is needed for another."""
     names = profile.kafka.topics()
     return {"format": form, "resource": profile.mysql_resource_name, "topic": profile.kafka.topic,
-            "layout": names.layout, "prefix": profile.kafka.prefix}  # fmt: skip
+            "layout": names.layout, "prefix": profile.kafka.prefix, "history": "yes" if history else "no"}  # fmt: skip

@@ -1,4 +1,7 @@
-"""cdc-lake, killed with its Spark: the next run's lake is the leader's, and no table has the same commit twice."""
+"""cdc-lake, killed with its Spark: the next run's lake is the leader's, and no table has the same commit twice.
+
+The tables of changes have each change once, whichever of a run's commits were there already.
+"""
 
 import os
 import random
@@ -14,6 +17,7 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyspark.sql import SparkSession
 
+from cdc.lake.folder import CHANGES
 from cdc.lake.formats.iceberg import metadata_file
 from cdc.lake.note import Note
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
@@ -21,7 +25,7 @@ from tests.harness.pair import Pair
 from tests.harness.programs import run_well
 from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS
-from tests.spark.test_lake import Opened
+from tests.spark.test_lake import Opened, changes_compared
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -44,11 +48,13 @@ def test_a_lake_that_is_killed(
         "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "CREATE TABLE bare (n INT, t TEXT)",
         "CREATE TABLE parts (id INT, at INT, n INT, PRIMARY KEY (id, at))", database=DATABASE,
     )  # fmt: skip
+    worked(pair, KILLS, chance)
+    compared(pair, spark, tmp_path / "lake", form, "before any kill")
     for number in range(KILLS):
-        pair.on_leader(*work(number, chance), database=DATABASE)
-        run_well("cdc-producer", pair.source, "--until-current")
-        # The first is between the commits of two tables; others are amid them, too.
-        point = ("after", 1, 0.0) if number == 0 else random_point(chance)
+        worked(pair, number, chance)
+        # The first is where all tables have their commit, and one of three has that of its changes. Others are amid
+        # commits, too.
+        point = ("after", 4, 0.0) if number == 0 else random_point(chance)
         found[killed(pair.source, tmp_path / "lake", form, *point)] += 1
         if number == KILLS - 1 or chance.random() < 0.5:
             compared(pair, spark, tmp_path / "lake", form, f"CDC_SEED={SEED}, kill {number} at {point}")
@@ -57,20 +63,21 @@ def test_a_lake_that_is_killed(
     assert found["killed"]
 
 
-def work(number: int, chance: random.Random) -> list[str]:
-    """What the leader does before a kill: rows that come, change and go, and now and then a statement."""
+def worked(pair: Pair, number: int, chance: random.Random) -> None:
+    """Before a run, rows come into the leader and its topic, change and go, and now and then there is a statement."""
     rows = [f"INSERT INTO {each}" for each in ("orders VALUES ({0}, 0)", "bare VALUES (7, 'x'), (7, 'x'), ({0}, NULL)")]
     made = [each.format(number) for each in (*rows, "INSERT INTO parts (id, at, n) VALUES ({0}, 1, 0), ({0}, 2, 0)")]
     made += ["UPDATE orders SET n = n + 1", "DELETE FROM bare WHERE n = 7 LIMIT 1", "UPDATE parts SET n = n + at"]
     if number % 3 == 2:
         made.append(chance.choice(STATEMENTS).format(number))
-    return made
+    pair.on_leader(*made, database=DATABASE)
+    run_well("cdc-producer", pair.source, "--until-current")
 
 
 def random_point(chance: random.Random) -> tuple[str, int, float]:
     """A point, the how manyth time, and so many seconds later."""
     point = chance.choice(["before", "before", "after", "removed", "saved"])
-    return point, chance.randint(1, 3) if point in ("before", "after") else 1, chance.choice([0.0, chance.random() * 2])
+    return point, chance.randint(1, 6) if point in ("before", "after") else 1, chance.choice([0.0, chance.random() * 2])
 
 
 def killed(profile: Path, lake: Path, form: str, point: str, number: int, seconds: float) -> str:
@@ -78,7 +85,8 @@ def killed(profile: Path, lake: Path, form: str, point: str, number: int, second
     jars = ",".join(map(str, [*spark_connector_jars(version("pyspark")), *lake_jars()]))
     command = [sys.executable, "-m", "tests.altered.killed_lake", point, str(number), str(seconds)]
     done = subprocess.run(
-        [*command, profile, "--to", lake, "--format", form], env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, cwd=ROOT,
+        [*command, profile, "--to", lake, "--format", form, "--history"],
+        env=dict(os.environ) | {"CDC_SPARK_JARS": jars}, cwd=ROOT,
         start_new_session=True, capture_output=True, text=True, timeout=LIMIT_SECONDS, check=False,
     )  # fmt: skip
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
@@ -86,7 +94,8 @@ def killed(profile: Path, lake: Path, form: str, point: str, number: int, second
 
 
 def compared(pair: Pair, spark: SparkSession, path: Path, form: str, which: str) -> None:
-    """The next run ends; then each table has the leader's rows, and its commits are of growing sequences."""
+    """The next run ends; then each table has the leader's rows, its commits are of growing sequences, and its changes
+    are those of the stream."""
     lake = Opened(spark, pair.source, path, form)
     run = lake.advance()
     lake.folder.close()
@@ -97,6 +106,9 @@ def compared(pair: Pair, spark: SparkSession, path: Path, form: str, which: str)
             sequences = commits(path / DATABASE / table, form)
             assert sequences == sorted(set(sequences)), f"{which}: {table} {sequences}"
             assert sequences[-1] == run.sequence, which
+            changes_compared(lake, (DATABASE, table), run.sequence, which)
+            sequences = commits(path / CHANGES / DATABASE / table, form)
+            assert sequences == sorted(set(sequences)), f"{which}: changes of {table} {sequences}"
 
 
 def commits(folder: Path, form: str) -> list[int]:

@@ -12,17 +12,21 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from cdc.config.profile import load as load_profile
-from cdc.lake.folder import LakeFolder
+from cdc.lake.change_tables import ChangeTables
+from cdc.lake.folder import CHANGES, LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, metadata_file
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.lake.program import identity
+from cdc.model.uri import Uri
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.ddl.lineage import Name
+from cdc.spark import changes
+from cdc.spark.ddl.lineage import Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import plan
@@ -44,6 +48,7 @@ DATABASE = "lake_history"
 
 
 FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables}
+STATEMENTS = {"CreateTable", "AlterTable", "RenameTable", "TruncateTable", "DropTable", "DropDatabase"}
 
 
 class Killed(BaseException):
@@ -55,10 +60,11 @@ class Opened:
 
     def __init__(self, spark: SparkSession, profile: Path, folder: Path, form: str, **options: str) -> None:
         self.spark, self.profile, self.path, self.form = spark, load_profile(profile), folder, form
-        self.folder = LakeFolder(folder, identity(self.profile, form))
+        self.folder = LakeFolder(folder, identity(self.profile, form, history=True))
         tables = FORMATS[form](spark, folder)
         state, self.left_out = self.folder.load(), set[Name]()
         self.lake = Lake(self.folder, tables, self.profile, Options(**options), self.selects, state)
+        self.lake.changes = ChangeTables(tables, self.selects)
 
     def selects(self, name: Name) -> bool:
         return name not in self.left_out
@@ -70,7 +76,10 @@ class Opened:
         return Counter(self.lines(folder))
 
     def lines(self, folder: str) -> list[tuple[Any, ...]]:
-        return list(map(tuple, self.spark.read.format(self.form).load(str(self.path / folder)).collect()))
+        return list(map(tuple, self.read(folder).collect()))
+
+    def read(self, folder: str) -> DataFrame:
+        return self.spark.read.format(self.form).load(str(self.path / folder))
 
     def elsewhere(self, folder: str) -> tuple[int, str, list[dict[str, Any]]]:
         """The version, the note and the rows of a table, as a reader that is not Spark has them."""
@@ -138,7 +147,33 @@ def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database
         {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
+    has_changes(lake, database)
     lake.folder.close()
+
+
+def has_changes(lake: Opened, database: str) -> None:
+    """All that ``follows`` did to tables is in those of changes, once, also for a reader that is not Spark."""
+    _, note, rows = lake.elsewhere(f"{CHANGES}/{database}/orders")
+    assert json.loads(note)["cdc_lake"]["sequence"] == lake.lake.state.sequence
+    rows.sort(key=lambda row: (row["sequence"], row["row"]))
+    assert [(row["op"], row["statement"], *(image(row[name]) for name in ("before", "after"))) for row in rows] == [
+        ("statement", f"CreateTable {database}.orders", None, None),
+        ("insert", None, None, [1, "a"]), ("insert", None, None, [2, "é"]), ("insert", None, None, [3, "c"]),
+        ("update", None, [3, "c"], [4, "d"]), ("delete", None, [1, "a"], None),
+        ("insert", None, None, [1, "again"]), ("delete", None, [2, "é"], None),
+        ("statement", f"AlterTable {database}.orders", None, None),
+    ]  # fmt: skip
+    for table, statement in (
+        ("later", "TruncateTable {0}.later"), ("bare", "DropTable {0}.bare"),
+        ("untouched", "RenameTable {0}.untouched to {0}.renamed"),
+    ):  # fmt: skip
+        told = [row["statement"] for row in lake.elsewhere(f"{CHANGES}/{database}/{table}")[2] if row["statement"]]
+        assert sorted(told) == sorted([f"CreateTable {database}.{table}", statement.format(database)])
+
+
+def image(columns: list[tuple[str, str]] | None) -> list[Any] | None:
+    """The values of a row of ``orders`` as the changes have it, but what it took."""
+    return columns and [next(iter(json.loads(text).values())) for name, text in columns if name != "took"]
 
 
 def test_random_histories(
@@ -224,8 +259,30 @@ def compared(lake: Opened, moment: Moment, sequence: int, found: Counter[str]) -
         shown.update(typed_row(with_times(row, types), types) for row in there)
         assert shown == here, f"{which}, {table}: {shown - here}, {here - shown}"
         found["equal"] += 1
+        changes_compared(lake, (database, table), sequence, which)
     gone = held - moment.tables.keys()
     assert not gone, f"{which}: {gone}"
+
+
+def changes_compared(lake: Opened, name: Name, sequence: int, which: str) -> None:
+    """A table of changes has what was logged under its name, as one question to the topics has it, once."""
+    every = changes(lake.spark, lake.profile, upto=sequence)
+    of_table = every.where((F.col("database") == name[0]) & (F.col("table") == name[1]))
+    logged = Counter(map(str, of_table.drop("database", "table").collect()))
+    appended = lake.read(f"{CHANGES}/{folder_of(*name)}").persist()
+    there = Counter(map(str, appended.where("op != 'statement'").drop("statement").collect()))
+    assert there == logged, f"{which}, changes of {name}: {there - logged}, {logged - there}"
+    acts = [act for act in lake.lake.state.history.acts if act.action in STATEMENTS and acts_on(act, name)]
+    told = appended.where("op = 'statement'").select("sequence", "row").collect()
+    assert sorted(map(tuple, told)) == sorted((act.sequence, act.place) for act in acts), f"{which}: {name}"
+    appended.unpersist()
+
+
+def acts_on(act: Act, name: Name) -> bool:
+    """Whether a statement is on what is called so, before or after it."""
+    if act.action == "DropDatabase":
+        return Uri.parse(act.uri).database == name[0]
+    return name in (table_name(act.uri), act.to and table_name(act.to))
 
 
 def with_times(row: Sequence[Any], types: list[str]) -> list[Any]:

@@ -60,6 +60,11 @@ class DeltaTables:
             self._spark.sql(merge_statement(self._name(folder), view, columns, key))
         self._spark.catalog.dropTempView(view)
 
+    def append(self, rows: DataFrame, folder: str, note: Note) -> None:
+        """Add ``rows`` to the table, whose columns they have."""
+        with self._noted(note):
+            rows.writeTo(self._name(folder)).append()
+
     def empty(self, folder: str, note: Note) -> None:
         """Remove all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)

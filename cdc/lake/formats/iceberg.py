@@ -66,6 +66,10 @@ class IcebergTables:
         self._with_note(note, lambda: self._spark.sql(statement))
         self._spark.catalog.dropTempView(view)
 
+    def append(self, rows: DataFrame, folder: str, note: Note) -> None:
+        """Add ``rows`` to the table, whose columns they have."""
+        rows.writeTo(self._name(folder)).option(f"snapshot-property.{_NOTE}", note.text()).append()
+
     def empty(self, folder: str, note: Note) -> None:
         """Remove all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)

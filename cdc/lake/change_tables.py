@@ -1,0 +1,149 @@
+"""The tables of changes beside a lake's tables: a row for each row change and each statement, only ever appended to.
+
+Each is of one name that tables had, with the columns of before and after as the records have them: no statement changes
+its columns, and nothing in it is computed from what came later.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.errors import UserError
+from cdc.lake.arrived import Arrived
+from cdc.lake.folder import CHANGES, State
+from cdc.lake.names import folder
+from cdc.lake.note import Note, Written
+from cdc.model.uri import Uri
+from cdc.spark.ddl.lineage import Act, Name, table_name
+from cdc.spark.frames.changes import of_all_tables
+from cdc.spark.input.local_frame import local_frame
+
+__all__ = ["Append", "ChangeTables"]
+
+_STATEMENTS = frozenset({"CreateTable", "AlterTable", "RenameTable", "TruncateTable", "DropTable", "DropDatabase"})
+_DEFINITION = "changes 1"
+_AGAIN = "move its folder out of the lake: the next run makes it again, of what the topics have"
+_MAP = "CAST(NULL AS MAP<STRING, STRING>)"
+_OF_STATEMENT = (
+    "'statement' AS op", f"{_MAP} AS before", f"{_MAP} AS after", "sequence", "row", "gtid",
+    "named_struct('file', file, 'offset', offset) AS position", "timestamp_micros(ts_us) AS commit_time",
+    "CAST(NULL AS BOOLEAN) AS ends_transaction", "statement",
+)  # fmt: skip
+
+
+class AppendedTables(Protocol):
+    """The tables of one format. Each method that writes is one commit, with the note in it."""
+
+    def written(self, folder: str, since: int | None) -> Written | None: ...
+
+    def replace(self, rows: DataFrame, folder: str, note: Note) -> None: ...
+
+    def append(self, rows: DataFrame, folder: str, note: Note) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """What table ``name``'s changes get: all after sequence ``base``, which is -1 where there is no such table yet.
+    ``again``: some of them came before what the run reads. ``acts`` are the statements among them."""
+
+    name: Name
+    base: int
+    again: bool
+    acts: tuple[Act, ...]
+
+
+@dataclass(slots=True)
+class ChangeTables:
+    """Tables of changes in the format of ``tables``, of the tables that ``selects`` says."""
+
+    tables: AppendedTables
+    selects: Callable[[Name], bool]
+    _newest: dict[str, int] = field(default_factory=dict)  # versions seen, before which nothing is looked at
+
+    def appends(self, arrived: Arrived, state: State, acts: Iterable[Act]) -> list[Append]:
+        """What to append so that all changes up to the run's sequence are there; ``acts`` are all up to it.
+
+        Raises UserError where the topics do not have all that is missing, or a table is of later, or not as it was
+        written.
+        """
+        of_name = _by_name(acts)
+        found = []
+        for uri, last in sorted(arrived.last.items()):
+            name = table_name(uri)
+            if name is None or not self.selects(name):
+                continue
+            base = self._base(name, arrived.upto)
+            missing = tuple(act for act in of_name(name) if act.sequence > base)
+            if last > base or missing:
+                again = state.last.get(uri, -1) > base
+                if again and base >= 0 and arrived.source.cut:
+                    raise UserError(
+                        f"changes after sequence {base} are missing in the lake, and retention has cut the stream",
+                        where=f"changes of table {'.'.join(name)}", hint=_AGAIN,
+                    )  # fmt: skip
+                found.append(Append(name, base, again, missing))
+        return found
+
+    def append(self, step: Append, arrived: Arrived) -> None:
+        """Append in one commit, whose note says up to which sequence the changes are there then."""
+        # The rows and the note commit together: after a kill the note says what is there already.
+        messages = (arrived.source.of_tables if step.again else arrived.new_rows_of)([step.name])
+        rows = of_all_tables(messages, since=step.base + 1, upto=arrived.upto).drop("database", "table")
+        rows = rows.withColumn("statement", F.lit(None).cast("string")).unionByName(_statements(arrived, step.acts))
+        note = Note(*step.name, arrived.upto, arrived.transaction, _DEFINITION)
+        write = self.tables.replace if step.base < 0 else self.tables.append
+        write(rows, _folder(step.name), note)
+
+    def _base(self, name: Name, upto: int) -> int:
+        path = _folder(name)
+        written = self.tables.written(path, self._newest.get(path))
+        if written is None:
+            return -1
+        where = f"changes of table {'.'.join(name)}"
+        if written.note is None or written.note.definition != _DEFINITION:
+            raise UserError("something else wrote to a table of changes", where=where, hint=_AGAIN)
+        if written.note.sequence > upto:
+            raise UserError(
+                f"the changes are as of sequence {written.note.sequence} in the lake already, after {upto}",
+                where=where, hint="a lake only goes forward: name a later moment, or another folder",
+            )  # fmt: skip
+        self._newest[path] = written.version
+        return written.note.sequence
+
+
+def _folder(name: Name) -> str:
+    return f"{CHANGES}/{folder(*name)}"
+
+
+def _by_name(acts: Iterable[Act]) -> Callable[[Name], list[Act]]:
+    """The statements on a table by its name, also those that give another table that name, and on its database."""
+    tables: dict[Name, list[Act]] = {}
+    databases: dict[str, list[Act]] = {}
+    for act in acts:
+        if act.action not in _STATEMENTS:
+            continue
+        if act.action == "DropDatabase":
+            databases.setdefault(Uri.parse(act.uri).database, []).append(act)
+        for name in {table_name(act.uri), table_name(act.to) if act.to else None} - {None}:
+            assert name is not None
+            tables.setdefault(name, []).append(act)
+    return lambda name: [*tables.get(name, ()), *databases.get(name[0], ())]
+
+
+def _statements(arrived: Arrived, acts: Iterable[Act]) -> DataFrame:
+    rows = [
+        {"sequence": act.sequence, "row": act.place, "gtid": act.transaction, "file": act.file, "offset": act.position,
+         "ts_us": act.ts_us, "statement": _told(act)}
+        for act in acts
+    ]  # fmt: skip
+    schema = "sequence BIGINT, row INT, gtid STRING, file STRING, offset BIGINT, ts_us BIGINT, statement STRING"
+    return local_frame(arrived.source.spark, rows, schema).selectExpr(*_OF_STATEMENT)
+
+
+def _told(act: Act) -> str:
+    """Such as ``RenameTable shop.a to shop.b``, without the statement's text, which may have secrets."""
+    names = [Uri.parse(each) for each in (act.uri, act.to) if each]
+    return f"{act.action} " + " to ".join(".".join(filter(None, (each.database, each.table))) for each in names)
