@@ -7,7 +7,6 @@ note says what it has already.
 
 import fcntl
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -16,7 +15,9 @@ from typing import IO, Any
 
 from cdc.errors import UserError
 from cdc.lake.history_text import NOTHING, from_tree, to_tree
-from cdc.service.private_files import make_folder, write_text
+from cdc.lake.names import version_folder
+from cdc.service.durable_files import replace_file
+from cdc.service.private_files import make_folder
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.told import History
 
@@ -99,20 +100,22 @@ class LakeFolder:
     def save(self, state: State) -> None:
         """Make ``state`` the one that ``load`` gives, and list the tables for readers."""
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
-        _replace(self.path / _OWN / _STATE, json.dumps(tree, ensure_ascii=False), private=True)
+        replace_file(self.path / _OWN / _STATE, json.dumps(tree, ensure_ascii=False), private=True)
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
         """Write for readers which tables there are, and which version of each is as of the same sequence."""
+        in_version = self._identity["format"] == "parquet"  # the other formats' readers find versions by themselves
         tables = [
             {"database": held.name[0], "table": held.name[1], "folder": held.folder, "version": held.version}
+            | ({"path": f"{held.folder}/{version_folder(held.version)}"} if in_version else {})
             for held in state.tables
         ]
         told = {**self._identity, "sequence": state.sequence, "transaction": state.transaction, "tables": tables}
         text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
         file = self.path / MANIFEST
         if not file.exists() or file.read_text(encoding="utf-8") != text:
-            _replace(file, text, private=False)
+            replace_file(file, text, private=False)
 
     def remove(self, held: Held, sequence: int) -> Path | None:
         """Move a table's folder to those that were dropped, as of ``sequence``; None where it is not there."""
@@ -153,20 +156,3 @@ def _locked(path: Path, where: str) -> IO[str]:
         lock.close()
         raise UserError("another cdc-lake writes to this lake", where=where, hint="wait until it has ended") from None
     return lock
-
-
-def _replace(file: Path, text: str, *, private: bool) -> None:
-    """Write the file aside, flush it, and rename it: a crash leaves the old one or the new one."""
-    aside = file.with_name(f"{file.name}.new")
-    if private:
-        write_text(aside, text)
-    else:
-        aside.write_text(text, encoding="utf-8")
-    for path in (aside, file.parent):
-        if path == file.parent:
-            aside.replace(file)
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -8,7 +8,7 @@ something in paths: such names are free for files of the lake's own.
 import hashlib
 import re
 
-__all__ = ["encoded", "folder", "quoted"]
+__all__ = ["encoded", "folder", "quoted", "version_folder"]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
 _LONGEST = 120  # characters of a name of MySQL as it is encoded; longer ones end with a hash
@@ -25,6 +25,11 @@ def encoded(name: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]}~~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+
+
+def version_folder(version: int) -> str:
+    """The folder of the rows that a version of a table of plain Parquet wrote, below that of the table."""
+    return f"_v{version}"
 
 
 def quoted(name: str) -> str:

@@ -31,7 +31,9 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     add = parser.add_argument
     add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
     add("--to", type=_folder, required=True, metavar="DIR", help="the lake's folder, on this machine or mounted")
-    add("--format", choices=["delta", "iceberg"], default="delta", help="of the tables (default %(default)s)")
+    add(
+        "--format", choices=["delta", "iceberg", "parquet"], default="delta", help="of the tables (default %(default)s)"
+    )
     add("--history", action="store_true", help="beside each table one of its changes, only appended to")
     add("--tables", action="append", metavar="GLOB", help="only these DATABASE.TABLE; may be given again")
     add("--without", action="append", default=[], metavar="GLOB", help="not these; may be given again")

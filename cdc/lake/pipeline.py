@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
@@ -51,6 +51,8 @@ class Tables(Protocol):
     ) -> None: ...
 
     def empty(self, folder: str, note: Note) -> None: ...
+
+    def clean(self, folder: str, versions: Collection[int]) -> None: ...
 
 
 class Refused(UserError):
@@ -149,6 +151,7 @@ class Lake:
         )  # fmt: skip
         self.folder.save(self.state)
         self.passed("saved", "")
+        self._clean(steps, state)
         counts = {what.value: sum(step.what is what for step in steps) for what in What}
         counts["removed"] = len({each.name for each in state.tables} - {each.name for each in held})
         waiting = tuple(step.name for step in steps if step.what is What.WAIT)
@@ -264,6 +267,13 @@ class Lake:
         for each in self.state.tables:
             if each.name not in kept and (path := self.folder.remove(each, sequence)):
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
+
+    def _clean(self, steps: Iterable[Step], before: State) -> None:
+        """Remove old versions of what was written, but those that lake.json listed when its readers began."""
+        listed = {each.name: each.version for each in before.tables}
+        for step in steps:
+            if step.what not in (What.KEEP, What.WAIT):
+                self.tables.clean(folder(*step.name), [listed[step.name]] if step.name in listed else [])
 
 
 def _named(names: list[Name]) -> str:

@@ -16,6 +16,7 @@ from cdc.lake.folder import LakeFolder
 from cdc.lake.follow import Following
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
+from cdc.lake.formats.parquet import ParquetTables
 from cdc.lake.formats.session import started
 from cdc.lake.options import parse_options, selection, value_options
 from cdc.lake.pipeline import Lake
@@ -29,7 +30,9 @@ from cdc.spark.job.session import stop
 
 __all__ = ["run"]
 
-_FORMATS: dict[str, type[DeltaTables] | type[IcebergTables]] = {"delta": DeltaTables, "iceberg": IcebergTables}
+_FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
+    "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
+}  # fmt: skip
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 The tables of changes have each change once, whichever of a run's commits were there already.
 """
 
+import json
 import os
 import random
 import signal
@@ -19,13 +20,14 @@ from pyspark.sql import SparkSession
 
 from cdc.lake.folder import CHANGES
 from cdc.lake.formats.iceberg import metadata_file
+from cdc.lake.formats.parquet import POINTER
 from cdc.lake.note import Note
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from tests.harness.pair import Pair
 from tests.harness.programs import run_well
 from tests.harness.seed import SEED
 from tests.harness.wait import LIMIT_SECONDS
-from tests.spark.test_lake import Opened, changes_compared
+from tests.spark.test_lake import FORMATS, Opened, changes_compared
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -43,7 +45,7 @@ def test_a_lake_that_is_killed(
     pair: Pair, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance, found = random.Random(f"{SEED} killed lake"), Counter[str]()
-    form = "delta" if KILLS == 1 else chance.choice(["delta", "iceberg"])
+    form = "delta" if KILLS == 1 else chance.choice(list(FORMATS))
     pair.on_leader(
         "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "CREATE TABLE bare (n INT, t TEXT)",
         "CREATE TABLE parts (id INT, at INT, n INT, PRIMARY KEY (id, at))", database=DATABASE,
@@ -115,6 +117,8 @@ def commits(folder: Path, form: str) -> list[int]:
     """The sequences of a table's commits, oldest first, as readers that are not Spark have them."""
     if form == "delta":
         texts = [each["userMetadata"] for each in reversed(DeltaTable(folder).history())]
+    elif form == "parquet":  # which keeps the newest alone
+        texts = [json.loads((folder / POINTER).read_text())["note"]]
     else:
         snapshots = StaticTable.from_metadata(str(metadata_file(folder))).metadata.snapshots
         texts = [each.summary["cdc_lake"] for each in snapshots if each.summary is not None]

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
@@ -20,6 +21,7 @@ from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import CHANGES, LakeFolder
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, metadata_file
+from cdc.lake.formats.parquet import POINTER, ParquetTables
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
 from cdc.lake.program import identity
@@ -47,7 +49,7 @@ MOMENTS = max(2, DEEDS // 10)
 DATABASE = "lake_history"
 
 
-FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables}
+FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables}
 STATEMENTS = {"CreateTable", "AlterTable", "RenameTable", "TruncateTable", "DropTable", "DropDatabase"}
 
 
@@ -79,6 +81,8 @@ class Opened:
         return list(map(tuple, self.read(folder).collect()))
 
     def read(self, folder: str) -> DataFrame:
+        if self.form == "parquet":
+            return self.spark.read.parquet(*map(str, parquet_folders(self.path / folder)))
         return self.spark.read.format(self.form).load(str(self.path / folder))
 
     def elsewhere(self, folder: str) -> tuple[int, str, list[dict[str, Any]]]:
@@ -86,10 +90,19 @@ class Opened:
         if self.form == "delta":
             table = DeltaTable(self.path / folder)
             return table.version(), table.history(1)[0]["userMetadata"], table.to_pyarrow_table().to_pylist()
+        if self.form == "parquet":
+            pointer = json.loads((self.path / folder / POINTER).read_text())
+            rows = [row for part in parquet_folders(self.path / folder) for row in pq.read_table(part).to_pylist()]
+            return pointer["version"], pointer["note"], rows
         static = StaticTable.from_metadata(str(metadata_file(self.path / folder)))
         snapshot = static.current_snapshot()
         assert snapshot is not None and snapshot.summary is not None
         return snapshot.snapshot_id, snapshot.summary["cdc_lake"], static.scan().to_arrow().to_pylist()
+
+
+def parquet_folders(table: Path) -> list[Path]:
+    """Those that are the rows of a table, as its pointer lists them."""
+    return [table / each["name"] for each in json.loads((table / POINTER).read_text())["folders"]]
 
 
 def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
@@ -98,6 +111,11 @@ def test_a_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Pa
 
 def test_an_iceberg_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     follows(pair, spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
+
+
+@pytest.mark.skipif(DEEDS < MANY, reason="make test has Parquet in test_random_histories and test_parquet_tables")
+def test_a_parquet_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    follows(pair, spark, tmp_path, "parquet", "a_parquet_lake_follows_its_leader")
 
 
 def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database: str) -> None:
@@ -142,6 +160,8 @@ def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database
     for each in listed["tables"]:
         version, note, _ = lake.elsewhere(each["folder"])
         assert (version, json.loads(note)["cdc_lake"]["sequence"]) == (each["version"], run.sequence)
+        if form == "parquet":
+            assert parquet_folders(tmp_path / "lake" / each["folder"]) == [tmp_path / "lake" / each["path"]]
     _, _, rows = lake.elsewhere(f"{database}/orders")
     assert sorted(rows, key=lambda row: row["id"]) == [
         {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
@@ -188,7 +208,8 @@ def test_random_histories(
     with (tmp_path / "history.sql").open("w") as log:
         done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
     run_well("cdc-producer", profile, "--until-current")
-    logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS))
+    # The other two are those of tests of their own, in any run.
+    logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS)) if MANY <= DEEDS else "parquet"
     at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
     for moment in (done.moments[each] for each in dict.fromkeys(at)):
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)

@@ -1,7 +1,7 @@
 """Tables of Delta Lake: written by Spark in one commit each, with the note in the commit's userMetadata."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,9 @@ class DeltaTables:
     def empty(self, folder: str, note: Note) -> None:
         """Remove all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
+
+    def clean(self, folder: str, versions: Collection[int]) -> None:
+        """Nothing: VACUUM removes files of old versions, and when is for the lake's owner to say."""
 
     def _name(self, folder: str) -> str:
         return f"delta.`{str(self._lake / folder).replace('`', '``')}`"

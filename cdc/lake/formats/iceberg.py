@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,9 @@ class IcebergTables:
     def empty(self, folder: str, note: Note) -> None:
         """Remove all rows of the table."""
         self.replace(self._spark.read.table(self._name(folder)).limit(0), folder, note)
+
+    def clean(self, folder: str, versions: Collection[int]) -> None:
+        """Nothing: expire_snapshots removes old files, and when is for the lake's owner to say."""
 
     def _name(self, folder: str) -> str:
         return ".".join(f"`{part}`" for part in (self._catalog, *folder.split("/")))

@@ -13,7 +13,7 @@ PACKAGES = {
     "delta": "io.delta:delta-spark_2.13:4.0.0",
     "iceberg": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.0",
 }
-"""By format, the Maven name of what Spark needs for it beside what it has."""
+"""By format, the Maven name of what Spark needs for it beside what it has, which is enough for Parquet."""
 
 
 def started(environment: Mapping[str, str], form: str, settings: Mapping[str, str]) -> SparkSession:
@@ -22,4 +22,5 @@ def started(environment: Mapping[str, str], form: str, settings: Mapping[str, st
     mask = os.umask(0)
     os.umask(mask)
     own = {"spark.hadoop.fs.permissions.umask-mode": f"{mask:03o}", "spark.sql.adaptive.enabled": "true"}
-    return in_process.started(environment, "cdc-lake", packages=[PACKAGES[form]], settings={**own, **settings})
+    packages = [PACKAGES[form]] if form in PACKAGES else []
+    return in_process.started(environment, "cdc-lake", packages=packages, settings={**own, **settings})
