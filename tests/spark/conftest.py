@@ -66,6 +66,8 @@ _LAKES: dict[str, bool | float | int | str | None] = {
 # So many sessions are at work beside one another: with fewer, their tests take longest of all.
 _THIRD_SESSION = {
     "test_lake",
+    "test_lake_types",
+    "test_parquet_tables",
     "test_killed_lake",
     "test_seed",
     "test_statement_cases",

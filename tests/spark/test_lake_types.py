@@ -1,0 +1,119 @@
+"""all_types.sql through cdc-lake in each format: a table is what the server has, merged too, or refused by name."""
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DateType, TimestampNTZType, TimestampType
+
+from cdc.lake.names import folder as folder_of
+from cdc.lake.names import quoted
+from cdc.lake.pipeline import Refused
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.versions import plan
+from tests.checks.exact import Shown
+from tests.checks.folded import Rows, shown
+from tests.checks.typed import server_row, typed_row
+from tests.generators.random_tables import LAX
+from tests.harness.programs import run_well, write_profile
+from tests.harness.seed import SEED
+from tests.harness.server_fixtures import MySqlFactory
+from tests.integration.pair.test_types import DURABLE_ENOUGH, load
+from tests.spark.test_lake import FORMATS, Opened, with_times
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+TABLES = int(os.environ.get("CDC_LAKE_TABLES", "3"))  # of those in all_types.sql, some 110, which are in each format
+DATABASES = ("cdc_types", "Cdc_Mixed", "cdc schema-with.odd$chars", "схема")
+NOT_READ = ("t_json",)  # a name of 65 535 characters, more than Spark's parser takes
+
+
+def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:
+    leader, chance = mysql_server(*DURABLE_ENOUGH, server_id=3), random.Random(f"{SEED} lake types")
+    load(leader)
+    profile = write_profile(tmp_path, leader, kafka, name="lake-types")
+    run_well("cdc-producer", profile, "--until-current")
+    every = held(leader)
+    forms = list(FORMATS) if len(every) <= TABLES else [chance.choice(list(FORMATS))]
+    lakes = [Opened(spark, profile, tmp_path / form, form) for form in forms]
+    for lake in lakes:
+        chosen = chance.sample(sorted(every), min(TABLES, len(every)))
+        lake.left_out, lake.lake.changes = every.keys() - set(chosen), None
+        advanced(lake, every)
+    # What is merged is found by keys of all types.
+    for database, table in every:
+        one = f"DELETE FROM `{database}`.{quoted(table)} LIMIT 1"
+        with leader.root(database=database) as connection, connection.cursor() as cursor:
+            cursor.execute("SET SESSION foreign_key_checks = 0")
+            cursor.execute(one)
+    run_well("cdc-producer", profile, "--until-current")
+    every = held(leader)
+    for lake in lakes:
+        merged = advanced(lake, every)["merged"]
+        assert merged or len(every) > TABLES
+        lake.folder.close()
+
+
+def held(leader: MySql) -> dict[Name, Rows]:
+    """All tables of the server."""
+    with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
+        cursor.execute(LAX)
+        return {(database, table): rows for database in DATABASES for table, rows in shown(cursor, database).items()}
+
+
+def advanced(lake: Opened, every: dict[Name, Rows]) -> dict[str, int]:
+    """Run until nothing is refused but what may be, and compare the tables; gives how many were merged, written, …."""
+    while True:
+        try:
+            run = lake.advance()
+        except Refused as error:
+            for name in error.names:
+                assert name[1] in NOT_READ or has_zero_dates(every[name]), (SEED, lake.form, name, error)
+            lake.left_out |= set(error.names)
+        else:
+            break
+    there = {each.name: each for each in lake.lake.state.tables}
+    for name, rows in every.items():
+        if name in lake.left_out or (name not in there and not rows):
+            continue
+        types = [kind for _, kind in plan(lake.lake.state.history, name, run.sequence, cut=False).columns]
+        here, found = Counter[tuple[Shown, ...]](), Counter[tuple[Shown, ...]]()
+        for row, times in rows.items():
+            here[server_row(row, types)] += times
+        for row in as_texts(lake.read(folder_of(*name))).collect():
+            found[typed_row(with_times(row, types), types)] += 1
+        assert found == here, (SEED, lake.form, name, found - here, here - found)
+        _, _, elsewhere = lake.elsewhere(folder_of(*name))
+        assert len(elsewhere) == rows.total(), (SEED, lake.form, name)
+    return dict(run.counts)
+
+
+def has_zero_dates(rows: Rows) -> bool:
+    """Whether a value is a date that no calendar has."""
+    return any(isinstance(value, str) and is_zero_date(value) for row in rows for value in row)
+
+
+def is_zero_date(value: str) -> bool:
+    year, _, rest = value.partition("-")
+    return value == "@0.000000" or year == "0000" or rest.startswith("00-") or rest[2:5] == "-00"
+
+
+def as_texts(rows: DataFrame) -> DataFrame:
+    """Dates and times as texts with six digits, since Python has not all of them."""
+    return rows.select(*(as_text(each.name, each.dataType).alias(each.name) for each in rows.schema))
+
+
+def as_text(name: str, kind: DataType) -> Any:
+    column = F.col(quoted(name))
+    if isinstance(kind, DateType):
+        return column.cast("string")
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return F.date_format(column, "yyyy-MM-dd HH:mm:ss.SSSSSS")
+    return column
