@@ -33,6 +33,7 @@ from cdc.lake.program import identity
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 
@@ -56,8 +57,8 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     jars = ",".join(map(str, [*spark_connector_jars("4.0.0"), *lake_jars()]))
     spark = started({"CDC_SPARK_JARS": jars}, "delta", DeltaTables.settings)
     leaders = load(source)
-    path = LakeFolder(folder / "lake", identity(leaders, "delta"))
-    lake = Lake(path, DeltaTables(spark, path.path), leaders, Options(), lambda name: True, path.load())
+    path = LakeFolder(LocalFolder(folder / "lake"), identity(leaders, "delta"))
+    lake = Lake(path, DeltaTables(spark, path.folder), leaders, Options(), lambda name: True, path.load())
     fill(leader, Shape("", PLAIN, ROWS, updates, 0))
     for name in ("first", "merged"):
         execute(leader, updates(options.updates, random.Random(name)))
@@ -88,7 +89,6 @@ def follow(spark: SparkSession, lake: Lake, leader: MySql, options: argparse.Nam
             oldest.append(now - before)
             records += run.records
         before = committed or before
-        time.sleep(0.2 if run.records else 1)
     stop.set()
     writer.join()
     for name, lags in (("newest", newest), ("oldest", oldest)):

@@ -5,20 +5,16 @@ whole, after all tables were written: killed before that, the next run begins wh
 note says what it has already.
 """
 
-import fcntl
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.lake.history_text import NOTHING, from_tree, to_tree
 from cdc.lake.names import version_folder
-from cdc.service.durable_files import replace_file
-from cdc.service.private_files import make_folder
 from cdc.spark.ddl.lineage import Name
+from cdc.spark.folders.folder import Folder, InUseError
 from cdc.spark.frames.told import History
 
 __all__ = ["CHANGES", "DROPPED", "MANIFEST", "Held", "LakeFolder", "State"]
@@ -59,15 +55,20 @@ class State:
 class LakeFolder:
     """The folder of a lake, locked until it is closed. ``identity`` tells the format and the stream that it is of."""
 
-    def __init__(self, path: Path, identity: Mapping[str, str]) -> None:
+    def __init__(self, folder: Folder, identity: Mapping[str, str]) -> None:
         """Raises UserError where the folder is used by another process, or is of another lake or of none."""
-        self.path, self._identity = path, identity
-        self._where = f"option --to {path}"
+        self.folder, self._identity = folder, identity
+        self._known: str | None = None  # the state that was read or written last
+        self._where = f"option --to {folder.address}"
         try:
-            _require_lake(path, self._where)
-            path.mkdir(parents=True, exist_ok=True)
-            make_folder(path / _OWN)
-            self._lock = _locked(path / _OWN / _LOCK, self._where)
+            _require_lake(folder, self._where)
+            folder.make("")
+            folder.make(_OWN, private=True)
+            self._lock = folder.lock(f"{_OWN}/{_LOCK}")
+        except InUseError:
+            raise UserError(
+                "another cdc-lake writes to this lake", where=self._where, hint="wait until it has ended"
+            ) from None
         except OSError as error:
             raise UserError(f"cannot use the folder: {error}", where=self._where, hint="name another one") from None
 
@@ -77,19 +78,22 @@ class LakeFolder:
 
     def load(self) -> State:
         """What was saved last. Raises UserError for a lake of another format, stream or version, or a damaged state."""
-        file, identity = self.path / _OWN / _STATE, {**_UNSAID, **self._identity}
-        if not file.exists():
+        file, identity = f"{_OWN}/{_STATE}", {**_UNSAID, **self._identity}
+        text = self._known = self.folder.read(file)
+        if text is None:
             self.save(State())
             return State()
         try:
-            tree = json.loads(file.read_text(encoding="utf-8"))
+            tree = json.loads(text)
             found, saved = tree.pop("format"), {**_UNSAID, **tree.pop("identity")}
             if found == _FORMAT and saved == identity:
                 return _state(tree)
         except (ValueError, KeyError, TypeError) as error:
-            raise UserError(f"cannot read the lake's state: {error!r}", where=str(file), hint=_ANOTHER) from None
+            raise UserError(
+                f"cannot read the lake's state: {error!r}", where=self.folder.at(file), hint=_ANOTHER
+            ) from None
         if found != _FORMAT:
-            raise UserError(f"the lake is of format {found}, not {_FORMAT}", where=str(file), hint=_ANOTHER)
+            raise UserError(f"the lake is of format {found}, not {_FORMAT}", where=self.folder.at(file), hint=_ANOTHER)
         key = next(key for key, value in identity.items() if saved.get(key) != value)
         raise UserError(
             f"the lake was made with {key} {saved.get(key)!r}, now it is {identity[key]!r}",
@@ -98,9 +102,17 @@ class LakeFolder:
         )
 
     def save(self, state: State) -> None:
-        """Make ``state`` the one that ``load`` gives, and list the tables for readers."""
+        """Make ``state`` the one that ``load`` gives, and list the tables for readers.
+
+        Raises PromiseError where another process saved one, as it can where there is no lock.
+        """
         tree = {**asdict(state), "history": to_tree(state.history), "format": _FORMAT, "identity": self._identity}
-        replace_file(self.path / _OWN / _STATE, json.dumps(tree, ensure_ascii=False), private=True)
+        file, text = f"{_OWN}/{_STATE}", json.dumps(tree, ensure_ascii=False)
+        if self.folder.read(file) != self._known:
+            hint = "see that one process writes to it; remove the folder, to have the lake made again, or name another"
+            raise PromiseError("another process wrote to this lake meanwhile", where=self._where, hint=hint)
+        self.folder.replace(file, text, private=True)
+        self._known = text
         self.list_tables(state)
 
     def list_tables(self, state: State) -> None:
@@ -113,21 +125,16 @@ class LakeFolder:
         ]
         told = {**self._identity, "sequence": state.sequence, "transaction": state.transaction, "tables": tables}
         text = json.dumps(told, ensure_ascii=False, indent=1) + "\n"
-        file = self.path / MANIFEST
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            replace_file(file, text, private=False)
+        if self.folder.read(MANIFEST) != text:
+            self.folder.replace(MANIFEST, text)
 
-    def remove(self, held: Held, sequence: int) -> Path | None:
+    def remove(self, held: Held, sequence: int) -> str | None:
         """Move a table's folder to those that were dropped, as of ``sequence``; None where it is not there."""
-        folder = self.path / held.folder
-        if not folder.exists():
+        if not self.folder.exists(held.folder):
             return None
-        target = self.path / DROPPED / f"{held.folder}~{sequence}"
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.exists():
-            shutil.rmtree(target)  # of a run that was killed between
-        folder.rename(target)
-        return target
+        target = f"{DROPPED}/{held.folder}~{sequence}"  # one that is there is of a run that was killed between
+        self.folder.move(held.folder, target)
+        return self.folder.at(target)
 
 
 _UNSAID = {"history": "no"}  # what lakes of before did not save
@@ -139,20 +146,10 @@ def _state(tree: dict[str, Any]) -> State:
     return State(**{**tree, "history": from_tree(tree["history"]), "tables": tables})
 
 
-def _require_lake(path: Path, where: str) -> None:
+def _require_lake(folder: Folder, where: str) -> None:
     """Raises UserError where the folder holds something, but no lake."""
-    if not path.exists() or (path / _OWN).exists() or not any(path.iterdir()):
+    names = folder.names("")
+    if not names or _OWN in names:
         return
-    found = min(each.name for each in path.iterdir())
     hint = "name an empty folder, or one that does not exist yet"
-    raise UserError(f"the folder holds other files and no lake: {found!r}", where=where, hint=hint)
-
-
-def _locked(path: Path, where: str) -> IO[str]:
-    lock = path.open("a")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        raise UserError("another cdc-lake writes to this lake", where=where, hint="wait until it has ended") from None
-    return lock
+    raise UserError(f"the folder holds other files and no lake: {names[0]!r}", where=where, hint=hint)

@@ -4,6 +4,8 @@ import argparse
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from cdc import __version__
 from cdc.config.table_globs import TableGlobs
@@ -30,7 +32,7 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("profile", type=Path, metavar="PROFILE", help="profile of cdc-producer")
-    add("--to", type=_folder, required=True, metavar="DIR", help="the lake's folder, on this machine or mounted")
+    add("--to", type=_folder, required=True, metavar="DIR", help="the lake's folder: a path, or an address of Hadoop")
     add(
         "--format", choices=["delta", "iceberg", "parquet"], default="delta", help="of the tables (default %(default)s)"
     )
@@ -59,13 +61,11 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _folder(text: str) -> Path:
-    """Raises ArgumentTypeError for an address, of which pathlib would make a folder called ``s3:``."""
-    if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is an address, and a lake is in a folder: name one on this machine, or mount the store"
-        )
-    return Path(text)
+def _folder(text: str) -> Path | str:
+    """A path, or an address such as hdfs://…, of which pathlib would make a folder called ``hdfs:``."""
+    if re.match("file:/", text):
+        return Path(url2pathname(urlsplit(text).path))  # with a lock, which Hadoop does not have there
+    return text if re.match("[A-Za-z][A-Za-z0-9+.-]*:/", text) else Path(text)
 
 
 def value_options(options: argparse.Namespace) -> Options:

@@ -164,7 +164,7 @@ class Lake:
             if ids.get(name, known) != known:
                 raise UserError(
                     f"the topic {name} was deleted and created again since the lake was made",
-                    where=f"option --to {self.folder.path}",
+                    where=f"option --to {self.folder.folder.address}",
                     hint="name another folder, or remove this one to have the lake made again",
                 )
         return {**self.state.topics, **ids}
@@ -258,7 +258,7 @@ class Lake:
         if written is None or written.note is None:
             raise PromiseError(
                 f"something else wrote to table {'.'.join(step.name)} meanwhile",
-                where=str(self.folder.path / path), hint="run cdc-lake again, which writes the table as a whole",
+                where=self.folder.folder.at(path), hint="run cdc-lake again, which writes the table as a whole",
             )  # fmt: skip
         return Held(step.name, path, written.version)
 

@@ -5,9 +5,11 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from cdc.config.profile import Profile, load
 from cdc.errors import CdcError, UserError
@@ -23,6 +25,9 @@ from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
 from cdc.service.process import stop_on_signals
+from cdc.spark.folders.folder import Folder
+from cdc.spark.folders.hadoop import HadoopFolder
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment
 from cdc.spark.job.in_process import cancelling
@@ -43,19 +48,25 @@ def run(arguments: Sequence[str]) -> int:
     except (PySparkException, Py4JError) as error:
         print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         return 2
+    except BrokenPipeError:  # of what is printed
+        raise
+    except OSError as error:
+        hint = "see that the folder is there and can be written to, then run cdc-lake again, which goes on"
+        raise UserError(f"cannot use the folder: {error}", where=f"option --to {options.to}", hint=hint) from None
 
 
 def _run(options: argparse.Namespace) -> int:
     profile, selects, values = load(options.profile), selection(options), value_options(options)
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
-    folder = LakeFolder(options.to.resolve(), identity(profile, options.format, history=options.history))
+    form = _FORMATS[options.format]
+    spark = None if isinstance(options.to, Path) else started(os.environ, options.format, form.settings)
+    folder = LakeFolder(_place(spark, options.to), identity(profile, options.format, history=options.history))
     stop_signal = stop_on_signals()
     try:
         state = folder.load()
-        form = _FORMATS[options.format]
-        spark = started(os.environ, options.format, form.settings)
-        tables = form(spark, folder.path)
+        spark = spark or started(os.environ, options.format, form.settings)
+        tables = form(spark, folder.folder)
         lake = Lake(folder, tables, profile, values, selects, state, _shown(last_line))
         if options.history:
             lake.changes = ChangeTables(tables, selects)
@@ -71,6 +82,14 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     finally:
         folder.close()
+
+
+def _place(spark: SparkSession | None, to: Path | str) -> Folder:
+    """The folder ``to``; ``spark`` is needed for an address. Raises OSError where Hadoop has nothing for that."""
+    if isinstance(to, Path):
+        return LocalFolder(to.resolve())
+    assert spark is not None
+    return HadoopFolder(spark, to)
 
 
 def _once(lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event) -> str:

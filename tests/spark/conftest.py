@@ -65,6 +65,8 @@ _LAKES: dict[str, bool | float | int | str | None] = {
 }
 # So many sessions are at work beside one another: with fewer, their tests take longest of all.
 _THIRD_SESSION = {
+    "test_folders",
+    "test_hdfs",
     "test_lake",
     "test_lake_types",
     "test_parquet_tables",

@@ -29,6 +29,9 @@ from cdc.model.uri import Uri
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark import changes
 from cdc.spark.ddl.lineage import Act, Name, table_name
+from cdc.spark.folders.folder import Folder
+from cdc.spark.folders.hadoop import HadoopFolder
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import plan
@@ -60,10 +63,14 @@ class Killed(BaseException):
 class Opened:
     """A lake in a folder, as a run of cdc-lake has it."""
 
-    def __init__(self, spark: SparkSession, profile: Path, folder: Path, form: str, **options: str) -> None:
+    def __init__(
+        self, spark: SparkSession, profile: Path, folder: Path, form: str, place: Folder | None = None, **options: str
+    ) -> None:
         self.spark, self.profile, self.path, self.form = spark, load_profile(profile), folder, form
-        self.folder = LakeFolder(folder, identity(self.profile, form, history=True))
-        tables = FORMATS[form](spark, folder)
+        # In make test, tables of Parquet are behind an address.
+        place = place or (HadoopFolder(spark, folder.as_uri()) if form == "parquet" else LocalFolder(folder))
+        self.folder = LakeFolder(place, identity(self.profile, form, history=True))
+        tables = FORMATS[form](spark, place)
         state, self.left_out = self.folder.load(), set[Name]()
         self.lake = Lake(self.folder, tables, self.profile, Options(**options), self.selects, state)
         self.lake.changes = ChangeTables(tables, self.selects)
@@ -82,8 +89,10 @@ class Opened:
 
     def read(self, folder: str) -> DataFrame:
         if self.form == "parquet":
-            return self.spark.read.parquet(*map(str, parquet_folders(self.path / folder)))
-        return self.spark.read.format(self.form).load(str(self.path / folder))
+            pointer = json.loads(self.folder.folder.read(f"{folder}/{POINTER}") or "")
+            names = [f"{folder}/{each['name']}" for each in pointer["folders"]]
+            return self.spark.read.parquet(*map(self.folder.folder.at, names))
+        return self.spark.read.format(self.form).load(self.folder.folder.at(folder))
 
     def elsewhere(self, folder: str) -> tuple[int, str, list[dict[str, Any]]]:
         """The version, the note and the rows of a table, as a reader that is not Spark has them."""
@@ -94,7 +103,7 @@ class Opened:
             pointer = json.loads((self.path / folder / POINTER).read_text())
             rows = [row for part in parquet_folders(self.path / folder) for row in pq.read_table(part).to_pylist()]
             return pointer["version"], pointer["note"], rows
-        static = StaticTable.from_metadata(str(metadata_file(self.path / folder)))
+        static = StaticTable.from_metadata(f"{self.path}/{metadata_file(LocalFolder(self.path), folder)}")
         snapshot = static.current_snapshot()
         assert snapshot is not None and snapshot.summary is not None
         return snapshot.snapshot_id, snapshot.summary["cdc_lake"], static.scan().to_arrow().to_pylist()
@@ -208,8 +217,8 @@ def test_random_histories(
     with (tmp_path / "history.sql").open("w") as log:
         done = run_deeds(leader, database, chance, deeds=DEEDS, log=log)
     run_well("cdc-producer", profile, "--until-current")
-    # The other two are those of tests of their own, in any run.
-    logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS)) if MANY <= DEEDS else "parquet"
+    logged, found, form = records(profile), Counter[str](), chance.choice(list(FORMATS))
+    form = form if DEEDS >= MANY else "parquet"  # the other two have tests of their own in any run
     at = sorted([*chance.sample(range(len(done.moments)), min(MOMENTS, len(done.moments))), len(done.moments) - 1])
     for moment in (done.moments[each] for each in dict.fromkeys(at)):
         sequence = max((each.sequence for each in logged if each.position < moment.position), default=-1)

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.lake.formats import parquet
 from cdc.lake.formats.parquet import POINTER, ParquetTables
 from cdc.lake.note import Note, Written
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.local_frame import local_frame
 
 pytestmark = pytest.mark.spark
@@ -29,7 +29,11 @@ class Killed(BaseException):
 def tables(spark: SparkSession, tmp_path: Path) -> ParquetTables:
     lake = tmp_path / "of {a} [lake] with *"
     lake.mkdir()
-    return ParquetTables(spark, lake)
+    return ParquetTables(spark, LocalFolder(lake))
+
+
+def folder(tables: ParquetTables) -> Path:
+    return Path(tables._lake.address)
 
 
 def note(sequence: int) -> Note:
@@ -48,7 +52,7 @@ def net(tables: ParquetTables, *rows: tuple[int, str | None, bool]) -> DataFrame
 
 def held(tables: ParquetTables, *, spark: bool = True) -> Counter[Row]:
     """The rows of the folders that the pointer names, as Spark and a reader that is not Spark have them."""
-    table = tables._lake / "d/t"
+    table = folder(tables) / "d/t"
     names = [each["name"] for each in json.loads((table / POINTER).read_text())["folders"]]
     read = [tuple(row.values()) for name in names for row in pq.read_table(table / name).to_pylist()]
     if spark:
@@ -57,7 +61,7 @@ def held(tables: ParquetTables, *, spark: bool = True) -> Counter[Row]:
 
 
 def versions(tables: ParquetTables) -> set[str]:
-    return {path.name for path in (tables._lake / "d/t").iterdir() if path.is_dir()}
+    return {path.name for path in (folder(tables) / "d/t").iterdir() if path.is_dir()}
 
 
 def test_what_is_written_is_read(tables: ParquetTables) -> None:
@@ -76,15 +80,15 @@ def test_what_is_written_is_read(tables: ParquetTables) -> None:
     tables.empty("d/t", note(8))
     tables.clean("d/t", [2])
     assert (held(tables), versions(tables)) == ({}, {"_v2", "_v3"})
-    assert pq.read_table(tables._lake / "d/t/_v3").column_names == list(COLUMNS)
-    assert pq.read_table(tables._lake / "d/t").num_rows == 0, "the folder of all versions is no table"
+    assert pq.read_table(folder(tables) / "d/t/_v3").column_names == list(COLUMNS)
+    assert pq.read_table(folder(tables) / "d/t").num_rows == 0, "the folder of all versions is no table"
 
 
 def test_a_write_that_was_killed_counts_nothing(tables: ParquetTables, monkeypatch: pytest.MonkeyPatch) -> None:
     tables.replace(frame(tables, [(1, "a")]), "d/t", note(5))
     tables.append(frame(tables, [(2, "b")]), "d/t", note(6))
     with monkeypatch.context() as patched:
-        patched.setattr(parquet, "replace_file", killing)
+        patched.setattr(LocalFolder, "replace", killing)
         for write in (tables.append, tables.replace):
             with pytest.raises(Killed):
                 write(frame(tables, [(3, "c")]), "d/t", note(7))
@@ -99,11 +103,11 @@ def killing(*_: Any, **__: Any) -> None:
 
 def test_what_something_else_wrote_is_noticed(tables: ParquetTables) -> None:
     tables.replace(frame(tables, [(1, "a")]), "d/t", note(5))
-    (tables._lake / "d/t/_v1/more.parquet").touch()
+    (folder(tables) / "d/t/_v1/more.parquet").touch()
     assert tables.written("d/t", None) == Written(1, None)
-    (tables._lake / "d/t/_v1/more.parquet").unlink()
+    (folder(tables) / "d/t/_v1/more.parquet").unlink()
     assert tables.written("d/t", None) == Written(1, note(5))
-    (tables._lake / "d/t" / POINTER).write_text("{")
+    (folder(tables) / "d/t" / POINTER).write_text("{")
     assert tables.written("d/t", None) == Written(1, None)
     tables.replace(frame(tables, [(2, "b")]), "d/t", note(6))
     assert (held(tables), tables.written("d/t", None)) == ({(2, "b"): 1}, Written(2, note(6)))

@@ -3,13 +3,13 @@
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.lake.formats.merging import merge_statement
 from cdc.lake.note import Note, Written
+from cdc.spark.folders.folder import Folder
 
 __all__ = ["DeltaTables"]
 
@@ -27,17 +27,17 @@ class DeltaTables:
         "spark.databricks.delta.snapshotPartitions": "2",
     }
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
 
     def written(self, folder: str, since: int | None) -> Written | None:
         """The newest version that has a note, None where there is no table. A note counts as long as nothing but
         cdc-lake changed rows or columns since. Versions before ``since`` are not looked at."""
-        log = self._lake / folder / "_delta_log"
-        versions = _versions_since(log, since) or _all_versions(log)
+        log = f"{folder}/_delta_log"
+        versions = self._versions_since(log, since) or self._all_versions(log)
         for version in versions:
-            text = (log / f"{version:020d}.json").read_text(encoding="utf-8")
-            actions = [json.loads(line) for line in text.splitlines() if line]
+            text = self._lake.read(_file(log, version)) or ""
+            actions = [json.loads(line) for line in text.split("\n") if line]
             if (note := Note.parse(_user_metadata(actions))) is not None:
                 return Written(version, note)
             if any(map(_changes, actions)):
@@ -73,7 +73,20 @@ class DeltaTables:
         """Nothing: VACUUM removes files of old versions, and when is for the lake's owner to say."""
 
     def _name(self, folder: str) -> str:
-        return f"delta.`{str(self._lake / folder).replace('`', '``')}`"
+        return f"delta.`{self._lake.at(folder).replace('`', '``')}`"
+
+    def _versions_since(self, log: str, since: int | None) -> list[int]:
+        """The versions from ``since`` on, newest first, without listing the folder, which may hold very many."""
+        if since is None:
+            return []
+        end = since
+        while self._lake.exists(_file(log, end)):
+            end += 1
+        return list(range(end - 1, since - 1, -1))
+
+    def _all_versions(self, log: str) -> list[int]:
+        names = (name.removesuffix(".json") for name in self._lake.names(log) if name.endswith(".json"))
+        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
 
     @contextmanager
     def _noted(self, note: Note) -> Iterator[None]:
@@ -84,18 +97,8 @@ class DeltaTables:
             self._spark.conf.unset(_METADATA)
 
 
-def _versions_since(log: Path, since: int | None) -> list[int]:
-    """The versions from ``since`` on, newest first, without listing the folder, which may hold very many."""
-    if since is None:
-        return []
-    end = since
-    while (log / f"{end:020d}.json").exists():
-        end += 1
-    return list(range(end - 1, since - 1, -1))
-
-
-def _all_versions(log: Path) -> list[int]:
-    return sorted((int(path.stem) for path in log.glob("*.json") if path.stem.isdigit()), reverse=True)
+def _file(log: str, version: int) -> str:
+    return f"{log}/{version:020d}.json"
 
 
 def _user_metadata(actions: list[dict[str, Any]]) -> str | None:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from pathlib import Path
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
@@ -11,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc.lake.formats.merging import merge_statement
 from cdc.lake.note import Note, Written
+from cdc.spark.folders.folder import Folder
 
 __all__ = ["IcebergTables", "metadata_file"]
 
@@ -25,23 +25,23 @@ class IcebergTables:
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     }
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
         # A name for each folder, since a session keeps the catalogs that it has opened.
-        self._catalog = f"cdc_lake_{hashlib.sha256(str(lake).encode()).hexdigest()[:12]}"
+        self._catalog = f"cdc_lake_{hashlib.sha256(lake.address.encode()).hexdigest()[:12]}"
         name = f"spark.sql.catalog.{self._catalog}"
         spark.conf.set(name, "org.apache.iceberg.spark.SparkCatalog")
         # Without a cache, in which a table that was dropped and created again would stay what it was.
-        for key, value in (("type", "hadoop"), ("warehouse", str(lake)), ("cache-enabled", "false")):
+        for key, value in (("type", "hadoop"), ("warehouse", lake.address), ("cache-enabled", "false")):
             spark.conf.set(f"{name}.{key}", value)
 
     def written(self, folder: str, since: int | None) -> Written | None:
         """The newest snapshot that has a note, None where there is no table. A note counts as long as nothing but
         cdc-lake changed rows or columns since. ``since`` costs nothing here."""
-        file = metadata_file(self._lake / folder)
+        file = metadata_file(self._lake, folder)
         if file is None:
             return None
-        table = json.loads(file.read_text(encoding="utf-8"))
+        table = json.loads(self._lake.read(file) or "{}")
         snapshots = {each["snapshot-id"]: each for each in table.get("snapshots", [])}
         newest = snapshot = snapshots.get(table.get("current-snapshot-id"))
         while snapshot is not None:
@@ -114,15 +114,15 @@ class _Called:
         implements = ("java.util.concurrent.Callable",)
 
 
-def metadata_file(table: Path) -> Path | None:
+def metadata_file(lake: Folder, table: str) -> str | None:
     """The newest metadata of a table in a catalog of folders, None where there is no table."""
-    folder = table / "metadata"
+    folder = f"{table}/metadata"
     try:
-        version = int((folder / "version-hint.text").read_text())
-    except (OSError, ValueError):
+        version = int(lake.read(f"{folder}/version-hint.text") or "")
+    except ValueError:
         return None
     # The hint is written after the metadata, so it may be older.
-    while (folder / f"v{version + 1}.metadata.json").exists():
+    while lake.exists(f"{folder}/v{version + 1}.metadata.json"):
         version += 1
-    file = folder / f"v{version}.metadata.json"
-    return file if file.exists() else None
+    file = f"{folder}/v{version}.metadata.json"
+    return file if lake.exists(file) else None

@@ -11,17 +11,15 @@ table as it was, or as it was to be, and a folder that the pointer does not name
 
 import json
 import re
-import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.lake.names import quoted, version_folder
 from cdc.lake.note import Note, Written
-from cdc.service.durable_files import flush, replace_file
+from cdc.spark.folders.folder import Folder
 
 __all__ = ["POINTER", "ParquetTables", "Part", "put_together"]
 
@@ -52,12 +50,9 @@ class _Pointer:
     note: str
 
     @classmethod
-    def read(cls, table: Path) -> "_Pointer | None":
-        """That of a table, None where there is no table. Raises KeyError, TypeError or ValueError for a damaged one."""
-        file = table / POINTER
-        if not file.exists():
-            return None
-        tree = json.loads(file.read_text(encoding="utf-8"))
+    def parse(cls, text: str) -> "_Pointer":
+        """Raises KeyError, TypeError or ValueError for a damaged one."""
+        tree = json.loads(text)
         folders = tuple(Part(**each) for each in tree["folders"])
         return cls(int(tree["version"]), folders, tuple(tree["before"]), tree["note"])
 
@@ -67,7 +62,7 @@ class ParquetTables:
 
     settings: Mapping[str, str] = {}
 
-    def __init__(self, spark: SparkSession, lake: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: Folder) -> None:
         self._spark, self._lake = spark, lake
         # Spark's default is INT96, which other readers take as obsolete, or not at all.
         spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
@@ -75,15 +70,15 @@ class ParquetTables:
     def written(self, folder: str, since: int | None) -> Written | None:
         """The version that the pointer names, None where there is no table. Its note counts as long as its files are
         those that were written. ``since`` costs nothing here."""
-        table = self._lake / folder
-        try:
-            pointer = _Pointer.read(table)
-        except _DAMAGED:
-            return Written(_newest(table), None)
-        if pointer is None:
+        text = self._lake.read(f"{folder}/{POINTER}")
+        if text is None:
             return None
+        try:
+            pointer = _Pointer.parse(text)
+        except _DAMAGED:
+            return Written(self._newest(folder), None)
         # What else was written to them, or is missing, is found by names and sizes.
-        same = all(_files(table / each.name) == each.files for each in pointer.folders)
+        same = all(self._files(f"{folder}/{each.name}") == each.files for each in pointer.folders)
         return Written(pointer.version, Note.parse(pointer.note) if same else None)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
@@ -120,43 +115,48 @@ class ParquetTables:
 
     def clean(self, folder: str, versions: Collection[int]) -> None:
         """Remove all folders but those of the table, of its version before, and of these ``versions``."""
-        table, pointer = self._lake / folder, self._pointer(folder)
+        pointer = self._pointer(folder)
         kept = {*pointer.before, *(each.name for each in pointer.folders), *map(version_folder, versions)}
-        for path in _folders(table):
-            if path.name not in kept:
-                shutil.rmtree(path)
+        for name in self._folders(folder):
+            if name not in kept:
+                self._lake.remove(f"{folder}/{name}")
 
     def _commit(self, rows: DataFrame, folder: str, note: Note, *, keeping: Sequence[Part], commits: int) -> None:
         """Make ``rows`` and the folders ``keeping`` the table."""
-        table = self._lake / folder
-        table.mkdir(parents=True, exist_ok=True)
+        self._lake.make(folder)
         try:
-            before = _Pointer.read(table)
+            before = self._pointer(folder)
         except _DAMAGED:
-            before = None
+            before = _Pointer(0, (), (), "")
         # Also above folders that a kill left, so that a version's folder is never written to again.
-        version = 1 + max(before.version if before else 0, _newest(table))
+        version = 1 + max(before.version, self._newest(folder))
         name = version_folder(version)
-        rows.write.parquet(str(table / name))
-        files = _files(table / name)
-        for path in (*(table / name / each for each in files), table / name, table):
-            flush(path)
-        parts = (*keeping, Part(name, commits, files))
-        pointer = _Pointer(version, parts, tuple(each.name for each in before.folders) if before else (), note.text())
-        replace_file(table / POINTER, json.dumps(asdict(pointer), ensure_ascii=False), private=False)
+        rows.write.parquet(self._lake.at(f"{folder}/{name}"))
+        self._lake.flush(f"{folder}/{name}")
+        parts = (*keeping, Part(name, commits, self._files(f"{folder}/{name}")))
+        pointer = _Pointer(version, parts, tuple(each.name for each in before.folders), note.text())
+        self._lake.replace(f"{folder}/{POINTER}", json.dumps(asdict(pointer), ensure_ascii=False))
 
     def _pointer(self, folder: str) -> _Pointer:
-        """That of a table that has one and is not damaged, as ``written`` found."""
-        pointer = _Pointer.read(self._lake / folder)
-        assert pointer is not None
-        return pointer
+        """That of a table. Raises KeyError, TypeError or ValueError where it has none or a damaged one."""
+        return _Pointer.parse(self._lake.read(f"{folder}/{POINTER}") or "")
+
+    def _files(self, name: str) -> dict[str, int]:
+        return {each: size for each, size in self._lake.sizes(name).items() if each.endswith(".parquet")}
+
+    def _folders(self, table: str) -> list[str]:
+        return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]
+
+    def _newest(self, table: str) -> int:
+        """The highest number of a folder, whether it is of a version or was left by a kill."""
+        return max((int(name[2:]) for name in self._folders(table)), default=0)
 
     def _rows(self, folder: str) -> DataFrame:
         return self._read(folder, self._pointer(folder).folders)
 
     def _read(self, folder: str, parts: Iterable[Part]) -> DataFrame:
         # Spark takes some characters of a path as those of a pattern.
-        paths = [_PATTERN.sub(r"\\\g<0>", str(self._lake / folder / each.name)) for each in parts]
+        paths = [_PATTERN.sub(r"\\\g<0>", self._lake.at(f"{folder}/{each.name}")) for each in parts]
         return self._spark.read.parquet(*paths)
 
 
@@ -167,16 +167,3 @@ def put_together(parts: Sequence[Part]) -> tuple[Sequence[Part], Sequence[Part]]
     while end >= others and all(each.commits == commits for each in parts[end - others : end]):
         end, commits = end - others, commits * _TOGETHER
     return parts[:end], parts[end:]
-
-
-def _files(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
-
-
-def _folders(table: Path) -> list[Path]:
-    return [path for path in table.iterdir() if _NAME.fullmatch(path.name)]
-
-
-def _newest(table: Path) -> int:
-    """The highest number of a folder, whether it is of a version or was left by a kill."""
-    return max((int(path.name[2:]) for path in _folders(table)), default=0)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from cdc.errors import UserError
+from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import Held, LakeFolder, State
 from cdc.lake.history_text import NOTHING
 from cdc.lake.note import Note, Written
 from cdc.lake.pipeline import Lake
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.typed import Options
 from tests.unit.lake.test_history_text import HISTORY
 
@@ -22,11 +23,11 @@ STATE = State(
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
-    folder = LakeFolder(tmp_path / "lake", IDENTITY)
+    folder = LakeFolder(LocalFolder(tmp_path / "lake"), IDENTITY)
     assert folder.load() == State()
     folder.save(STATE)
     folder.close()
-    again = LakeFolder(tmp_path / "lake", IDENTITY)
+    again = LakeFolder(LocalFolder(tmp_path / "lake"), IDENTITY)
     assert again.load() == STATE
     again.close()
     listed = json.loads((tmp_path / "lake/lake.json").read_text())
@@ -36,19 +37,32 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_another_process_is_refused(tmp_path: Path) -> None:
-    folder = LakeFolder(tmp_path, IDENTITY)
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY)
     with pytest.raises(UserError, match="another cdc-lake writes to this lake"):
-        LakeFolder(tmp_path, IDENTITY)
+        LakeFolder(LocalFolder(tmp_path), IDENTITY)
     folder.close()
-    LakeFolder(tmp_path, IDENTITY).close()
+    LakeFolder(LocalFolder(tmp_path), IDENTITY).close()
+
+
+def test_a_state_that_another_process_saved_is_noticed(tmp_path: Path) -> None:
+    """As it can where there is no lock."""
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY)
+    folder.load()
+    folder.save(STATE)
+    folder.save(replace(STATE, sequence=10))
+    file = tmp_path / "_cdc/state.json"
+    file.write_text(file.read_text().replace("gtid:4", "gtid:5"))
+    with pytest.raises(PromiseError, match="another process wrote to this lake meanwhile"):
+        folder.save(replace(STATE, sequence=11))
+    folder.close()
 
 
 @pytest.mark.parametrize("other", [{"format": "iceberg"}, {"resource": "m"}, {"topic": "u"}, {"prefix": "p"}])
 def test_a_lake_of_another_is_refused(tmp_path: Path, other: dict[str, str]) -> None:
-    first = LakeFolder(tmp_path, IDENTITY)
+    first = LakeFolder(LocalFolder(tmp_path), IDENTITY)
     first.save(STATE)
     first.close()
-    folder = LakeFolder(tmp_path, IDENTITY | other)
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY | other)
     with pytest.raises(UserError, match=f"the lake was made with {next(iter(other))}"):
         folder.load()
     folder.close()
@@ -56,7 +70,7 @@ def test_a_lake_of_another_is_refused(tmp_path: Path, other: dict[str, str]) -> 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"format": 1}', "[1]"])
 def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
-    folder = LakeFolder(tmp_path, IDENTITY)
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY)
     (tmp_path / "_cdc/state.json").write_text(content)
     with pytest.raises(UserError, match="cannot read the lake's state"):
         folder.load()
@@ -66,21 +80,21 @@ def test_a_damaged_state_is_refused(tmp_path: Path, content: str) -> None:
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "photo.jpg").touch()
     with pytest.raises(UserError, match=r"other files and no lake: 'photo\.jpg'"):
-        LakeFolder(tmp_path, IDENTITY)
+        LakeFolder(LocalFolder(tmp_path), IDENTITY)
 
 
 def test_a_dropped_table_is_moved_once(tmp_path: Path) -> None:
-    folder, held = LakeFolder(tmp_path, IDENTITY), STATE.tables[0]
+    folder, held = LakeFolder(LocalFolder(tmp_path), IDENTITY), STATE.tables[0]
     for _ in range(2):
         (tmp_path / "d/t").mkdir(parents=True)
-        assert folder.remove(held, 9) == tmp_path / "_dropped/d/t~9"
+        assert folder.remove(held, 9) == str(tmp_path / "_dropped/d/t~9")
     assert folder.remove(held, 9) is None
     folder.close()
 
 
 def test_as_of_which_sequence_a_table_is(tmp_path: Path) -> None:
     """What is not read again must be in the table already: else it is written as a whole."""
-    folder = LakeFolder(tmp_path, IDENTITY)
+    folder = LakeFolder(LocalFolder(tmp_path), IDENTITY)
     lake = Lake(folder, None, None, Options(), lambda name: True, replace(STATE, history=NOTHING))  # type: ignore[arg-type]
     held, note = STATE.tables[0], Note("d", "t", 5, "", "")
     assert lake._base(held, Written(3, note)) == 9, "unchanged since the state was saved"

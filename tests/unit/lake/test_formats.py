@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.note import Note, Written
+from cdc.spark.folders.local import LocalFolder
 
 NOTE = Note("d", "t", 7, "gtid", "0123")
 ROWS = {"add": {"path": "a.parquet", "dataChange": True}}
@@ -26,7 +27,7 @@ def commit(lake: Path, version: int, *actions: dict[str, Any], note: Note | None
 
 @pytest.mark.parametrize("since", [None, 0, 1, 5])
 def test_the_note_of_a_delta_table_counts_until_rows_change(tmp_path: Path, since: int | None) -> None:
-    tables = DeltaTables(None, tmp_path)  # type: ignore[arg-type]
+    tables = DeltaTables(None, LocalFolder(tmp_path))  # type: ignore[arg-type]
     assert tables.written("d/t", since) is None
     commit(tmp_path, 0, ROWS)
     assert tables.written("d/t", since) == Written(0, None)
@@ -43,7 +44,7 @@ def test_the_note_of_a_delta_table_counts_until_rows_change(tmp_path: Path, sinc
 
 def test_a_version_that_was_put_back_is_found(tmp_path: Path) -> None:
     commit(tmp_path, 0, ROWS, note=NOTE)
-    assert DeltaTables(None, tmp_path).written("d/t", 4) == Written(0, NOTE)  # type: ignore[arg-type]
+    assert DeltaTables(None, LocalFolder(tmp_path)).written("d/t", 4) == Written(0, NOTE)  # type: ignore[arg-type]
 
 
 def snapshot(number: int, operation: str, *, parent: int | None = None, note: Note | None = None) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def iceberg(lake: Path, version: int, *snapshots: dict[str, Any], schema: int = 
 
 def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = object.__new__(IcebergTables)
-    tables._lake = tmp_path
+    tables._lake = LocalFolder(tmp_path)
     assert tables.written("d/t", None) is None
     ours = snapshot(11, "overwrite", note=NOTE)
     iceberg(tmp_path, 1, ours)

@@ -7,14 +7,16 @@ import pytest
 from cdc.lake.options import parse_options
 
 
-@pytest.mark.parametrize("address", ["s3://bucket/lake", "s3a:/bucket", "hdfs://host:9000/lake", "file:///lake"])
-def test_addresses_are_no_folders(address: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as error:
-        parse_options(["leader.toml", "--to", address])
-    assert error.value.code == 2
-    assert f"{address!r} is an address" in capsys.readouterr().err
+@pytest.mark.parametrize("address", ["s3://bucket/lake", "s3a:/bucket", "hdfs://host:9000/lake"])
+def test_addresses_are_no_paths(address: str) -> None:
+    assert parse_options(["leader.toml", "--to", address]).to == address
 
 
 @pytest.mark.parametrize("folder", ["lake", "/mnt/lake", "a:b", "./s3:/x"])
 def test_any_folder_may_have_a_lake(folder: str) -> None:
     assert parse_options(["leader.toml", "--to", folder]).to == Path(folder)
+
+
+@pytest.mark.parametrize("address", ["file:///mnt/a%20b", "file:/mnt/a%20b", "file://localhost/mnt/a%20b"])
+def test_an_address_of_this_machine_is_a_path(address: str) -> None:
+    assert parse_options(["leader.toml", "--to", address]).to == Path("/mnt/a b")

@@ -1,0 +1,173 @@
+"""A folder behind an address that Hadoop's FileSystem knows, such as hdfs://… or s3a://…, through Spark's JVM.
+
+On HDFS a file is replaced by a rename, and the lock is the lease that it gives the writer of a file, and takes back a
+minute after that is gone. An object store has no rename that is one step, but an object is there as a whole once it was
+written: so it is written in its place. It has no lock: it is for the user to see to it that one process writes.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
+
+from cdc.spark.folders.folder import InUseError, Lock
+
+__all__ = ["HadoopFolder"]
+
+_HDFS = frozenset({"hdfs", "viewfs"})
+_IN_USE = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
+_BUFFER = 64 << 10  # bytes
+
+
+class HadoopFolder:
+    """The folder at ``address``, as ``folder.Folder`` says."""
+
+    def __init__(self, spark: SparkSession, address: str) -> None:
+        """Raises OSError where Hadoop has nothing for such an address."""
+        context = spark.sparkContext
+        assert context._gateway is not None and spark._jvm is not None  # they exist as long as the context
+        self._gateway, self._jvm = context._gateway, spark._jvm
+        self._address = address.rstrip("/")
+        self._settings = spark._jsc.sc().hadoopConfiguration()
+        with _as_os_error():
+            root = self._path("")
+            self._files = root.getFileSystem(self._settings)
+            self._is_hdfs = str(self._files.getUri().getScheme()) in _HDFS
+
+    @property
+    def address(self) -> str:
+        """The address."""
+        return self._address
+
+    def at(self, name: str) -> str:
+        """The address of what is called ``name``."""
+        return f"{self._address}/{name}" if name else self._address
+
+    def exists(self, name: str) -> bool:
+        """Whether it is there."""
+        with _as_os_error():
+            return bool(self._files.exists(self._path(name)))
+
+    def read(self, name: str) -> str | None:
+        """The text of a file, None where it is not there."""
+        if not self.exists(name):
+            return None
+        with _as_os_error():
+            stream = self._files.open(self._path(name))
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+
+    def names(self, name: str) -> list[str]:
+        """Of what is in a folder; none where it is not there."""
+        return sorted(str(each.getPath().getName()) for each in self._listed(name))
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """Of the files in a folder, by name, in bytes; none where it is not there."""
+        return {str(each.getPath().getName()): int(each.getLen()) for each in self._listed(name) if each.isFile()}
+
+    def make(self, name: str, *, private: bool = False) -> None:
+        """Create a folder and those above; ``private``: for its owner alone."""
+        path = self._path(name)
+        with _as_os_error():
+            if not self._files.exists(path):
+                self._files.mkdirs(path)
+                if private:
+                    self._files.setPermission(path, self._permission("700"))
+
+    def replace(self, name: str, text: str, *, private: bool = False) -> None:
+        """Make ``text`` all of a file."""
+        target = self._path(name)
+        aside = self._path(f"{name}.new") if self._is_hdfs else target
+        with _as_os_error():
+            copies, block = self._files.getDefaultReplication(aside), self._files.getDefaultBlockSize(aside)
+            mode = self._permission("600" if private else "666")  # of which Hadoop takes its umask
+            stream = self._files.create(aside, mode, True, _BUFFER, copies, block, None)
+            stream.write(text.encode())
+            if self._is_hdfs:
+                stream.hsync()
+            stream.close()
+            if self._is_hdfs:
+                self._renamed_over(aside, target)
+
+    def flush(self, name: str) -> None:
+        """Nothing: a file that was closed is where Hadoop's file system keeps files."""
+
+    def move(self, name: str, to: str) -> None:
+        """Rename a folder; what is called ``to`` is removed before."""
+        with _as_os_error():
+            target = self._path(to)
+            self._files.mkdirs(target.getParent())
+            if self._files.exists(target):
+                self._files.delete(target, True)
+            if not self._files.rename(self._path(name), target):
+                raise OSError(f"cannot rename {self.at(name)} to {self.at(to)}")
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with all that is in it."""
+        with _as_os_error():
+            self._files.delete(self._path(name), True)
+
+    def lock(self, name: str) -> Lock:
+        """The lease of a file, where there are leases. Raises InUseError where another process holds it."""
+        if not self._is_hdfs:
+            return _NoLock()
+        path = self._path(name)
+        try:
+            with _as_os_error():
+                there = self._files.exists(path)
+                stream = self._files.append(path) if there else self._files.create(path, False)
+                return _Lease(stream)
+        except OSError as error:
+            if any(each in str(error) for each in _IN_USE):
+                raise InUseError from None
+            raise
+
+    def _listed(self, name: str) -> list[Any]:
+        path = self._path(name)
+        with _as_os_error():
+            return list(self._files.listStatus(path)) if self._files.exists(path) else []
+
+    def _renamed_over(self, aside: Any, target: Any) -> None:
+        # FileSystem's own rename does not replace a file.
+        option = getattr(self._jvm, "org.apache.hadoop.fs.Options$Rename")
+        options = self._gateway.new_array(option, 1)
+        options[0] = option.OVERWRITE
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._settings)
+        context.rename(aside, target, options)
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self.at(name))
+
+    def _permission(self, mode: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode)
+
+
+class _Lease:
+    """The open stream of a file, whose lease the client renews."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def close(self) -> None:
+        """Give the lease back. Where that fails, as after the end of the JVM, it ends by itself."""
+        with suppress(Py4JError):
+            self._stream.close()
+
+
+class _NoLock:
+    """Where there is none."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    try:
+        yield
+    except Py4JJavaError as error:
+        raise OSError(str(error.java_exception.toString()).partition("\n")[0]) from None

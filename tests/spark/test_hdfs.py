@@ -1,0 +1,112 @@
+"""Lakes on a real HDFS: in each format, with a lock that is the lease of a file."""
+
+import os
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc.errors import UserError
+from cdc.lake.folder import LakeFolder
+from cdc.sandbox.fetch.jars import fetched_jars
+from cdc.service.java import require_java
+from cdc.spark.folders.folder import InUseError
+from cdc.spark.folders.hadoop import HadoopFolder
+from tests.harness.pair import Pair
+from tests.harness.programs import run_well
+from tests.harness.seed import SEED
+from tests.harness.wait import until
+from tests.spark.test_folders import has_files, moves_folders
+from tests.spark.test_lake import DEEDS, FORMATS, MANY, Opened
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+SOURCE = Path(__file__).parents[1] / "harness" / "Hdfs.java"
+MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
+
+
+@contextmanager
+def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """What Hdfs.java prints, and its process, which ends with its input."""
+    own = fetched_jars("hadoop-minicluster-3.4.1", [MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
+    jars = os.pathsep.join([*map(str, own), f"{Path(pyspark.__file__).parent}/jars/*"])
+    command = [require_java(os.environ), "-cp", jars, "-XX:TieredStopAtLevel=1", SOURCE, *arguments]
+    pipe, ignored = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=ignored, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an HDFS."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as (address, _):
+        assert address.startswith("hdfs://")
+        yield address
+
+
+def test_files(store: str, spark: SparkSession) -> None:
+    folder = HadoopFolder(spark, f"{store}/files")
+    has_files(folder)
+    moves_folders(folder)
+
+
+def test_one_process_writes(store: str, spark: SparkSession) -> None:
+    address = f"{store}/locked"
+    first = LakeFolder(HadoopFolder(spark, address), {"format": "delta"})
+    with pytest.raises(UserError, match="another cdc-lake writes to this lake"):
+        LakeFolder(HadoopFolder(spark, address), {"format": "delta"})
+    first.close()
+    LakeFolder(HadoopFolder(spark, address), {"format": "delta"}).close()
+
+
+def test_the_lock_of_a_process_that_was_killed_ends(store: str, tmp_path: Path, spark: SparkSession) -> None:
+    folder = HadoopFolder(spark, store)
+    with hdfs(tmp_path, f"{store}/lock") as (held, process):
+        assert held == "held"
+        with pytest.raises(InUseError):
+            folder.lock("lock")
+        process.kill()
+        process.wait()
+    until(lambda: not in_use(folder), what="the end of the lease")
+
+
+def in_use(folder: HadoopFolder) -> bool:
+    try:
+        folder.lock("lock").close()
+    except InUseError:
+        return True
+    return False
+
+
+def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: Path) -> None:
+    database = "a_lake_on_hdfs"
+    pair.on_leader(
+        "CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "INSERT INTO orders VALUES (1, 1), (2, 2)",
+        "CREATE TABLE gone (id INT PRIMARY KEY)", "INSERT INTO gone VALUES (1)", database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    forms = list(FORMATS) if DEEDS >= MANY else [random.Random(SEED).choice(list(FORMATS))]
+    lakes = [Opened(spark, pair.source, tmp_path, form, HadoopFolder(spark, f"{store}/{form}")) for form in forms]
+    for lake in lakes:
+        assert lake.advance().counts["written"] == 2
+        assert lake.rows(f"{database}/orders") == Counter([(1, 1), (2, 2)])
+    changed = ("UPDATE orders SET n = 3 WHERE id = 1", "DELETE FROM orders WHERE id = 2", "DROP TABLE gone")
+    pair.on_leader(*changed, database=database)
+    run_well("cdc-producer", pair.source, "--until-current")
+    for lake in lakes:
+        counts = lake.advance().counts
+        assert (counts["merged"], counts["removed"], lake.advance().counts["kept"]) == (1, 1, 1)
+        assert lake.rows(f"{database}/orders") == Counter([(1, 3)])
+        assert lake.read(f"_history/{database}/orders").count() == 5
+        assert [each for each in lake.folder.folder.names(f"_dropped/{database}") if each.startswith("gone~")]
+        lake.folder.close()
