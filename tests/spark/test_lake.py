@@ -209,7 +209,7 @@ def test_random_histories(
     tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The law: at each moment, through kills, all tables are what the server held then, or are refused by name."""
-    leader, chance, database = mysql_server(server_id=1), random.Random(f"{SEED} lake"), DATABASE
+    leader, chance, database = mysql_server(server_id=1), random.Random(f"{SEED} lake law"), DATABASE
     layout = {"layout": "per_table", "prefix": "lake."} if chance.random() < 0.5 else {}
     own = {"producer": {"start": "now"}, "filters": {"include_dbs": [database]}}
     profile = write_profile(tmp_path, leader, kafka, name=database, kafka=layout, **own)
