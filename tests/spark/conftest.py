@@ -68,6 +68,7 @@ _THIRD_SESSION = {
     "test_folders",
     "test_hdfs",
     "test_lake",
+    "test_lake_example",
     "test_lake_types",
     "test_parquet_tables",
     "test_killed_lake",
