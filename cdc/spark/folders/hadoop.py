@@ -17,7 +17,7 @@ from cdc.spark.folders.folder import InUseError, Lock
 __all__ = ["HadoopFolder"]
 
 _HDFS = frozenset({"hdfs", "viewfs"})
-_IN_USE = ("AlreadyBeingCreatedException", "RecoveryInProgressException")
+_IN_USE = ("AlreadyBeingCreatedException", "RecoveryInProgressException", "FileAlreadyExistsException")
 _BUFFER = 64 << 10  # bytes
 
 
