@@ -14,12 +14,12 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.lake.folder import LakeFolder
-from cdc.sandbox.fetch.jars import fetched_jars
+from cdc.sandbox.fetch.jars import fetched_jars, lake_jars, spark_connector_jars
 from cdc.service.java import require_java
 from cdc.spark.folders.folder import InUseError
 from cdc.spark.folders.hadoop import HadoopFolder
 from tests.harness.pair import Pair
-from tests.harness.programs import run_well
+from tests.harness.programs import BIN, run_well
 from tests.harness.seed import SEED
 from tests.harness.wait import until
 from tests.spark.test_folders import has_files, moves_folders
@@ -110,3 +110,12 @@ def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: P
         assert lake.read(f"_history/{database}/orders").count() == 5
         assert [each for each in lake.folder.folder.names(f"_dropped/{database}") if each.startswith("gone~")]
         lake.folder.close()
+    if DEEDS >= MANY:
+        assert "1 kept" in program(pair.source, f"{store}/{lakes[-1].form}", lakes[-1].form)
+
+
+def program(profile: Path, to: str, form: str) -> str:
+    """What cdc-lake prints."""
+    jars = {"CDC_SPARK_JARS": ",".join(map(str, [*spark_connector_jars(pyspark.__version__), *lake_jars()]))}
+    command = [BIN / "cdc-lake", profile, "--to", to, "--format", form, "--history"]
+    return subprocess.run(command, env=dict(os.environ) | jars, check=True, capture_output=True, text=True).stdout
