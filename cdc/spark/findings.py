@@ -18,6 +18,7 @@ from cdc.spark.ddl.lineage import Name, named_tables
 from cdc.spark.ddl.not_replicated import LeftOut
 from cdc.spark.ddl.scope import Scope
 from cdc.spark.ddl.table_copies import UnderCopy, under_copy
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.one_part import cached
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.input.records import FOLLOWER, LEADER
@@ -27,7 +28,6 @@ from cdc.spark.lag.summary import Lag, lag
 from cdc.spark.lag.transit import Transit, transit
 from cdc.spark.report.files import FOREIGN
 from cdc.spark.report.outcome import Audit, Topic
-from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.parquet_check import write
 from cdc.spark.streams.consumer_notes import Skip, skipped_records
 from cdc.spark.streams.contents import Contents

@@ -27,12 +27,12 @@ from cdc.spark.ddl.accepted_drift import Entry
 from cdc.spark.ddl.definitions import SchemaDrift, Unmatched
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.ddl.not_replicated import NOT_REPLICATED
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.questions import Question, answers
 from cdc.spark.inspection import Streams
 from cdc.spark.report.files import KEYS, PARQUET
 from cdc.spark.report.outcome import AcceptedDrift, NotReplicated
 from cdc.spark.report.phrases import object_name
-from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.parquet_check import write
 
 __all__ = ["AcceptedFindings", "AcceptedRows", "RowFindings", "row_findings"]

@@ -11,6 +11,7 @@ from weakref import finalize
 
 from pyspark.sql import DataFrame, SparkSession
 
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
@@ -20,7 +21,6 @@ from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import FOREIGN, PARQUET, clear
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.identity import identity
-from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.store import StateStore
 
 __all__ = ["Verdict", "audit"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.folders.folder import Folder
+from cdc.spark.folders.folder import Entry, Folder
 from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.folders.local import LocalFolder
 
@@ -33,12 +33,12 @@ def test_files(folder: Folder, tmp_path: Path) -> None:
 
 def has_files(folder: Folder) -> None:
     """Files are written, read and listed."""
-    assert (folder.names(""), folder.sizes("a"), folder.read("a/b"), folder.exists("")) == ([], {}, None, False)
+    assert (folder.names(""), folder.entries("a"), folder.read("a/b"), folder.exists("")) == ([], [], None, False)
     folder.make("")
     folder.make("a", private=True)
     for text in ("first", "é\n" * 100_000):
         folder.replace("a/b", text, private=True)
-        assert (folder.read("a/b"), folder.sizes("a")) == (text, {"b": len(text.encode())})
+        assert (folder.read("a/b"), folder.entries("a")) == (text, [Entry("b", False, len(text.encode()))])
     folder.replace("c", "text")
     folder.flush("a")
     assert (folder.names(""), folder.names("a")) == (["a", "c"], ["b"])

@@ -5,7 +5,6 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -14,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.lake.folder import LakeFolder
-from cdc.sandbox.fetch.jars import fetched_jars, lake_jars, spark_connector_jars
-from cdc.service.java import require_java
+from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.spark.folders.folder import InUseError
 from cdc.spark.folders.hadoop import HadoopFolder
+from tests.harness.hdfs import hdfs
 from tests.harness.pair import Pair
 from tests.harness.programs import BIN, run_well
 from tests.harness.seed import SEED
@@ -26,24 +25,6 @@ from tests.spark.test_folders import has_files, moves_folders
 from tests.spark.test_lake import DEEDS, FORMATS, MANY, Opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
-
-SOURCE = Path(__file__).parents[1] / "harness" / "Hdfs.java"
-MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
-
-
-@contextmanager
-def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """What Hdfs.java prints, and its process, which ends with its input."""
-    own = fetched_jars("hadoop-minicluster-3.4.1", [MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
-    jars = os.pathsep.join([*map(str, own), f"{Path(pyspark.__file__).parent}/jars/*"])
-    command = [require_java(os.environ), "-cp", jars, "-XX:TieredStopAtLevel=1", SOURCE, *arguments]
-    pipe, ignored = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=ignored, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip(), process
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")

@@ -1,50 +1,28 @@
 """A state on a real HDFS: the verdicts and the refusals are those of a folder of this machine, and so is the lock."""
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.jars import fetched_jars
 from cdc.sandbox.server.kafka import Kafka
-from cdc.service.java import require_java
-from cdc.spark.state.folder import StateFolder
-from cdc.spark.state.hadoop_folder import HadoopFolder
+from cdc.spark.folders.folder import Folder
+from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.state.layers import newest_rows
 from cdc.spark.state.store import StateStore
 from tests.checks.told import told
 from tests.generators.streams import both, replicate
+from tests.harness.hdfs import hdfs
 from tests.harness.programs import own_name
 from tests.harness.wait import until
 from tests.spark.test_state import TOPICS, TOY, GrowingTopics, frames
 
 pytestmark = pytest.mark.spark
 
-SOURCE = Path(__file__).parents[1] / "harness" / "Hdfs.java"
-MINICLUSTER = "org.apache.hadoop:hadoop-client-minicluster:3.4.1"
 OURS = {"format": 1}
-
-
-@contextmanager
-def hdfs(*arguments: str | Path) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    """What Hdfs.java prints, and its process, which ends with its input."""
-    own = fetched_jars("hadoop-minicluster-3.4.1", [MINICLUSTER], label="HDFS", without=("org.apache.hadoop",))
-    jars = os.pathsep.join([*map(str, own), f"{Path(pyspark.__file__).parent}/jars/*"])
-    command = [require_java(os.environ), "-cp", jars, "-XX:TieredStopAtLevel=1", SOURCE, *arguments]
-    pipe, ignored = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=ignored, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip(), process
-        finally:
-            process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +47,8 @@ def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_p
     assert told(stepwise) == told(pair.from_the_start())
     assert told(pair.on_from(uri)) == told(stepwise)
     folder = HadoopFolder(spark, uri)
-    assert len((folder.text("history.jsonl") or "").splitlines()) == 3
-    assert json.loads(folder.text("state.json") or "")["parts"]["transactions"] == [1, 2]
+    assert len((folder.read("history.jsonl") or "").splitlines()) == 3
+    assert json.loads(folder.read("state.json") or "")["parts"]["transactions"] == [1, 2]
     assert modes(spark, uri) == "rwx------"
 
 
@@ -85,15 +63,15 @@ def test_what_is_kept_is_found_and_damage_is_refused(
     state.save(state.load(TOPICS), frames(spark, 4, rows=[2], touched=True), TOPICS)
     state.close()
     folder = HadoopFolder(spark, uri)
-    folder.make("5")  # as a crash leaves it
+    folder.make("5", private=True)  # as a crash leaves it
     state = StateStore.open(spark, folder, OURS)
     held = state.load(TOPICS)
     assert held is not None
     nets = {row["hash"]: row["net"] for row in newest_rows(held.layers).collect()}
     assert nets == dict.fromkeys(range(9), 3) | {2: 4}
-    names = {entry.name for entry in folder.entries() if not entry.name.endswith(".crc")}
+    names = {entry.name for entry in folder.entries("") if not entry.name.endswith(".crc")}
     assert names - {"lock"} == {"1", "2", "state.json"}
-    other = StateStore(spark, folder, OURS)  # as where there is no lock
+    other = StateStore(spark, folder, OURS, state._lock)  # as where there is no lock
     with pytest.raises(UserError, match="another audit saved the state since this one read it"):
         other.save(held, frames(spark, 7), TOPICS)
     assert {entry.name for entry in folder.entries("2")} >= {"rows", "records"}
@@ -115,30 +93,30 @@ def test_a_crash_before_the_rename_leaves_the_old_state(
     uri = f"{store}/crashed"
     state = StateStore.open(spark, uri, OURS)
     state.save(None, frames(spark, 3), TOPICS)
-    before = HadoopFolder(spark, uri).text("state.json")
+    before = HadoopFolder(spark, uri).read("state.json")
 
     def dying(*_: object) -> None:
         raise _Killed
 
-    monkeypatch.setattr(HadoopFolder, "_rename", dying)
+    monkeypatch.setattr(HadoopFolder, "_renamed_over", dying)
     with pytest.raises(_Killed):
         state.save(state.load(TOPICS), frames(spark, 5), TOPICS)
     monkeypatch.undo()
     state.close()
-    assert HadoopFolder(spark, uri).text("state.json") == before
+    assert HadoopFolder(spark, uri).read("state.json") == before
     state = StateStore.open(spark, uri, OURS)
     state.save(state.load(TOPICS), frames(spark, 5), TOPICS)
-    assert json.loads(HadoopFolder(spark, uri).text("state.json") or "")["next"] == {"leader": 6, "follower": 6}
+    assert json.loads(HadoopFolder(spark, uri).read("state.json") or "")["next"] == {"leader": 6, "follower": 6}
     state.close()
 
 
 def test_a_folder_of_others_is_refused_and_one_that_is_away_is_told(spark: SparkSession, store: str) -> None:
     folder = HadoopFolder(spark, f"{store}/mine")
-    folder.make()
+    folder.make("", private=True)
     folder.replace("notes.txt", "mine")
     with pytest.raises(UserError, match=r"the folder holds other files and no state: 'notes.txt'"):
         StateStore.open(spark, f"{store}/mine", OURS)
-    assert [(entry.name, entry.is_folder) for entry in folder.entries()] == [("notes.txt", False)]
+    assert [(entry.name, entry.is_folder) for entry in folder.entries("")] == [("notes.txt", False)]
     with pytest.raises(UserError, match=r"cannot use the state folder: .*UnsupportedFileSystemException"):
         StateStore.open(spark, "nothing://host/state", OURS)
 
@@ -170,7 +148,7 @@ def in_use(spark: SparkSession, uri: str) -> bool:
     return False
 
 
-def part(folder: StateFolder, name: str) -> str:
+def part(folder: Folder, name: str) -> str:
     return next(entry.name for entry in folder.entries(name) if entry.name.endswith(".parquet"))
 
 

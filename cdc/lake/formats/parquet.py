@@ -142,7 +142,7 @@ class ParquetTables:
         return _Pointer.parse(self._lake.read(f"{folder}/{POINTER}") or "")
 
     def _files(self, name: str) -> dict[str, int]:
-        return {each: size for each, size in self._lake.sizes(name).items() if each.endswith(".parquet")}
+        return {each.name: each.size for each in self._lake.entries(name) if each.name.endswith(".parquet")}
 
     def _folders(self, table: str) -> list[str]:
         return [name for name in self._lake.names(table) if _NAME.fullmatch(name)]

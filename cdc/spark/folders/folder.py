@@ -1,13 +1,24 @@
 """What a program does with a folder that it keeps, wherever that is."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["Folder", "InUseError", "Lock"]
+__all__ = ["ASIDE", "Entry", "Folder", "InUseError", "Lock"]
+
+ASIDE = ".new"  # ends the name of a file that will replace another one
 
 
 class InUseError(Exception):
-    """Another process holds the lock."""
+    """Another process holds the lock. The text, if there is one, tells when it ends after that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, of ``size`` bytes, or a folder in a folder; a symbolic link is no folder."""
+
+    name: str
+    is_folder: bool
+    size: int
 
 
 class Lock(Protocol):
@@ -21,25 +32,29 @@ class Folder(Protocol):
 
     @property
     def address(self) -> str:
-        """Of the folder, as Spark takes it."""
+        """Of the folder, as the user knows it."""
         ...
 
     def at(self, name: str) -> str:
         """The address of what is called ``name``."""
         ...
 
+    def uri(self, name: str) -> str:
+        """The same with the scheme, whatever Spark's default is."""
+        ...
+
     def exists(self, name: str) -> bool: ...
 
     def read(self, name: str) -> str | None:
-        """The text of a file, None where it is not there."""
+        """The text of a file, None where it is not there. Bytes that are no text are replaced."""
         ...
 
     def names(self, name: str) -> list[str]:
         """Of what is in a folder; none where it is not there."""
         ...
 
-    def sizes(self, name: str) -> Mapping[str, int]:
-        """Of the files in a folder, by name, in bytes; none where it is not there."""
+    def entries(self, name: str) -> list[Entry]:
+        """What is in a folder; nothing where it is not there."""
         ...
 
     def make(self, name: str, *, private: bool = False) -> None:
@@ -51,7 +66,7 @@ class Folder(Protocol):
         ...
 
     def flush(self, name: str) -> None:
-        """Have a folder, the files in it and its own name on disk, where a writer has to see to that."""
+        """Have a folder, all that is in it and its own name on disk, where a writer has to see to that."""
         ...
 
     def move(self, name: str, to: str) -> None:
@@ -60,6 +75,10 @@ class Folder(Protocol):
 
     def remove(self, name: str) -> None:
         """Remove a folder with all that is in it."""
+        ...
+
+    def tighten(self, *names: str) -> None:
+        """Remove the rights of others from these files and folders and what is in them, and from the folder itself."""
         ...
 
     def lock(self, name: str) -> Lock:

@@ -12,13 +12,14 @@ from typing import Any
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
-from cdc.spark.folders.folder import InUseError, Lock
+from cdc.spark.folders.folder import ASIDE, Entry, InUseError, Lock
 
 __all__ = ["HadoopFolder"]
 
 _HDFS = frozenset({"hdfs", "viewfs"})
 _IN_USE = ("AlreadyBeingCreatedException", "RecoveryInProgressException", "FileAlreadyExistsException")
 _BUFFER = 64 << 10  # bytes
+_PACKAGE = "org.apache.hadoop.fs."
 
 
 class HadoopFolder:
@@ -45,6 +46,10 @@ class HadoopFolder:
         """The address of what is called ``name``."""
         return f"{self._address}/{name}" if name else self._address
 
+    def uri(self, name: str) -> str:
+        """The same. Unescaped, as Hadoop has it."""
+        return self.at(name)
+
     def exists(self, name: str) -> bool:
         """Whether it is there."""
         with _as_os_error():
@@ -57,17 +62,20 @@ class HadoopFolder:
         with _as_os_error():
             stream = self._files.open(self._path(name))
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return bytes(stream.readAllBytes()).decode(errors="replace")
             finally:
                 stream.close()
 
     def names(self, name: str) -> list[str]:
         """Of what is in a folder; none where it is not there."""
-        return sorted(str(each.getPath().getName()) for each in self._listed(name))
+        return sorted(each.name for each in self.entries(name))
 
-    def sizes(self, name: str) -> dict[str, int]:
-        """Of the files in a folder, by name, in bytes; none where it is not there."""
-        return {str(each.getPath().getName()): int(each.getLen()) for each in self._listed(name) if each.isFile()}
+    def entries(self, name: str) -> list[Entry]:
+        """What is in a folder; nothing where it is not there."""
+        path = self._path(name)
+        with _as_os_error():
+            found = self._files.listStatus(path) if self._files.exists(path) else []
+            return [Entry(str(each.getPath().getName()), each.isDirectory(), each.getLen()) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
         """Create a folder and those above; ``private``: for its owner alone."""
@@ -81,7 +89,7 @@ class HadoopFolder:
     def replace(self, name: str, text: str, *, private: bool = False) -> None:
         """Make ``text`` all of a file."""
         target = self._path(name)
-        aside = self._path(f"{name}.new") if self._is_hdfs else target
+        aside = self._path(f"{name}{ASIDE}") if self._is_hdfs else target
         with _as_os_error():
             copies, block = self._files.getDefaultReplication(aside), self._files.getDefaultBlockSize(aside)
             mode = self._permission("600" if private else "666")  # of which Hadoop takes its umask
@@ -111,6 +119,9 @@ class HadoopFolder:
         with _as_os_error():
             self._files.delete(self._path(name), True)
 
+    def tighten(self, *names: str) -> None:
+        """Nothing: a private folder was made for its owner alone."""
+
     def lock(self, name: str) -> Lock:
         """The lease of a file, where there are leases. Raises InUseError where another process holds it."""
         if not self._is_hdfs:
@@ -123,27 +134,26 @@ class HadoopFolder:
                 return _Lease(stream)
         except OSError as error:
             if any(each in str(error) for each in _IN_USE):
-                raise InUseError from None
+                raise InUseError("if that was killed, its lock ends within two minutes") from None
             raise
-
-    def _listed(self, name: str) -> list[Any]:
-        path = self._path(name)
-        with _as_os_error():
-            return list(self._files.listStatus(path)) if self._files.exists(path) else []
 
     def _renamed_over(self, aside: Any, target: Any) -> None:
         # FileSystem's own rename does not replace a file.
-        option = getattr(self._jvm, "org.apache.hadoop.fs.Options$Rename")
+        option = self._class("Options$Rename")
         options = self._gateway.new_array(option, 1)
         options[0] = option.OVERWRITE
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(target.toUri(), self._settings)
+        context = self._class("FileContext").getFileContext(target.toUri(), self._settings)
         context.rename(aside, target, options)
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self.at(name))
+        return self._class("Path")(self.at(name))
 
     def _permission(self, mode: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.permission.FsPermission(mode)
+        return self._class("permission.FsPermission")(mode)
+
+    def _class(self, name: str) -> Any:
+        # By its whole name: each part of a name would be looked up in 300 jars.
+        return getattr(self._jvm, _PACKAGE + name)
 
 
 class _Lease:

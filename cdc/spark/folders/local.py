@@ -2,13 +2,14 @@
 
 import fcntl
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from cdc.service.durable_files import flush, replace_file
-from cdc.service.private_files import make_folder
-from cdc.spark.folders.folder import InUseError
+from cdc.service.private_files import FILE, make_folder, take_from_others, tighten
+from cdc.spark.folders.folder import Entry, InUseError
 
 __all__ = ["LocalFolder"]
 
@@ -28,6 +29,10 @@ class LocalFolder:
         """The path of what is called ``name``."""
         return str(self.path / name)
 
+    def uri(self, name: str) -> str:
+        """Unescaped: Hadoop would not decode what Path.as_uri() escapes."""
+        return f"file://{(self.path / name).absolute()}"
+
     def exists(self, name: str) -> bool:
         """Whether it is there."""
         return (self.path / name).exists()
@@ -35,21 +40,21 @@ class LocalFolder:
     def read(self, name: str) -> str | None:
         """The text of a file, None where it is not there."""
         try:
-            return (self.path / name).read_text(encoding="utf-8")
+            return (self.path / name).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
 
     def names(self, name: str) -> list[str]:
         """Of what is in a folder; none where it is not there."""
-        folder = self.path / name
-        return sorted(each.name for each in folder.iterdir()) if folder.exists() else []
+        return sorted(each.name for each in self.entries(name))
 
-    def sizes(self, name: str) -> dict[str, int]:
-        """Of the files in a folder, by name, in bytes; none where it is not there."""
-        folder = self.path / name
-        if not folder.exists():
-            return {}
-        return {each.name: each.stat().st_size for each in sorted(folder.iterdir()) if each.is_file()}
+    def entries(self, name: str) -> list[Entry]:
+        """What is in a folder; nothing where it is not there. No symbolic link is followed."""
+        try:
+            found = list((self.path / name).iterdir())
+        except FileNotFoundError:
+            return []
+        return [Entry(each.name, each.is_dir() and not each.is_symlink(), each.lstat().st_size) for each in found]
 
     def make(self, name: str, *, private: bool = False) -> None:
         """Create a folder and those above; ``private``: for its owner alone."""
@@ -63,9 +68,9 @@ class LocalFolder:
         replace_file(self.path / name, text, private=private)
 
     def flush(self, name: str) -> None:
-        """Have a folder, the files in it and its own name on disk."""
+        """Have a folder, all that is in it and its own name on disk."""
         folder = self.path / name
-        for each in (*folder.iterdir(), folder, folder.parent):
+        for each in (folder, *sorted(folder.rglob("*")), folder.parent):
             flush(each)
 
     def move(self, name: str, to: str) -> None:
@@ -80,9 +85,20 @@ class LocalFolder:
         """Remove a folder with all that is in it."""
         shutil.rmtree(self.path / name)
 
+    def tighten(self, *names: str) -> None:
+        """Remove the rights of others from these files and folders and what is in them, and from the folder itself."""
+        for name in names:
+            if (self.path / name).exists():
+                tighten(self.path / name)
+        # The folder may be a volume's that belongs to another user; then the modes of its content suffice.
+        with suppress(PermissionError):
+            take_from_others(self.path)
+
     def lock(self, name: str) -> IO[str]:
-        """The lock of a file. Raises InUseError where another process holds it."""
-        lock = (self.path / name).open("a")
+        """The lock of a file, which the kernel takes back when the process ends. Raises InUseError where another one
+        holds it."""
+        (self.path / name).touch(mode=FILE)
+        lock = (self.path / name).open("a")  # so that a file of this name that is not ours keeps its content
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from cdc.spark.state.folder import HISTORY, StateFolder
+from cdc.spark.folders.folder import Folder
+from cdc.spark.state.folder import HISTORY
 
 __all__ = ["PastVerdict", "remembered"]
 
@@ -24,10 +25,10 @@ class PastVerdict:
     foreign_writes: int
 
 
-def remembered(folder: StateFolder, newest: PastVerdict) -> list[PastVerdict]:
+def remembered(folder: Folder, newest: PastVerdict) -> list[PastVerdict]:
     """The verdicts of the state in ``folder``, oldest first, with the ``newest``, which is added. Raises OSError."""
-    known = [*_read(folder.text(HISTORY) or ""), newest][-_KEPT:]
-    folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known))
+    known = [*_read(folder.read(HISTORY) or ""), newest][-_KEPT:]
+    folder.replace(HISTORY, "".join(f"{json.dumps(asdict(each))}\n" for each in known), private=True)
     return known
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.errors import UserError
-from cdc.spark.state.folder import StateFolder
+from cdc.spark.folders.folder import Folder
 
 __all__ = ["rows_in", "write"]
 
@@ -23,9 +23,7 @@ _CLASSES = (
 _OBSERVATION_SECONDS = 60.0  # Spark delivers the observed count within that time or never
 
 
-def write(
-    frame: DataFrame, folder: StateFolder, name: str, *, option: str, pages: Mapping[str, int] | None = None
-) -> int:
+def write(frame: DataFrame, folder: Folder, name: str, *, option: str, pages: Mapping[str, int] | None = None) -> int:
     """Write ``frame`` to a new folder ``name`` in ``folder`` that only its owner can read; returns the number of rows.
 
     ``pages`` are options of Parquet for the size of pages. Raises UserError where the driver does not find all rows;
@@ -38,7 +36,7 @@ def write(
     if found != written:
         raise UserError(
             f"Spark's executors wrote {written} rows, but the driver finds {found}",
-            where=f"{option}: {folder}/{name}",
+            where=f"{option}: {folder.at(name)}",
             hint="name a folder that the driver and all executors share",
         )
     try:
@@ -46,7 +44,7 @@ def write(
     except OSError as error:
         raise UserError(
             f"cannot make the files unreadable for other users: {error}",
-            where=f"{option}: {folder}/{name}",
+            where=f"{option}: {folder.at(name)}",
             hint="run executors as the driver's user, and name a folder whose file system has file modes",
         ) from None
     return written
@@ -62,7 +60,7 @@ def _observed(observation: Observation) -> int | None:
     return found[0] if found else None
 
 
-def rows_in(spark: SparkSession, folder: StateFolder, name: str) -> int:
+def rows_in(spark: SparkSession, folder: Folder, name: str) -> int:
     """The number of rows in the Parquet files of ``name`` in ``folder``, by their footers, which the driver reads."""
     jvm = spark._jvm
     assert jvm is not None  # it exists as long as the context

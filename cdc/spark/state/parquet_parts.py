@@ -9,9 +9,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from cdc.errors import UserError
+from cdc.spark.folders.folder import Folder
 from cdc.spark.input.records import with_new_fields
 from cdc.spark.state.coverage import Covered, Held, needed_later, rows_upto
-from cdc.spark.state.folder import StateFolder, files
+from cdc.spark.state.folder import files
 from cdc.spark.state.identity import START_OVER
 from cdc.spark.state.layers import newest_rows, sorted_layer
 from cdc.spark.state.parquet_check import rows_in
@@ -34,7 +35,7 @@ class ParquetParts:
     """
 
     spark: SparkSession
-    folder: StateFolder
+    folder: Folder
     pointer: dict[str, Any] | None = None
     checked: dict[str, bool] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ class ParquetParts:
             key = part_key(number, name)
             # Spark reads fewer rows without an error where files are missing.
             if files(self.folder, key) != self.pointer["files"][key] or not self._has_all_rows(number, name):
-                where = f"{self.folder}/{key}"
+                where = self.folder.at(key)
                 raise UserError("files of the state are missing or changed", where=where, hint=START_OVER)
         return self._read(name, self.generations[name])
 

@@ -28,6 +28,9 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.model.partition import partition_of
+from cdc.spark.folders.folder import Folder, InUseError, Lock
+from cdc.spark.folders.hadoop import HadoopFolder
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.state.coverage import (
     Covered,
@@ -40,12 +43,10 @@ from cdc.spark.state.coverage import (
     verdict_from_json,
     verdict_to_json,
 )  # fmt: skip
-from cdc.spark.state.folder import LOCK, POINTER, StateFolder, remove_all_but, require_state_folder
-from cdc.spark.state.hadoop_folder import HadoopFolder
+from cdc.spark.state.folder import LOCK, POINTER, remove_all_but, require_state_folder
 from cdc.spark.state.history import PastVerdict, remembered
 from cdc.spark.state.identity import START_OVER, parse_pointer
 from cdc.spark.state.layers import PAGES
-from cdc.spark.state.local_folder import LocalFolder
 from cdc.spark.state.parquet_check import write
 from cdc.spark.state.parquet_parts import ParquetParts, part_key
 from cdc.spark.streams.transaction_ids import ids_from_json, ids_to_json
@@ -56,12 +57,12 @@ __all__ = ["StateStore"]
 class StateStore:
     """The state in one folder, locked for this process until ``close``."""
 
-    def __init__(self, spark: SparkSession, folder: StateFolder, identity: Mapping[str, Any]) -> None:
-        self._folder, self._identity = folder, identity
+    def __init__(self, spark: SparkSession, folder: Folder, identity: Mapping[str, Any], lock: Lock) -> None:
+        self._folder, self._identity, self._lock = folder, identity, lock
         self._parts = ParquetParts(spark, folder)
 
     @classmethod
-    def open(cls, spark: SparkSession, folder: Path | str | StateFolder, identity: Mapping[str, Any]) -> Self:
+    def open(cls, spark: SparkSession, folder: Path | str | Folder, identity: Mapping[str, Any]) -> Self:
         """The state in ``folder``, a path or a URI, which is created where it does not exist.
 
         ``identity`` names the topics, renames and filters that the state must have been saved with. Raises UserError
@@ -69,10 +70,12 @@ class StateStore:
         """
         try:
             found = _folder(spark, folder)
-            found.make()
+            found.make("", private=True)
             require_state_folder(found)
-            found.lock()
-            state = cls(spark, found, identity)
+            state = cls(spark, found, identity, found.lock(LOCK))
+        except InUseError as told:
+            where, hint = f"option --state {folder}", f"wait until it has ended; {told}".rstrip("; ")
+            raise UserError("another audit uses the state", where=where, hint=hint) from None
         except OSError as error:
             raise UserError(f"cannot use the state folder: {error}", where=f"option --state {folder}") from None
         try:
@@ -92,7 +95,7 @@ class StateStore:
 
     def close(self) -> None:
         """Release the lock, so that another process can use the state."""
-        self._folder.close()
+        self._lock.close()
 
     def load(self, topics: Mapping[str, Mapping[str, str]]) -> Held | None:
         """What the state holds, None where none was saved. ``topics`` are per side Kafka's ids of its topics now.
@@ -153,7 +156,7 @@ class StateStore:
         before = self._parts.generations
         number = max((each for numbers in before.values() for each in numbers), default=0) + 1
         new = self._parts.new_parts(held, covered, number)
-        self._folder.make(str(number))
+        self._folder.make(str(number), private=True)
         counts = {
             part_key(number, name): write(
                 frame,
@@ -202,7 +205,7 @@ class StateStore:
     def _read(self) -> dict[str, Any] | None:
         """The content of state.json, None without one. Raises UserError."""
         try:
-            text = self._folder.text(POINTER)
+            text = self._folder.read(POINTER)
         except OSError as error:
             raise UserError(f"cannot read the state: {error!r}", where=self._where(), hint=START_OVER) from None
         return None if text is None else parse_pointer(text, self._identity, where=self._where())
@@ -211,7 +214,7 @@ class StateStore:
         """Make the new generation valid: flush all of it to disk, then replace state.json with one that names it."""
         self._folder.flush(str(generation))
         try:
-            self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n")
+            self._folder.replace(POINTER, json.dumps(pointer, indent=1, sort_keys=True) + "\n", private=True)
         finally:
             # The rename made it valid, even where flushing the folder fails.
             self._parts = replace(self._parts, pointer=self._read())
@@ -221,15 +224,15 @@ class StateStore:
         remove_all_but(self._folder, self._parts.generations)
 
     def _where(self) -> str:
-        return f"option --state {self._folder}"
+        return f"option --state {self._folder.address}"
 
 
-def _folder(spark: SparkSession, given: Path | str | StateFolder) -> StateFolder:
+def _folder(spark: SparkSession, given: Path | str | Folder) -> Folder:
     """The folder that the user names by a path, or by a URI of a file system that Hadoop's API reaches."""
     if isinstance(given, Path):
-        return LocalFolder(given)
+        return LocalFolder(given.absolute())
     if not isinstance(given, str):
         return given
     if "://" not in given or given.startswith("file:///"):
-        return LocalFolder(Path(given.removeprefix("file://")))
+        return LocalFolder(Path(given.removeprefix("file://")).absolute())
     return HadoopFolder(spark, given)

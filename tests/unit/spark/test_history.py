@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cdc.spark.folders.local import LocalFolder
 from cdc.spark.page.document import page
 from cdc.spark.state import history
 from cdc.spark.state.folder import require_state_folder
 from cdc.spark.state.history import PastVerdict, remembered
-from cdc.spark.state.local_folder import LocalFolder
 from tests.generators import audits
 from tests.unit.spark.test_document import Page
 
