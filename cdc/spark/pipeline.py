@@ -92,7 +92,7 @@ def judge(
         return Judgement(Audit.of(found, reasons=reasons))
 
     both = histories(streams, within, held, resource=replication.resource)
-    with meanwhile(lambda: progress(streams, topics, for_state=for_state)) as its_progress:
+    with meanwhile(lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession) as its_progress:
         comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
         reached, times = its_progress()
     defined = compared_definitions(streams, within, replication)

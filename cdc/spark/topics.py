@@ -83,7 +83,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
     set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
-    with meanwhile(lambda: _arrivals(spark, profiles, held)) as their_arrivals:
+    with meanwhile(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
         records = cached(before_limits(_records(spark, replication, new), spans))
         arrivals = their_arrivals()
     return Topics(

@@ -14,7 +14,7 @@ from cdc.config.profile import load
 from cdc.sandbox.fetch.jars import spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.job.class_archive import archive_folder, mapped
-from cdc.spark.job.connector import known_jars
+from cdc.spark.job.connector import coordinates, known_jars
 from tests.checks.json_schema import SCHEMA, faults
 from tests.generators.streams import Stream, Table, publish, publish_per_table, tutorial
 from tests.harness.programs import BIN, own_name, refused, run
@@ -70,7 +70,8 @@ def test_no_drift(kafka: Kafka, tmp_path: Path, named: bool) -> None:
         del settings["CDC_SPARK_JARS"]
     done = run("cdc-audit", *options, env=settings)
     assert (done.returncode, done.stderr) == (0, "")
-    assert mapped(archive_of_classes()) if named else known_jars({}, archive_folder(os.environ) / "connector.json")
+    kept = archive_folder(os.environ) / "connector.json"
+    assert mapped(archive_of_classes()) if named else known_jars({}, kept, coordinates())
     assert done.stdout.startswith("no drift at sequence 8\n")
     told = reported(tmp_path)
     assert (told["verdict"], told["exit_status"], told["sequence"]) == ("no drift", 0, 8)

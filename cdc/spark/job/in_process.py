@@ -18,7 +18,6 @@ from cdc.spark.job.stderr_filter import after_ivy, without_banners
 
 __all__ = ["cancelling", "started"]
 
-_JAVA = ("-XX:+UseParallelGC",)  # the default collector works beside the jobs
 _AGAIN_SECONDS = 0.2  # a job may begin after others were cancelled
 
 
@@ -46,7 +45,7 @@ def started(
     until_exit = ExitStack()
     atexit.register(until_exit.close)
     jvm, keep = until_exit.enter_context(
-        launched(Runtime.of(environment), environment, packages=packages, java=_JAVA, archived=False)
+        launched(Runtime.of(environment), environment, packages=packages, archived=False)
     )
     jvm.require_started()
     spark = _with_our_signals(lambda: session(name, settings))

@@ -1,5 +1,6 @@
 """Starts the JVM of a program's own Spark, with the jars that it needs on the class path, and its class archive."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +15,10 @@ from cdc.spark.job.class_archive import archivable, archive_folder, class_archiv
 from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
 from cdc.spark.job.driver_jvm import DriverJvm, driver_jvm, environment_of
 
-__all__ = ["Runtime", "launched"]
+__all__ = ["Runtime", "launched", "with_one_collector"]
 
+_COLLECTOR = re.compile(r"-XX:[+]Use\w+GC\b")
+_OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _LOGGING = Path(__file__).parents[1] / "log4j2.properties"
 
 Remember = Callable[[Mapping[str, str]], None]
@@ -62,11 +65,18 @@ def launched(
     plain, kept = archivable(environment, home=home), archive_folder(environment) / "connector.json"
     jars = known_jars(environment, kept, names) if plain else []
     archive = class_archive(environment, java=runtime.java, home=home, jars=jars)
+    java = with_one_collector(java, environment)
     # One that is written is not that of the next run, which knows the jars by then.
     with written(archive, possible=plain and bool(jars) and archived) as writing:
         arguments = [*resolving(environment, jars, names), *_settings([*java, *(writing or mapped(archive))], progress)]
         with driver_jvm(arguments, environment) as jvm:
             yield jvm, lambda settings: remember(settings, kept, names, home=home) if plain else None
+
+
+def with_one_collector(java: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The options without a garbage collector where the ``environment`` names one: a JVM refuses two."""
+    given = " ".join(environment.get(name, "") for name in _OPTIONS)
+    return [option for option in java if not (_COLLECTOR.search(given) and _COLLECTOR.search(option))]
 
 
 def _settings(java: Sequence[str], progress: bool) -> list[str]:
