@@ -65,10 +65,9 @@ class LakeFolder:
             folder.make("")
             folder.make(_OWN, private=True)
             self._lock = folder.lock(f"{_OWN}/{_LOCK}")
-        except InUseError:
-            raise UserError(
-                "another cdc-lake writes to this lake", where=self._where, hint="wait until it has ended"
-            ) from None
+        except InUseError as told:
+            hint = f"wait until it has ended; {told}".rstrip("; ")
+            raise UserError("another cdc-lake writes to this lake", where=self._where, hint=hint) from None
         except OSError as error:
             raise UserError(f"cannot use the folder: {error}", where=self._where, hint="name another one") from None
 

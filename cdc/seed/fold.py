@@ -5,8 +5,8 @@ in compiled code, and sorts nothing. Then the rows at these places are taken fro
 Python before it is one that is loaded. A row's image is an array of the JSON texts of its values, as the record has
 them.
 
-Two identities are taken for one where both of their 64-bit hashes are the same, with numbers that are drawn anew for
-each run in front of what is hashed: odds of 1 in 3e38 (2¹²⁸) for each two rows of a table.
+Two identities are taken for one where both of their 64-bit hashes, whose seeds are random in each run, are the same:
+odds of 1 in 3e38 (2¹²⁸) for each two rows of a table.
 """
 
 import secrets
@@ -28,7 +28,7 @@ _PARTS = """
     part INT, owner INT, owned STRING, database STRING, table STRING, first BIGINT, end BIGINT,
     names ARRAY<STRING>, shape INT, numbers ARRAY<INT>, refused STRING
 """
-_DRAWN = (secrets.randbits(63), secrets.randbits(63))
+_SEEDS = (secrets.randbits(63), secrets.randbits(63))
 _ROW_BITS = 23  # rows of a record, as in streams.row_digests
 # A change has two places, since a row that gets another key is one row that goes and one that comes.
 _PLACE = f"shiftleft(sequence, {_ROW_BITS + 1}) + 2L * row"
@@ -168,11 +168,11 @@ def _changes(records: DataFrame, shapes: Sequence[tuple[int, ...] | None]) -> Da
 def _identity(image: str, shapes: Sequence[tuple[int, ...] | None]) -> Column:
     """Two hashes of what the row with this image is known by; NULL where there is no image."""
     hashes = []
-    for drawn in _DRAWN:
+    for seed in _SEEDS:
         cases = ""
         for at, known in enumerate(shapes):
             values = [image] if known is None else [f"{image}[{index}]" for index in known]
-            cases += f" WHEN {at} THEN xxhash64({', '.join([f'{drawn}L', *values])})"
+            cases += f" WHEN {at} THEN xxhash64({', '.join([f'{seed}L', *values])})"
         hashes.append(f"CASE shape{cases} END")
     return F.expr(f"IF({image} IS NULL, NULL, named_struct('a', {hashes[0]}, 'b', {hashes[1]}))")
 

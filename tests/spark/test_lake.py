@@ -122,7 +122,6 @@ def test_an_iceberg_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp
     follows(pair, spark, tmp_path, "iceberg", "an_iceberg_lake_follows_its_leader")
 
 
-@pytest.mark.skipif(DEEDS < MANY, reason="make test has Parquet in test_random_histories and test_parquet_tables")
 def test_a_parquet_lake_follows_its_leader(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
     follows(pair, spark, tmp_path, "parquet", "a_parquet_lake_follows_its_leader")
 
