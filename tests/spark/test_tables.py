@@ -5,11 +5,13 @@ import random
 import re
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
@@ -19,7 +21,7 @@ from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
 from cdc.spark.frames.told import History, existing
-from cdc.spark.frames.typed import Options
+from cdc.spark.frames.typed import Options, typed
 from cdc.spark.frames.versions import plan
 from cdc.spark.input.one_part import set_tiny
 from tests.checks.exact import Shown
@@ -62,6 +64,38 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     ]  # fmt: skip
     bare = table(spark, str(pair.source), f"{database}.bare")
     assert sorted(map(tuple, bare.collect())) == [(1, "x"), (1, "x"), (2, None)]
+
+
+def test_a_moment_in_any_session_and_of_any_kind(pair: Pair, spark: SparkSession) -> None:
+    database, zone = "a_moment_in_any_session_and_of_any_kind", "spark.sql.session.timeZone"
+    create = "CREATE TABLE `{0}` (`{}` INT PRIMARY KEY, at TIMESTAMP(6))"
+    # Where summer time begins in Berlin, its clocks have no 02:30.
+    pair.on_leader(
+        "SET time_zone = '+00:00'", create, "INSERT INTO `{0}` VALUES (1, '2026-03-29 02:30:00.000005')",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    before = spark.conf.get(zone)
+    try:
+        for each, moment in (("Europe/Berlin", None), ("+14:00", datetime.now() + timedelta(days=2)), ("PST", None)):
+            spark.conf.set(zone, each)
+            frame = table(spark, pair.source, f"{database}.{{0}}", at=moment, zero_dates="string")
+            assert (frame.columns, list(map(tuple, frame.collect()))) == (
+                ["{}", "at"], [(1, "2026-03-29 02:30:00.000005")],
+            )  # fmt: skip
+    finally:
+        spark.conf.set(zone, before)
+    for wrong in (date(2026, 11, 1), 1.5, "yesterday"):
+        with pytest.raises(UserError, match="no moment of the stream"):
+            table(spark, pair.source, f"{database}.{{0}}", at=wrong)  # type: ignore[arg-type]
+
+
+def test_a_text_of_any_length(spark: SparkSession) -> None:
+    """By default Spark's parser of JSON has no texts of more than 20 million characters."""
+    record = "concat('{\"String\":\"', char(92), 'n', repeat('x', 20000001), '\"}')"
+    made = typed("record", "longtext character set utf8mb4", where="'a row'", options=Options())
+    length = spark.range(1).select(F.expr(record).alias("record")).select(F.expr(f"length({made})")).first()
+    assert length is not None and length[0] == 20_000_002
 
 
 def test_all_types(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, spark: SparkSession) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
 
 from pyspark.sql import functions as F
 
@@ -48,11 +47,15 @@ def _microseconds(source: Source, at: str | datetime) -> int:
     try:
         moment = datetime.fromisoformat(at) if isinstance(at, str) else at
     except ValueError:
+        moment = None
+    if not isinstance(moment, datetime):
         raise UserError(
             f"no moment of the stream: {at!r}",
             hint="a sequence, a GTID, or a time such as '2026-11-01 12:00:00', with +00:00 or without",
         ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=ZoneInfo(str(source.spark.conf.get("spark.sql.session.timeZone"))))
+    if moment.tzinfo is None:  # by Spark, which has zones that Python has not, such as +02:00
+        found = source.spark.sql(f"SELECT unix_micros(CAST(TIMESTAMP_NTZ '{moment}' AS TIMESTAMP))").first()
+        assert found is not None
+        return int(found[0])
     delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds

@@ -1,5 +1,6 @@
 """What each MySQL type is in Spark, and the Spark expressions that make it of a value's JSON text in a record."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cdc.errors import UserError
@@ -23,6 +24,9 @@ _CHOICES = {
 _MAX_DIGITS = 38  # of Spark's DECIMAL
 _DAY = "year INT, month INT, day INT"
 _CLOCK = "hour INT, minute INT, second INT, subsecond INT"
+
+Fails = Callable[[str], str]
+"""Makes SQL that raises an error of the SQL of why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,12 @@ def typed(value: str, type_text: str, *, where: str, options: Options) -> str:
     """The SQL of the value of a column; ``value`` is that of its JSON text, ``where`` that of a text for errors, which
     names column and row."""
     kind, to = read_type(type_text), spark_type(type_text, options)
-    fails = f"CAST(raise_error(concat({where}, ': ', {{}})) AS {to})"
-    doubt = "NULL" if options.on_alter == "null" else fails.format(f"substring({value}, {len(DOUBT) + 1})")
-    other = fails.format(f"concat('this value can not be had as {to}: ', left({value}, 200))")
+
+    def fails(why: str) -> str:  # not a format: names in ``where`` may have braces
+        return f"CAST(raise_error(concat({where}, ': ', {why})) AS {to})"
+
+    doubt = "NULL" if options.on_alter == "null" else fails(f"substring({value}, {len(DOUBT) + 1})")
+    other = fails(f"concat('this value can not be had as {to}: ', left({value}, 200))")
     cases = [(f"{value} IS NULL OR {value} = 'Null'", "NULL"), *_cases(kind, value, to, fails, options)]
     cases.append((f"startswith({value}, {literal(DOUBT)})", doubt))
     whens = " ".join(f"WHEN {condition} THEN {result}" for condition, result in cases)
@@ -97,12 +104,18 @@ def _is(value: str, tag: str, more: str = "") -> str:
     return f"startswith({value}, {literal(begins)})"
 
 
+def _parsed(value: str, tag: str, kind: str) -> str:
+    """What is after the tag, read as JSON of a Spark type. By default Spark's parser gives NULL for more than 20
+    million characters."""
+    return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
+
+
 def _string(value: str, tag: str) -> str:
-    parsed = f"from_json({value}, '{tag} STRING').{tag}"
+    parsed = _parsed(value, tag, "STRING")
     return f"IF(contains({value}, '\\\\'), {parsed}, {_content(value, tag, quoted=True)})"
 
 
-def _cases(kind: ColumnType, value: str, to: str, fails: str, options: Options) -> list[tuple[str, str]]:
+def _cases(kind: ColumnType, value: str, to: str, fails: Fails, options: Options) -> list[tuple[str, str]]:
     """Conditions on the JSON text and the value that it has then."""
     name = kind.name
     if name in _INTEGERS:
@@ -116,8 +129,7 @@ def _cases(kind: ColumnType, value: str, to: str, fails: str, options: Options) 
     if name in _TEXTS:
         if _is_text(kind):
             return [(_is(value, "String"), _string(value, "String"))]
-        base64 = f"from_json({value}, 'Text STRUCT<base64: STRING>').Text.base64"
-        return [(_is(value, "Text"), f"unbase64({base64})")]
+        return [(_is(value, "Text"), f"unbase64({_parsed(value, 'Text', 'STRUCT<base64: STRING>')}.base64)")]
     if name in _BINARY or name in ("geometry", "vector"):
         tag = "Blob" if name in _BINARY else name.capitalize()
         return [(_is(value, tag), f"unbase64({_content(value, tag, quoted=True)})")]
@@ -125,7 +137,7 @@ def _cases(kind: ColumnType, value: str, to: str, fails: str, options: Options) 
         return _members(kind, value)
     if name == "json":
         hint = '\'it has members of SQL types; give typed_json="null" or "record"\''
-        of_typed = {"error": fails.format(hint), "null": "NULL", "record": value}[options.typed_json]
+        of_typed = {"error": fails(hint), "null": "NULL", "record": value}[options.typed_json]
         return [(_is(value, "Json"), _content(value, "Json")), (_is(value, "JsonTyped"), of_typed)]
     if name == "time":
         return [(_is(value, "Time"), _interval(value))]
@@ -141,7 +153,7 @@ def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
         number = f"CAST({_content(value, 'Enum')} AS INT)"
         cases = [(_is(value, "Enum", '"'), _string(value, "Enum")), (f"{value} = '{{\"Enum\":0}}'", "''")]
         return cases + ([(_is(value, "Enum"), f"get({known}, {number} - 1)")] if kind.members else [])
-    listed = f"from_json({value}, 'Set ARRAY<STRING>').Set"
+    listed = _parsed(value, "Set", "ARRAY<STRING>")
     cases = [(_is(value, "Set", "["), listed), (f"{value} = '{{\"Set\":0}}'", "CAST(array() AS ARRAY<STRING>)")]
     if not kind.members:
         return cases
@@ -152,23 +164,25 @@ def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
 
 
 def _interval(value: str) -> str:
-    parts = f"from_json({value}, 'Time STRUCT<negative: BOOLEAN, {_CLOCK}>').Time"
+    parts = _parsed(value, "Time", f"STRUCT<negative: BOOLEAN, {_CLOCK}>")
     seconds = f"CAST({parts}.second + {parts}.subsecond / 1000000BD AS DECIMAL(18,6))"
     return f"make_dt_interval(0, {parts}.hour, {parts}.minute, {seconds}) * IF({parts}.negative, -1, 1)"
 
 
-def _moment(name: str, value: str, to: str, fails: str, options: Options) -> str:
+def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
     """A DATE, DATETIME or TIMESTAMP. The text of a moment that no calendar has can't be cast."""
     if name == "timestamp":
-        parts = f"from_json({value}, 'Timestamp STRUCT<unix_time: BIGINT, subsecond: INT>').Timestamp"
+        parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
         moment = f"timestamp_micros({parts}.unix_time * 1000000 + {parts}.subsecond)"
         zero, is_zero = "'0000-00-00 00:00:00'", f"{parts}.unix_time = 0 AND {parts}.subsecond = 0"
-        in_utc = f"date_format(to_utc_timestamp({moment}, current_timezone()), 'yyyy-MM-dd HH:mm:ss.SSSSSS')"
+        # Not by the session's clock, which has no such hour where summer time begins.
+        day = f"TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {parts}.unix_time)"
+        in_utc = f"concat(CAST({day} AS STRING), '.', lpad({parts}.subsecond, 6, '0'))"
         if options.zero_dates == "string":
             return f"IF({is_zero}, {zero}, {in_utc})"
         return f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})"
     tag = "Date" if name == "date" else "DateTime"
-    parts = f"from_json({value}, '{tag} STRUCT<{_DAY}{'' if name == 'date' else ', ' + _CLOCK}>').{tag}"
+    parts = _parsed(value, tag, f"STRUCT<{_DAY}{'' if name == 'date' else ', ' + _CLOCK}>")
     names = ["year", "month", "day"] + (["hour", "minute", "second", "subsecond"] if name == "datetime" else [])
     form = "%04d-%02d-%02d" + (" %02d:%02d:%02d.%06d" if name == "datetime" else "")
     text = f"format_string('{form}', {', '.join(f'{parts}.{each}' for each in names)})"
@@ -177,7 +191,7 @@ def _moment(name: str, value: str, to: str, fails: str, options: Options) -> str
     return f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})"
 
 
-def _of_zero(fails: str, text: str, options: Options) -> str:
+def _of_zero(fails: Fails, text: str, options: Options) -> str:
     if options.zero_dates == "null":
         return "NULL"
-    return fails.format(f'concat({text}, \' is no date in Spark; give zero_dates="null" or "string"\')')
+    return fails(f'concat({text}, \' is no date in Spark; give zero_dates="null" or "string"\')')
