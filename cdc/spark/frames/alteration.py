@@ -4,7 +4,7 @@ A value is certain where a record of the row as it is after the statement would 
 the row before: in columns that only moved, got another name, or a wider type of the same kind. All else is a doubt.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cdc.model.charset import text_decoder
@@ -63,8 +63,16 @@ class Alteration:
     keys_changed: bool = False
 
 
-def altered(before: Columns, statement: Statement, *, sequence: int, after: Columns | None) -> Alteration:
+def altered(
+    before: Columns,
+    statement: Statement,
+    *,
+    sequence: int,
+    after: Columns | None,
+    generated: Callable[[], Collection[str]] = frozenset,
+) -> Alteration:
     """What ``statement`` does to a table with the columns ``before``; ``after`` are those that records tell, or None.
+    ``generated`` are names without case, among them those of all columns that the server computes from others.
 
     Where what is read of the statement does not lead to the columns told, nothing of it is certain.
     """
@@ -78,6 +86,8 @@ def altered(before: Columns, statement: Statement, *, sequence: int, after: Colu
                 break
     except (ValueError, IndexError) as error:
         return Alteration(sequence, after, doubt=f"it was not understood ({error})", keys_changed=True)
+    if table.retyped:
+        table.compute_again(generated())
     found = table.columns()
     if after is None:
         return Alteration(sequence, found, table.origins, table.doubt, table.keys_changed)
@@ -112,6 +122,15 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
+        self.retyped = (
+            False  # whether a column has another type or collation, so that what is computed of it may differ
+        )
+
+    def compute_again(self, names: Collection[str]) -> None:
+        """The server computes the values of these columns again, from others that were changed."""
+        for name, origin in self.origins.items():
+            if origin.name is not None and name.casefold() in names:
+                self.origins[name] = Origin(doubt="the server computes it of columns that were changed")
 
     def columns(self) -> Columns:
         return tuple((name, self._types[name]) for name in self._order)
@@ -168,7 +187,7 @@ class _Table:
             self.doubt = f"it {clause.peek().lower()}s a partition, and other rows are left"
             return
         if clause.comes("CONVERT", "TO"):
-            charset = clause.items[-1].text.lower()
+            charset, self.retyped = clause.items[-1].text.lower(), True
             for name, kind in self._types.items():
                 if "character set" in kind:
                     self.origins[name] = Origin(doubt=f"its character set became {charset}")
@@ -202,6 +221,8 @@ class _Table:
         self._types[column.name] = column.type
         self._order.insert(at, column.name)
         self.keys_changed |= column.is_key
+        integers = {read_type(kind).name, read_type(column.type).name} <= set(_INTEGERS)
+        self.retyped |= not integers or kind.endswith("unsigned") != column.type.endswith("unsigned")
         doubt = column.computed or _changes(read_type(kind), read_type(column.type), strict=self._strict)
         null_doubt = "it became NOT NULL" if column.nullable is False and not column.is_key else origin.null_doubt
         self.origins[column.name] = Origin(doubt=doubt) if doubt else Origin(origin.name, origin.value, "", null_doubt)

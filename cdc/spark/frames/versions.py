@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from cdc.errors import UserError
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage
 from cdc.spark.ddl.table_copies import table_copies
 from cdc.spark.frames.alteration import Alteration, Origin, altered
+from cdc.spark.frames.generated import generated_columns
 from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Told, existing
 
 __all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
@@ -169,9 +171,9 @@ def _versions(history: History, segments: Sequence[Segment], sequence: int) -> t
         if at and segments[at - 1].era == segment.era:
             of_segment.append(len(versions) - 1)
             continue
-        same = [each for each in segments[at:] if each.era == segment.era]
-        told = [each for part in same for each in _told(history, part, sequence)]
-        version = _version(history, versions[-1] if versions else None, told[0] if told else None, segment.first)
+        told = [each for part in segments[at:] if part.era == segment.era for each in _told(history, part, sequence)]
+        names = {each.table for each in segments[: at + 1]}
+        version = _version(history, versions[-1] if versions else None, told[0] if told else None, segment.first, names)
         newest = told[-1].key if told else version.key
         versions.append(replace(version, rekeyed=_rekeyed(told, sequence), newest_key=newest))
         of_segment.append(len(versions) - 1)
@@ -188,7 +190,7 @@ def _told(history: History, segment: Segment, sequence: int) -> list[Told]:
     return [each for each in history.told if each.name == name and segment.first <= each.sequence < end]
 
 
-def _version(history: History, before: Version | None, told: Told | None, first: int) -> Version:
+def _version(history: History, before: Version | None, told: Told | None, first: int, names: set[str]) -> Version:
     columns = told.columns if told else None
     if before is None:
         return Version(columns, told.key if told else None, told is not None)
@@ -196,7 +198,8 @@ def _version(history: History, before: Version | None, told: Told | None, first:
     if before.columns is None or statement is None:
         step = Alteration(first, columns, doubt="the columns before it are not known")
     else:
-        step = altered(before.columns, statement, sequence=first, after=columns)
+        generated = partial(generated_columns, history, names)
+        step = altered(before.columns, statement, sequence=first, after=columns, generated=generated)
     key = told.key if told else _renamed(before.newest_key, step)
     return Version(step.columns, key, told is not None, step)
 
@@ -229,9 +232,8 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
         if version.rekeyed is not None:
             raise UserError(
                 f"from sequence {version.rekeyed} on the table has another key, so rows of before are not known again",
-                where=where,
-                hint=_COPY_AGAIN.format(".".join(name)),
-            )
+                where=where, hint=_COPY_AGAIN.format(".".join(name)),
+            )  # fmt: skip
         step = version.alteration
         carried = known
         if seen and known and step:
@@ -261,9 +263,8 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
         if step and may_have_rows and (doubt := _doubt(step, keyless=keyless)):
             raise UserError(
                 f"what the ALTER at sequence {step.sequence} did to rows is not certain ({doubt})",
-                where=where,
-                hint=_COPY_AGAIN.format(".".join(name)),
-            )
+                where=where, hint=_COPY_AGAIN.format(".".join(name)),
+            )  # fmt: skip
         may_have_rows = may_have_rows or version.told
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.told import Statement
+from cdc.spark.frames.generated import generated_columns
+from cdc.spark.frames.told import History, Statement
 
 TEXT = "character set utf8mb4"
 BEFORE = (
@@ -101,3 +102,31 @@ def test_nothing_is_certain_where_records_tell_other_columns() -> None:
     assert altered(BEFORE, statement, sequence=7, after=(*BEFORE, ("x", "int"))).doubt
     other = altered(BEFORE, statement, sequence=7, after=(*BEFORE, ("c", "bigint")))
     assert other.origins["c"].doubt and other.origins["id"] == Origin("id")
+
+
+@pytest.mark.parametrize(
+    ("clauses", "is_certain"),
+    [
+        ("MODIFY t VARCHAR(10) COLLATE utf8mb4_bin", False), ("CHANGE d x DECIMAL(12,2)", False),
+        ("CONVERT TO CHARACTER SET utf8mb4", False), ("MODIFY n INT", True), ("ADD c INT, RENAME COLUMN t TO x", True),
+    ],
+)  # fmt: skip
+def test_what_a_server_computes_of_changed_columns(clauses: str, is_certain: bool) -> None:
+    """Rows of a table with a key: what is computed is in doubt, and no other column."""
+    statement = Statement(f"ALTER TABLE t {clauses}", STRICT, "utf8mb4", explicit_timestamps=True)
+    step = altered(BEFORE, statement, sequence=7, after=None, generated=lambda: {"f", "e"})
+    assert (step.origins["f"] == Origin("f"), step.origins["id"]) == (is_certain, Origin("id"))
+
+
+def test_which_columns_a_server_computes() -> None:
+    def of(*texts: str) -> frozenset[str]:
+        made = {at: Statement(text, STRICT, "utf8mb4", explicit_timestamps=True) for at, text in enumerate(texts)}
+        return generated_columns(History((), made, (), False), {"T"})
+
+    create = "CREATE TABLE d.t (id INT, `x,(` INT GENERATED ALWAYS AS (id + (1)) STORED, CHECK (id < 3), y INT)"
+    assert "x,(" in of(create) and of(create).isdisjoint({"id", "y"})
+    assert "z" in of(create, "ALTER TABLE t RENAME COLUMN `x,(` TO Z")
+    assert of("CREATE TABLE u (id INT, x INT AS (id))", "ALTER TABLE t ADD q INT") == frozenset()
+    assert {"v", "w"} <= of("ALTER TABLE t MODIFY id INT, ADD COLUMN v INT AS (id), CHANGE v w INT AS (id)")
+    assert of("CREATE TABLE t LIKE u", "ALTER TABLE u ADD x INT AS (1)") == frozenset()
+    assert of("CREATE TABLE u (x INT AS (1))", "CREATE TABLE t LIKE u") >= {"x"}
