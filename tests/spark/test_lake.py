@@ -154,14 +154,14 @@ def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database
     assert lake.rows(f"{database}/bare") == Counter({(1, "x"): 1, (2, None): 1})
     assert lake.rows(f"{database}/untouched") == Counter({(1, 3): 1})
     pair.on_leader(
-        "ALTER TABLE orders DROP COLUMN took, ADD more INT DEFAULT 5, RENAME COLUMN name TO title",
+        "ALTER TABLE orders DROP COLUMN took, ADD more INT DEFAULT 5, ADD at DATETIME, RENAME COLUMN name TO title",
         "TRUNCATE later", "DROP TABLE bare", "RENAME TABLE untouched TO renamed",
         database=database,
     )  # fmt: skip
     run_well("cdc-producer", pair.source, "--until-current")
     run = lake.advance()
     assert run.counts == {"kept": 0, "merged": 0, "written": 2, "emptied": 1, "without columns yet": 0, "removed": 2}
-    assert lake.rows(f"{database}/orders") == Counter({(1, "again", 5): 1, (4, "d", 5): 1})
+    assert lake.rows(f"{database}/orders") == Counter({(1, "again", 5, None): 1, (4, "d", 5, None): 1})
     listed = json.loads((tmp_path / "lake/lake.json").read_text())
     assert listed["sequence"] == run.sequence
     assert [each["table"] for each in listed["tables"]] == ["later", "orders", "renamed"]
@@ -172,7 +172,7 @@ def follows(pair: Pair, spark: SparkSession, tmp_path: Path, form: str, database
             assert parquet_folders(tmp_path / "lake" / each["folder"]) == [tmp_path / "lake" / each["path"]]
     _, _, rows = lake.elsewhere(f"{database}/orders")
     assert sorted(rows, key=lambda row: row["id"]) == [
-        {"id": 1, "title": "again", "more": 5}, {"id": 4, "title": "d", "more": 5},
+        {"id": 1, "title": "again", "more": 5, "at": None}, {"id": 4, "title": "d", "more": 5, "at": None},
     ]  # fmt: skip
     assert lake.advance().counts["kept"] == 3
     has_changes(lake, database)

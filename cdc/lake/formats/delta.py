@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import TimestampNTZType
 
 from cdc.lake.formats.merging import merge_statement
 from cdc.lake.note import Note, Written
@@ -49,6 +50,9 @@ class DeltaTables:
         writer = rows.writeTo(self._name(folder)).using("delta")
         if any(_NEEDS_MAPPING & set(name) for name in rows.columns):
             writer = writer.tableProperty("delta.columnMapping.mode", "name")
+        if any(isinstance(each.dataType, TimestampNTZType) for each in rows.schema):
+            # Which a new table gets by itself, one that had no such column before is refused without.
+            writer = writer.tableProperty("delta.feature.timestampNtz", "supported")
         with self._noted(note):
             writer.createOrReplace()
 
