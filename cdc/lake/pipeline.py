@@ -21,6 +21,7 @@ from cdc.lake.history_text import with_more
 from cdc.lake.names import folder
 from cdc.lake.note import Note, Written
 from cdc.lake.rows import all_rows, net_rows
+from cdc.lake.topics import refused_tables, same_topics
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import read_history
@@ -29,7 +30,6 @@ from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.told import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.one_part import set_tiny
-from cdc.spark.input.spans import topic_ids
 
 __all__ = ["Copying", "Lake", "Refused", "Run", "Tables"]
 
@@ -115,16 +115,20 @@ class Lake:
                 where="option --at" if at is not None else f"topic {source.kafka.topic}",
                 hint="a lake only goes forward: name another folder with --to",
             )
-        topics = self._same_topics(source)
+        topics = same_topics(source, self.state, lake=self.folder.folder.address)
+        if topics != self.state.topics:
+            # Before anything is written: a run that is killed leaves tables, and the next one goes on with them.
+            self.state = replace(self.state, topics=topics)
+            self.folder.save(self.state)
         source.spark.conf.set("spark.sql.shuffle.partitions", str(max(_PARTS, source.span.size // _A_TASK)))
         set_tiny(source.spark, records=source.span.size)
         arrived = Arrived.since(self.state, source, upto)
         try:
-            return self._advance(arrived, topics)
+            return self._advance(arrived)
         finally:
             arrived.close()
 
-    def _advance(self, arrived: Arrived, topics: Mapping[str, str]) -> Run:
+    def _advance(self, arrived: Arrived) -> Run:
         upto, state = arrived.upto, self.state
         history = with_more(state.history, read_history(arrived.new))
         names = sorted(name for name in existing(history, upto) if self.selects(name))
@@ -134,7 +138,8 @@ class Lake:
             Histories(history), recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut,
             self.options, same_options=state.choices == choices,
         )  # fmt: skip
-        steps = self._steps(known, names)
+        untold = dict(refused_tables(history, upto, arrived.last, self.selects))
+        steps = self._steps(known, names, untold)
         append = self._appending(arrived, history.upto(upto))
         for number, step in enumerate(steps):
             if step.what not in (What.KEEP, What.WAIT):
@@ -146,8 +151,8 @@ class Lake:
         self._remove_all_but(held, upto)
         self.passed("removed", "")
         self.state = State(
-            upto, arrived.transaction, arrived.offsets, arrived.last, topics, choices, history_upto(history, upto),
-            tuple(held),
+            upto, arrived.transaction, arrived.offsets, arrived.last, state.topics, choices,
+            history_upto(history, upto), tuple(held),
         )  # fmt: skip
         self.folder.save(self.state)
         self.passed("saved", "")
@@ -157,22 +162,10 @@ class Lake:
         waiting = tuple(step.name for step in steps if step.what is What.WAIT)
         return Run(upto, arrived.transaction, arrived.ts_us, arrived.records, counts, waiting)
 
-    def _same_topics(self, source: Source) -> Mapping[str, str]:
-        """Kafka's ids of the topics. Raises UserError where one was created again since the lake was made."""
-        ids = topic_ids(source.kafka, source.span)
-        for name, known in self.state.topics.items():
-            if ids.get(name, known) != known:
-                raise UserError(
-                    f"the topic {name} was deleted and created again since the lake was made",
-                    where=f"option --to {self.folder.folder.address}",
-                    hint="name another folder, or remove this one to have the lake made again",
-                )
-        return {**self.state.topics, **ids}
-
-    def _steps(self, known: Known, names: Iterable[Name]) -> list[Step]:
-        """What to do with each table. Raises UserError, which names tables, where one can't be had."""
+    def _steps(self, known: Known, names: Iterable[Name], untold: Mapping[Name, UserError]) -> list[Step]:
+        """What to do with each table. Raises UserError, which names tables, where one can't be had, as ``untold``."""
         held = {each.name: each for each in self.state.tables}
-        steps, refused, copying = [], list[Name](), list[Name]()
+        steps, refused, copying = [], dict(untold), list[Name]()
         for name in names:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
@@ -190,12 +183,13 @@ class Lake:
             except CopyIncomplete:
                 copying.append(name)
             except UserError as error:
-                refused.append(name)
-                event(_LOG, "refused", level=logging.ERROR, table=".".join(name), error=error)
+                refused[name] = error
+        for name in sorted(refused):
+            event(_LOG, "refused", level=logging.ERROR, table=".".join(name), error=refused[name])
         if refused:
             raise Refused(
-                f"the lake can't have {len(refused)} of the tables at sequence {known.upto}: {_named(refused)}",
-                names=refused,
+                f"the lake can't have {len(refused)} of the tables at sequence {known.upto}: {_named(sorted(refused))}",
+                names=sorted(refused),
                 hint="see the lines before, which say why; or leave these tables out with --without",
             )
         if copying:

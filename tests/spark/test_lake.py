@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka import TopicPartition
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
@@ -39,9 +40,10 @@ from cdc.sql.column_types import read_type
 from tests.checks.exact import Shown
 from tests.checks.typed import server_row, typed_row
 from tests.harness.pair import Pair
-from tests.harness.programs import records, run_well, write_profile
+from tests.harness.programs import end_offset, json_lines, records, run_well, running, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.wait import until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -202,6 +204,32 @@ def has_changes(lake: Opened, database: str) -> None:
 def image(columns: list[tuple[str, str]] | None) -> list[Any] | None:
     """The values of a row of ``orders`` as the changes have it, but what it took."""
     return columns and [next(iter(json.loads(text).values())) for name, text in columns if name != "took"]
+
+
+def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:
+    """A table is refused by its name where retention has cut off all but rows of it, and the topics of a lake are known
+    from before its first table on."""
+    database, topic = "what_the_topic_does_not_tell", load_profile(pair.source).kafka.topic
+    uri = Uri(load_profile(pair.source).mysql_resource_name, database, "old")
+
+    def has(rows: int) -> bool:
+        return sum(f'"{uri}"' in each and '"Add"' in each for each in json_lines(pair.source)) == rows
+
+    run_well("cdc-producer", pair.source, "--until-current")
+    with running("cdc-producer", pair.source):
+        pair.on_leader("CREATE TABLE old (id INT PRIMARY KEY)", "INSERT INTO old VALUES (1)", database=database)
+        until(lambda: has(1), what="the row that tells the columns")
+        begin = end_offset(kafka, topic)
+        pair.on_leader("INSERT INTO old VALUES (2)", database=database)
+        until(lambda: has(2), what="a row that does not")
+    admin = kafka.admin()  # what it was asked for is dropped with it
+    (cut,) = admin.delete_records([TopicPartition(topic, 0, begin)]).values()
+    cut.result(30)
+    lake = Opened(spark, pair.source, tmp_path / "lake", "parquet")
+    with pytest.raises(Refused, match=f"{database}.old"):
+        lake.advance()
+    assert lake.folder.load().topics.keys() == {topic}
+    lake.folder.close()
 
 
 def test_random_histories(

@@ -7,7 +7,7 @@ from cdc.errors import UserError
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Act, Name, table_name
 
-__all__ = ["Columns", "CopyIncomplete", "Histories", "History", "NotTold", "Statement", "Told", "existing"]
+__all__ = ["Columns", "CopyIncomplete", "Histories", "History", "NotTold", "Statement", "Told", "existing", "untold"]
 
 Columns = tuple[tuple[str, str], ...]
 """Names and types of a table's columns, in order."""
@@ -146,3 +146,22 @@ def existing(history: History, sequence: int) -> dict[Name, int]:
         elif event.action in ("CreateTable", "AlterTable", "TruncateTable") and name:
             found.setdefault(name, number)
     return found
+
+
+def untold(history: History, sequence: int, last: Mapping[Name, int]) -> list[Name]:
+    """The tables that have rows after ``sequence`` of which the stream tells nothing else: what told them is cut off.
+
+    ``last`` are the sequences of the newest rows up to then by the names under which they were logged.
+    """
+    ended: dict[Name | str, int] = {}
+    for act in history.upto(sequence):
+        name = table_name(act.uri)
+        if act.action == "DropDatabase":
+            ended[Uri.parse(act.uri).database] = act.sequence
+        elif name and act.action in ("DropTable", "RenameTable"):
+            ended[name] = act.sequence
+    there = existing(history, sequence)
+    return sorted(
+        name for name, newest in last.items()
+        if name not in there and newest > max(ended.get(name, -1), ended.get(name[0], -1))
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name
-from cdc.spark.frames.told import Columns, Histories, History, Statement, Told
+from cdc.spark.frames.told import Columns, Histories, History, Statement, Told, untold
 from cdc.spark.frames.versions import Plan, plan, plan_of_changes
 
 NAMES: list[Name] = [("d", "t"), ("d", "u"), ("d", "v"), ("e", "t"), ("e", "u")]
@@ -102,3 +102,15 @@ def test_other_tables_are_not_in_it() -> None:
     for number, name in enumerate(names):
         found = parts.of(name)
         assert (found.acts, found.told) == ((acts[number],), (told[number],))
+
+
+def test_tables_of_which_only_rows_are_told() -> None:
+    """Not those that are told, nor those that ended after their rows."""
+    acts = [
+        Act(3, 0, "DropTable", uri("d", "gone")), Act(4, 0, "RenameTable", uri("d", "old"), uri("d", "new")),
+        Act(5, 0, "DropDatabase", uri("e")), Act(6, 0, "CreateTable", uri("d", "made")),
+    ]  # fmt: skip
+    history = History(tuple(acts), {}, (Told(("d", "told"), 8, COLUMNS[0], None),), False)
+    last = {("d", "gone"): 2, ("d", "old"): 2, ("e", "t"): 4, ("d", "made"): 7, ("d", "told"): 8, ("d", "cut"): 1}
+    assert untold(history, 9, last) == [("d", "cut")]
+    assert untold(history, 9, {**last, ("d", "gone"): 4, ("e", "t"): 6}) == [("d", "cut"), ("d", "gone"), ("e", "t")]
