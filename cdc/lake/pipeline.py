@@ -30,6 +30,7 @@ from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.told import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.one_part import set_tiny
+from cdc.spark.job.root_cause import root_cause
 
 __all__ = ["Copying", "Lake", "Refused", "Run", "Tables"]
 
@@ -279,8 +280,8 @@ def _in_one_line(error: Exception, name: Name) -> CdcError:
     """What Spark says of a value or a record that can't be had, without its trace."""
     found = _RAISED.search(str(error))
     if found is None:
-        text = str(error).strip().partition("\n")[0]
-        return UserError(f"Spark failed: {text[:500]}", where=f"table {'.'.join(name)}", hint="see docs/lake.md")
+        where, hint = f"table {'.'.join(name)}", "run cdc-lake again once its cause is gone"
+        return UserError(f"Spark failed: {root_cause(error)[:500]}", where=where, hint=hint)
     return Refused(
         f"the lake can't have a value: {found[1]}",
         names=[name],

@@ -31,13 +31,15 @@ from cdc.spark.folders.local import LocalFolder
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.moments import Moment
 from cdc.spark.job.in_process import cancelling
-from cdc.spark.job.session import stop
+from cdc.spark.job.root_cause import root_cause
+from cdc.spark.job.session import SparkGone, stop
 
 __all__ = ["run"]
 
 _FORMATS: dict[str, type[DeltaTables] | type[IcebergTables] | type[ParquetTables]] = {
     "delta": DeltaTables, "iceberg": IcebergTables, "parquet": ParquetTables,
 }  # fmt: skip
+_MEMORY = "run cdc-lake again, which goes on; if its memory ran out, give it more (docs/lake.md#memory)"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -46,8 +48,10 @@ def run(arguments: Sequence[str]) -> int:
     try:
         return _run(options)
     except (PySparkException, Py4JError) as error:
-        print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        print_error("cdc-lake", f"Spark failed: {type(error).__name__}: {root_cause(error)[:500]}")
         return 2
+    except ConnectionError as error:  # of the JVM, which nothing else is asked over a socket of Python's
+        raise SparkGone("Spark's JVM has ended", hint=_MEMORY) from error
     except BrokenPipeError:  # of what is printed
         raise
     except OSError as error:

@@ -1,6 +1,5 @@
 """Continuation: what an audit covered, kept in the state for the next audit."""
 
-import re
 import sys
 
 from py4j.protocol import Py4JError
@@ -12,6 +11,7 @@ from cdc.spark.compare.row_drift import as_folded
 from cdc.spark.comparison import Comparison, Extent
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import Streams
+from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import has_stopped
 from cdc.spark.lag.transit import Transit
 from cdc.spark.report.outcome import Audit
@@ -68,7 +68,7 @@ def keep(spark: SparkSession, state: StateStore, topics: Topics, found: Covered 
         # Jobs that --watch cancels when it stops have not failed.
         if has_stopped(spark) or "SPARK_JOB_CANCELLED" in str(error):
             raise
-        print_error("cdc-audit", f"the state was not kept: {_root_cause(error)}")
+        print_error("cdc-audit", f"the state was not kept: {root_cause(error)}")
     spark.sparkContext.setLogLevel("ERROR")
 
 
@@ -93,9 +93,3 @@ def past_verdicts(audit: Audit, state: StateStore | None) -> list[PastVerdict]:
     except OSError as error:
         print_error("cdc-audit", f"the history of verdicts was not kept: {error}")
         return [verdict]
-
-
-def _root_cause(error: Exception) -> str:
-    """The last cause that Spark names: its messages list the causes one after the other, each with its trace."""
-    causes = re.findall(r"^(?:Caused by)?: (.+)", str(error), re.MULTILINE)
-    return causes[-1] if causes else str(error).partition("\n")[0]

@@ -1,0 +1,11 @@
+"""What an error of Spark's says, in one line."""
+
+import re
+
+__all__ = ["root_cause"]
+
+
+def root_cause(error: Exception) -> str:
+    """The last cause that Spark names: its messages list the causes one after the other, each with its trace."""
+    causes: list[str] = re.findall(r"^(?:Caused by)?: (.+)", str(error), re.MULTILINE)
+    return causes[-1] if causes else str(error).strip().partition("\n")[0]
