@@ -3,6 +3,7 @@
 import os
 import random
 import re
+from calendar import monthrange
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -110,8 +111,12 @@ def has_zero_dates(rows: Rows) -> bool:
 
 
 def is_zero_date(value: str) -> bool:
-    year, _, rest = value.partition("-")
-    return value == "@0.000000" or year == "0000" or rest.startswith("00-") or rest[2:5] == "-00"
+    found = re.match(r"(\d{4})-(\d\d)-(\d\d)", value)
+    if found is None:
+        return value == "@0.000000"
+    year, month, day = map(int, found.groups())
+    # Also 2024-02-31, which a server has with ALLOW_INVALID_DATES.
+    return not (year and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1])
 
 
 def as_texts(rows: DataFrame) -> DataFrame:
