@@ -1,6 +1,6 @@
 """What has come into the topics since the lake's state was saved, read from Kafka once for all tables."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -11,10 +11,12 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
 from cdc.model.partition import partition_name
-from cdc.spark.ddl.lineage import Name
+from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source, heads_of
+from cdc.spark.frames.told import History, untold
+from cdc.spark.input.spans import topic_ids
 
-__all__ = ["Arrived"]
+__all__ = ["Arrived", "refused_tables", "same_topics"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,32 @@ class Arrived:
         """Let Spark forget the messages."""
         if self.messages is not None:
             self.messages.unpersist()
+
+
+def same_topics(source: Source, state: State, *, lake: str) -> Mapping[str, str]:
+    """Kafka's ids of the topics. Raises UserError where one was created again since the lake was made."""
+    ids = topic_ids(source.kafka, source.span)
+    for name, known in state.topics.items():
+        if ids.get(name, known) != known:
+            raise UserError(
+                f"the topic {name} was deleted and created again since the lake was made",
+                where=f"option --to {lake}",
+                hint="name another folder, or remove this one to have the lake made again",
+            )
+    return {**state.topics, **ids}
+
+
+def refused_tables(
+    history: History, upto: int, last: Mapping[str, int], selects: Callable[[Name], bool]
+) -> Iterator[tuple[Name, UserError]]:
+    """Tables that have rows up to ``upto``, as ``last`` says by URI, and nothing else: not even that they are there."""
+    of_names = {name: sequence for uri, sequence in last.items() if (name := table_name(uri))}
+    for name in filter(selects, untold(history, upto, of_names)):
+        yield name, UserError(
+            "the stream has rows of the table and nothing that tells its columns, which retention has cut",
+            where=f"table {'.'.join(name)}, sequence {upto}",
+            hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(name)}",
+        )  # fmt: skip
 
 
 def _rest(source: Source, state: State) -> dict[tuple[str, int], tuple[int, int]]:

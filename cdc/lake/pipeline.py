@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from cdc.config.profile import Profile
 from cdc.errors import CdcError, PromiseError, UserError
-from cdc.lake.arrived import Arrived
+from cdc.lake.arrived import Arrived, refused_tables, same_topics
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.decisions import Known, Step, What, decided
 from cdc.lake.folder import Held, LakeFolder, State
@@ -21,7 +21,6 @@ from cdc.lake.history_text import with_more
 from cdc.lake.names import folder
 from cdc.lake.note import Note, Written
 from cdc.lake.rows import all_rows, net_rows
-from cdc.lake.topics import refused_tables, same_topics
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Act, Name
 from cdc.spark.frames.history import read_history

@@ -3,8 +3,7 @@
 import pytest
 
 from cdc.spark.frames.alteration import Alteration, Origin, altered
-from cdc.spark.frames.generated import generated_columns
-from cdc.spark.frames.told import History, Statement
+from cdc.spark.frames.told import History, Statement, generated_columns
 
 TEXT = "character set utf8mb4"
 BEFORE = (
