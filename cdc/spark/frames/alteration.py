@@ -224,7 +224,7 @@ class _Table:
         integers = {read_type(kind).name, read_type(column.type).name} <= set(_INTEGERS)
         self.retyped |= not integers or kind.endswith("unsigned") != column.type.endswith("unsigned")
         doubt = column.computed or _changes(read_type(kind), read_type(column.type), strict=self._strict)
-        null_doubt = "it became NOT NULL" if column.nullable is False and not column.is_key else origin.null_doubt
+        null_doubt = "it became NOT NULL" if column.nullable is False else origin.null_doubt
         self.origins[column.name] = Origin(doubt=doubt) if doubt else Origin(origin.name, origin.value, "", null_doubt)
         if column.place is not None:
             self._order.remove(column.name)

@@ -3,6 +3,7 @@
 Pure. What is not certain is said to be so: values that a server computes, and all words that are not known here.
 """
 
+import re
 from dataclasses import dataclass
 
 from cdc.sql.column_types import character_type, members_type
@@ -28,6 +29,7 @@ _GEOMETRY = frozenset({
     "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geomcollection",
     "geometrycollection",
 })  # fmt: skip
+_EXPONENT = re.compile("[0-9]+[eE]")
 _DIGITS = frozenset({"FLOAT", "DOUBLE"})
 _OF_BYTES = {"char": "binary", "varchar": "varbinary"} | {name: name.replace("text", "blob") for name in _TEXTS}
 
@@ -193,8 +195,14 @@ def _default(reader: SqlReader) -> list[Token]:
     else:
         if not reader.mark("-"):
             reader.mark("+")
+        reader.mark(".")
         reader.at += 1
         if reader.mark("."):
+            reader.at += 1
+        if _EXPONENT.fullmatch(reader.items[reader.at - 1].text) and (reader.mark("-") or reader.mark("+")):
+            reader.at += 1
+        # b'101', _latin1 'a' and 'a' 'b' are one literal.
+        while reader.at < len(reader.items) and reader.items[reader.at].kind == "string":
             reader.at += 1
     return reader.items[start : reader.at]
 

@@ -27,10 +27,10 @@ def added_value(column: ColumnSql) -> str | None:
         return None
     kind = read_type(column.type)
     if column.default is None:
-        return NULL if column.nullable is not False and not column.is_key else _implicit(kind)
+        return NULL if column.nullable is not False else _implicit(kind)
     literal = _literal(column.default)
     if literal is None:
-        return None
+        return _bits(kind, column.default) if kind.name == "bit" else None
     if literal.word() == "NULL":
         return NULL if column.nullable is not False else None
     text = {"TRUE": "1", "FALSE": "0"}.get(literal.word(), literal.text)
@@ -51,10 +51,19 @@ def _literal(tokens: list[Token]) -> Token | None:
     return Token("word", text) if _NUMBER.fullmatch(text) else None
 
 
+def _bits(kind: ColumnType, tokens: list[Token]) -> str | None:
+    """The value of b'101'."""
+    if [each.word() for each in tokens] != ["B", ""] or not re.fullmatch("[01]+", tokens[1].text):
+        return None
+    return _value(kind, str(int(tokens[1].text, 2)), quoted=False)
+
+
 def _value(kind: ColumnType, text: str, *, quoted: bool) -> str | None:
     name = kind.name
     if name in _INTEGERS:
         return _integer(kind, int(text))
+    if name == "bit" and not quoted:
+        return f'{{"Bit":{int(text)}}}' if 0 <= int(text) < 1 << kind.numbers[0] else None
     if name == "decimal":
         exact = Decimal(text).quantize(Decimal(1).scaleb(-kind.numbers[1]))
         is_same = exact == Decimal(text) and len(exact.as_tuple().digits) <= kind.numbers[0]
