@@ -23,7 +23,7 @@ def sequence_at(source: Source, at: Moment) -> int:
     before the newest transaction in the stream belongs to it, whatever its own time. Raises UserError for a GTID that
     the stream does not have, or a text that is neither.
     """
-    if at is None or (isinstance(at, int) and at == source.newest):
+    if at is None or (isinstance(at, int) and at >= source.newest):
         return source.newest
     if isinstance(at, int) and at < 0:
         raise UserError(f"no moment of the stream: {at}", hint="the first sequence is 0")
