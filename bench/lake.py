@@ -12,6 +12,7 @@ transactions a second for ``--seconds``, while cdc-producer and a lake that runs
 """
 
 import argparse
+import os
 import random
 import statistics
 import sys
@@ -55,7 +56,7 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
     leader, kafka = MySql(folder / "leader", server_id=1).start(), Kafka(folder / "kafka").start()
     source = profile(folder / "leader.toml", leader, kafka)
     jars = ",".join(map(str, [*spark_connector_jars("4.0.0"), *lake_jars()]))
-    spark = started({"CDC_SPARK_JARS": jars}, "delta", DeltaTables.settings)
+    spark = started({**os.environ, "CDC_SPARK_JARS": jars}, "delta", DeltaTables.settings)
     leaders = load(source)
     path = LakeFolder(LocalFolder(folder / "lake"), identity(leaders, "delta"))
     lake = Lake(path, DeltaTables(spark, path.folder), leaders, Options(), lambda name: True, path.load())
