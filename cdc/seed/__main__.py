@@ -69,7 +69,10 @@ def _run(arguments: argparse.Namespace) -> int:
     require_java(os.environ)
     # Not before: without PySpark they can't be imported.
     from cdc.seed.pipeline import run
+    from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
+    from cdc.spark.job.launch import FOR_LITTLE
+    from cdc.spark.job.options import SMALL
 
     gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
     stop = stop_on_signals()
@@ -78,7 +81,8 @@ def _run(arguments: argparse.Namespace) -> int:
     at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
 
     def spark() -> "SparkSession":
-        return cancelling(started(dict(os.environ), "cdc-seed"), stop)
+        java = FOR_LITTLE if span(leader.kafka).size <= SMALL else ()
+        return cancelling(started(dict(os.environ), "cdc-seed", java=java), stop)
 
     try:
         loaded = run(spark, leader, follower, at=at, retry=retry, stop=stop)

@@ -1,9 +1,9 @@
 """The rows that are left of a leader's tables, in the order of their last changes, folded on Spark.
 
 First numbers alone are grouped: of each row's identity, which is a hash, the place of its last change. Spark does that
-in compiled code, and sorts nothing. Then the rows at these places are taken from their records. No row goes through
-Python before it is one that is loaded. A row's image is an array of the JSON texts of its values, as the record has
-them.
+in compiled code, and sorts nothing. Then the rows at these places are taken from their records. No record goes through
+Python before it has a row that is loaded. A row's image is an array of the JSON texts of its values, as the record has
+them, or of those of its leading values that the fold needs.
 
 Two identities are taken for one where both of their 64-bit hashes, whose seeds are random in each run, are the same:
 odds of 1 in 3e38 (2¹²⁸) for each two rows of a table.
@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cdc.errors import UserError
+from cdc.seed.leading_values import image_texts, leading_values, pattern
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
@@ -25,9 +27,13 @@ from cdc.spark.input.records import parse
 __all__ = ["Line", "lines"]
 
 _PARTS = """
-    part INT, owner INT, owned STRING, database STRING, table STRING, first BIGINT, end BIGINT,
-    names ARRAY<STRING>, shape INT, numbers ARRAY<INT>, refused STRING
+    part INT, owner INT, owned STRING, name STRING, uri STRING, database STRING, table STRING, first BIGINT, end BIGINT,
+    names ARRAY<STRING>, shape INT, numbers ARRAY<INT>, refused STRING, pattern STRING, width INT
 """
+_RECORD = (
+    "part", "owner", "owned", "name", "shape", "numbers", "names", "refused", "columns", "sequence", "file", "position",
+    "transaction", "ts_us", "sql_mode", "key", "rows",
+)  # fmt: skip
 _SEEDS = (secrets.randbits(63), secrets.randbits(63))
 _ROW_BITS = 23  # rows of a record, as in streams.row_digests
 # A change has two places, since a row that gets another key is one row that goes and one that comes.
@@ -63,9 +69,10 @@ _DIGITS = "regexp_extract(image.after[i], '^[{]\"[A-Za-z]+\":([0-9]+)', 1)"
 _NUMBER = f"IF({_DIGITS} = '', NULL, coalesce(try_cast({_DIGITS} AS BIGINT), {(1 << 63) - 1}L))"
 # Number and place in one, of which the highest is found without sorting.
 _NUMBERED = f"CAST({_NUMBER} AS DECIMAL(19, 0)) * {1 << 63}BD + {_PLACE}"
+_PARTITION_BYTES = 32 << 20
+_BYTES = "coalesce(octet_length(value), aggregate(texts, 0L, (sum, text) -> sum + octet_length(text)))"
 _TEXTS = """
-    transform(found, k -> concat('{"cols":[',
-        array_join(transform(rows[k.row].after, v -> IF(v = 'Null', '"Null"', v)), ','), ']}'))
+    transform(found, k -> array_join(transform(rows[k.row].after, v -> IF(v = 'Null', '"Null"', v)), ','))
 """
 
 
@@ -104,42 +111,70 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
     found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
     # Computed before the join is planned: where it is small, each task gets all of it.
     found.count()
-    texts = records.join(found, "sequence").select(
+    texts = F.expr(f"IF(value IS NULL, {_TEXTS}, NULL)").alias("texts")
+    chosen = records.join(found, "sequence").select(
         "sequence", "part", "is_left", "file", "position", "transaction", "ts_us", "sql_mode", "key", "found.row",
-        F.expr(_TEXTS).alias("texts"),
+        texts, "value", F.size("rows").alias("of"),
     )  # fmt: skip
-    # To sort it, Spark looks at it twice.
-    for row in cached(texts).orderBy("sequence", F.desc("is_left")).toLocalIterator(prefetchPartitions=True):
-        yield Line(*row)
+    for row in _sorted(chosen).toLocalIterator(prefetchPartitions=True):
+        *told, parsed, value, of = row
+        images = parsed if value is None else _images(bytes(value), row["row"], of=of, sequence=row["sequence"])
+        yield Line._make([*told, [f'{{"cols":[{image}]}}' for image in images]])
+
+
+def _images(value: bytes, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
+    try:
+        return image_texts(value, rows, of=of)
+    except ValueError as error:
+        hint = "something else writes to this topic; see cdc-audit"
+        raise UserError(
+            f"cdc-producer did not write this record: {error}", where=f"sequence {sequence}", hint=hint
+        ) from None
+
+
+def _sorted(chosen: DataFrame) -> DataFrame:
+    """By sequence, in partitions that are small enough for the driver to take one after the other."""
+    chosen = cached(chosen)
+    [size] = chosen.agg(F.coalesce(F.sum(F.expr(_BYTES)), F.lit(0))).collect()
+    count = int(size[0]) // _PARTITION_BYTES + 1
+    return chosen.repartitionByRange(count, "sequence").sortWithinPartitions("sequence", F.desc("is_left"))
 
 
 def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
-    """The records with rows: what ``parse`` gives of them, their table's name, and of their part its number, its owner
-    and the owner's name (owned), shape, numbers, names of columns, and why it is refused."""
-    told, shapes = [], _shapes(parts)
+    """The records with rows, ``plain`` or parsed: of those that are parsed what ``parse`` gives, of the others the
+    leading values of their rows and their ``value``; and of their part its number, its owner and the owner's name
+    (owned), shape, numbers, names of columns, and why it is refused."""
+    uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}
-    for at, part in enumerate(parts):
-        owner = {"owner": owners[part.owner], "owned": ".".join(part.owner)}
-        told.append({**_told(at, part), **owner, "shape": shapes.index(_known(part))})
+    shapes = _shapes(parts)
+    told = [
+        {**_told(at, part), "uri": uris[part.name], "owner": owners[part.owner], "shape": shapes.index(_known(part))}
+        for at, part in enumerate(parts)
+    ]
     within = local_frame(source.spark, told, _PARTS)
-    messages = source.of_tables({part.name for part in parts})
+    # Otherwise Spark would look for the values again for each use of them.
+    found = cached(leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto))
+    plain = found.where("plain").select(*_RECORD, "value")
+    parsed = _parsed(found.where("NOT plain"), within.drop("uri", "pattern", "width"), upto)
+    return plain.unionByName(parsed.select(*_RECORD, F.lit(None).cast("binary").alias("value")))
+
+
+def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:
     invalid = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
-    records = parse(messages, also=["sql_mode"])
+    records = parse(messages.select("side", "partition", "offset", "value"), also=["sql_mode"])
     records = records.withColumn("database", F.expr(f"IF(valid, database, CAST({invalid} AS STRING))"))
-    # Otherwise Spark would parse a record again for each field and each row of it.
-    records = cached(records.where(f"sequence <= {upto} AND size(rows) > 0"))
-    found = records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
-    return found.select(
-        "part", "owner", "owned", "shape", "numbers", "names", "refused", "columns", "sequence", "file", "position",
-        "transaction", "ts_us", "sql_mode", "key", "rows", F.concat_ws(".", "database", "table").alias("name"),
-    )  # fmt: skip
+    # Otherwise Spark would parse a record again for each field and each row of it, and for a filter once more.
+    records = cached(records).where(f"sequence <= {upto} AND size(rows) > 0")
+    return records.join(F.broadcast(within), ["database", "table"]).where("sequence >= first AND sequence < end")
 
 
 def _told(at: int, part: Part) -> dict[str, Any]:
     database, table = part.name
+    width = 0 if part.known is None or part.refused else max([*part.known, *part.numbers]) + 1
     return {
-        "part": at, "database": database, "table": table, "first": part.first, "end": part.end,
-        "names": part.columns, "numbers": part.numbers, "refused": part.refused,
+        "part": at, "owned": ".".join(part.owner), "name": ".".join(part.name), "database": database, "table": table,
+        "first": part.first, "end": part.end, "names": part.columns, "numbers": part.numbers, "refused": part.refused,
+        "pattern": pattern(part.known or (), width) if width else "", "width": width,
     }  # fmt: skip
 
 

@@ -11,15 +11,11 @@ from cdc.service.process import exit_status
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
 from cdc.spark.job.accept_file import accepted_drift
-from cdc.spark.job.launch import Runtime, launched
+from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]
-
-# The second compiler and the parallel collector save time only later. Above the initial size of the space for classes
-# (21 MB) all of the heap is collected.
-_SMALL = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
 
 
 def main() -> int:
@@ -50,7 +46,7 @@ def _run(options: Sequence[str]) -> int:
         clear(given.report)
     small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
     progress = not small and sys.stderr.isatty()
-    java = _SMALL if small else ()
+    java = FOR_LITTLE if small else ()
     archived = given.watch is None
     with launched(runtime, os.environ, java=java, progress=progress, archived=archived) as (jvm, keep):
         # It takes as long as the JVM takes to start.

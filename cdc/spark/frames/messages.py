@@ -26,7 +26,7 @@ from cdc.spark.input.spans import Span, span
 __all__ = ["Source", "heads_of"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
-_HEAD_BYTES = 4096
+_HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
 _HEAD = re.compile(
     r'^\{"uri":"[^"]*","sequence":([0-9]+),"bn_file":\{[^}]*\},'
     r'"transaction":\{"id":"([^"]*)","index":[0-9]+,"last":(true|false),"ts_us":(-?[0-9]+)\}'
@@ -113,9 +113,12 @@ class Source:
         topics = self.kafka.topics()
         some = None if names is None else {topics.events, *(topics.of_table(*name) for name in names)}
         found = self._read(self._within(some), wanted, keyed=True)
+        # Most of a record is its rows, before which all of that is.
+        head = F.substring("value", 1, _BEFORE_ROWS_BYTES)
+        beginning = F.when(F.contains(head, F.lit(b'"rows":[')), head).otherwise(F.col("value"))
         tells = F.lit(False)
         for text in ('"types":', '"upto":null', '"after":null', '"Skipped":'):
-            tells |= F.contains(F.col("value"), F.lit(text.encode()))
+            tells |= F.contains(beginning, F.lit(text.encode()))
         return found.where(is_statement | tells).drop("key")
 
     def heads(self) -> DataFrame:

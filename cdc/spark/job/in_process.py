@@ -27,12 +27,13 @@ def started(
     *,
     packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
+    java: Sequence[str] = (),
 ) -> SparkSession:
     """A session called ``name`` with its ``settings``: on this machine, with the master that PYSPARK_SUBMIT_ARGS of the
     ``environment`` names, or as spark-submit was told to.
 
     ``packages`` are the Maven names of what Spark needs beside its Kafka connector; CDC_SPARK_JARS (a comma list of
-    jars) takes the place of both.
+    jars) takes the place of both. ``java`` are options of a JVM that is started here without PYSPARK_SUBMIT_ARGS.
     """
     if "PYSPARK_GATEWAY_PORT" in environment:
         return _with_our_signals(lambda: session(name, settings))
@@ -45,7 +46,7 @@ def started(
     until_exit = ExitStack()
     atexit.register(until_exit.close)
     jvm, keep = until_exit.enter_context(
-        launched(Runtime.of(environment), environment, packages=packages, archived=False)
+        launched(Runtime.of(environment), environment, packages=packages, java=java, archived=False)
     )
     jvm.require_started()
     spark = _with_our_signals(lambda: session(name, settings))

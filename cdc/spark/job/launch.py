@@ -15,7 +15,12 @@ from cdc.spark.job.class_archive import archivable, archive_folder, class_archiv
 from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
 from cdc.spark.job.driver_jvm import DriverJvm, driver_jvm, environment_of
 
-__all__ = ["Runtime", "launched", "with_one_collector"]
+__all__ = ["FOR_LITTLE", "Runtime", "launched", "with_one_collector"]
+
+# The second compiler and the parallel collector save time only later. Above the initial size of the space for classes
+# (21 MB) all of the heap is collected.
+FOR_LITTLE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:MetaspaceSize=256m")
+"""Options of a JVM that reads up to ``job.options.SMALL`` records."""
 
 _COLLECTOR = re.compile(r"-XX:[+]Use\w+GC\b")
 _OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
