@@ -280,14 +280,27 @@ def _changes_text(old: ColumnType, new: ColumnType, doubt: str, *, strict: bool)
     if not is_known:
         return f"its character set became {new.charset}"
     if old.name in ("enum", "set"):
-        begins = (new.members or ())[: len(old.members or ())] == old.members
-        return "" if old.name == new.name and old.members is not None and begins else doubt
+        return "" if old.name == new.name and _keeps_texts(old, new, strict=strict) else doubt
     if old.name == new.name == "char":
         return "" if old.numbers <= new.numbers else doubt
     if old.name in ("varchar", *_TEXTS) and new.name in ("varchar", *_TEXTS):
         # The number of bytes that a text takes may grow with the character set.
         return "" if _capacity(old) * (1 if old.charset == new.charset or strict else 4) <= _capacity(new) else doubt
     return doubt
+
+
+def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
+    """Whether the members of an ENUM or SET stay the same ones, and records have their texts, or not, before and after.
+
+    They have numbers instead where a member of a SET is empty, or two are equal in a collation, which is not told.
+    """
+    before, after = old.members, new.members or ()
+    if before is None or after[: len(before)] != before:
+        return False
+    if old.name == "set" and ("" in before) != ("" in after):
+        return False
+    # A server in strict mode refuses equal members, but the column may have had some.
+    return len({each.casefold() for each in after}) == len(after) and (strict or "".join(after).isascii())
 
 
 def _capacity(kind: ColumnType) -> int:

@@ -64,11 +64,29 @@ def test_what_is_certain(clauses: str, column: str, origin: Origin) -> None:
         ("MODIFY n TINYINT", "n"), ("MODIFY n SMALLINT UNSIGNED", "n"), ("MODIFY t VARCHAR(9)", "t"),
         ("MODIFY t VARBINARY(99)", "t"), ("MODIFY e ENUM('b','a')", "e"), ("MODIFY d DECIMAL(12,3)", "d"),
         ("MODIFY f DOUBLE", "f"), ("MODIFY n VARCHAR(20)", "n"), ("CONVERT TO CHARACTER SET latin1", "t"),
-        ("MODIFY t VARCHAR(20) CHARACTER SET latin1", "t"),
+        ("MODIFY t VARCHAR(20) CHARACTER SET latin1", "t"), ("MODIFY e ENUM('a','b','B')", "e"),
     ],
 )  # fmt: skip
 def test_what_is_in_doubt(clauses: str, column: str) -> None:
     assert of(clauses)[column].doubt
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "mode", "is_certain"),
+    [
+        ("set('a','b')", "SET('a','b','c')", STRICT, True), ("set('a','b')", "SET('a','b','')", STRICT, False),
+        ("set('a','')", "SET('a','','b')", STRICT, True), ("enum('a','b')", "ENUM('a','b','')", STRICT, True),
+        ("enum('a','b')", "ENUM('a','b','é')", STRICT, True),
+        ("enum('a','b')", "ENUM('a','b','é')", frozenset(), False),
+        ("enum('a','A')", "ENUM('a','A')", STRICT, False),
+    ],
+)  # fmt: skip
+def test_members_of_which_records_have_texts_or_numbers(
+    old: str, new: str, mode: frozenset[str], *, is_certain: bool
+) -> None:
+    statement = Statement(f"ALTER TABLE t MODIFY c {new.replace(')', f') {TEXT}', 1)}", mode, "utf8mb4", True)
+    step = altered([("c", f"{old} {TEXT}")], statement, sequence=7, after=None)
+    assert step.origins["c"].doubt == ("" if is_certain else f"its type became {new[: new.index('(')].lower()}")
 
 
 def test_columns_are_in_the_order_that_the_statement_gives_them() -> None:
