@@ -6,7 +6,7 @@ follower's binlog that all before it was applied, so the checkpoint is moved to 
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -107,42 +107,45 @@ class Stream:
         return Transaction([record], dict(self.offsets), 0, statement=False)
 
     def _rows(self, unit: "_Unit", parser: RecordParser) -> Transaction:
+        """First the rows with the highest numbers, each of which is deleted again: to rows that come after it, it could
+        be equal in a unique key. Each record has the head of the newest one, to which the checkpoint moves."""
         tables: dict[tuple[int, str | None], list[Line]] = {}
         for line in unit.lines:
             tables.setdefault((line.part, line.mode), []).append(line)
-        # The checkpoint moves to the last record.
-        newest = tables.pop((unit.lines[-1].part, unit.lines[-1].mode))
+        newest = unit.lines[-1]
         records: list[Record] = []
-        for lines in (*tables.values(), newest):
-            records += self._records(lines, parser)
+        for lines in tables.values():
+            for text in dict.fromkeys(text for line in lines if not line.is_left for text in line.texts):
+                for operation in ("Add", "Delete"):
+                    records.append(Record.parse(self._json(lines[-1], newest, operation, [text]), where=_PLACE))
+        for lines in tables.values():
+            if left := [text for line in lines if line.is_left for text in line.texts]:
+                records.append(parser.parse(self._json(lines[-1], newest, "Add", left), where=_PLACE))
         rows = sum(len(record.rows) for record in records)
         return Transaction(records, dict(self.offsets), rows, statement=False, size=unit.size)
 
-    def _records(self, lines: Sequence[Line], parser: RecordParser) -> Iterator[Record]:
-        """The records that add the rows, and those that add and delete the rows with the highest numbers."""
-        last = lines[-1]
-        if left := [text for line in lines if line.is_left for text in line.texts]:
-            yield parser.parse(self._json(last, "Add", left), where=_PLACE)
-        for text in dict.fromkeys(text for line in lines if not line.is_left for text in line.texts):
-            yield Record.parse(self._json(last, "Add", [text]), where=_PLACE)
-            yield Record.parse(self._json(last, "Delete", [text]), where=_PLACE)
-
-    def _json(self, line: Line, operation: str, texts: Sequence[str]) -> bytes:
+    def _json(self, line: Line, head: Line, operation: str, texts: Sequence[str]) -> bytes:
         part = self.parts[line.part]
         body = {
-            "uri": str(Uri(self.resource, *part.name)), "sequence": line.sequence,
-            "bn_file": {"fileName": line.file, "offset": line.position},
-            "transaction": {"id": line.transaction, "index": 0, "last": True, "ts_us": line.ts_us},
+            "uri": str(Uri(self.resource, *part.name)), "sequence": head.sequence,
+            "bn_file": {"fileName": head.file, "offset": head.position},
+            "transaction": {"id": head.transaction, "index": 0, "last": True, "ts_us": head.ts_us},
             "columns": part.columns, **({"key": line.key} if line.key else {}),
             **({"sql_mode": line.mode} if line.mode is not None else {}),
             # A row may come before its parent, which has changed since.
             "flags": NO_FOREIGN_KEY_CHECKS,
         }  # fmt: skip
-        head = json.dumps(body, ensure_ascii=False)[:-1]
-        return f'{head}, "operation": {{"{operation}": {{"rows": [{",".join(texts)}]}}}}}}'.encode()
+        begin = json.dumps(body, ensure_ascii=False)[:-1]
+        return f'{begin}, "operation": {{"{operation}": {{"rows": [{",".join(texts)}]}}}}}}'.encode()
 
 
 def without_repeated(lines: Sequence[Line]) -> list[Line]:
     """The lines of one record without the rows with the highest numbers that are left anyway, as they are."""
     left = {(line.part, row) for line in lines if line.is_left for row in line.rows}
-    return [line for line in lines if line.is_left or not any((line.part, row) in left for row in line.rows)]
+    found = [line if line.is_left else _without(left, line) for line in lines]
+    return [line for line in found if line.rows]
+
+
+def _without(left: Collection[tuple[int, int]], line: Line) -> Line:
+    kept = [at for at, row in enumerate(line.rows) if (line.part, row) not in left]
+    return line._replace(rows=[line.rows[at] for at in kept], texts=[line.texts[at] for at in kept])

@@ -75,6 +75,12 @@ HISTORY = (
     "CREATE TABLE selected (PRIMARY KEY (n)) SELECT n FROM bare WHERE t IS NULL",
     "CREATE TABLE numbered (id INT PRIMARY KEY AUTO_INCREMENT, n INT)", "INSERT INTO numbered VALUES (1, 1), (77, 2)",
     "UPDATE numbered SET n = 3 WHERE id = 77", "DELETE FROM numbered WHERE id = 77",
+    # The highest numbers of two columns in one record, in a row that is left and in one that is gone.
+    "CREATE TABLE both_highest (id INT PRIMARY KEY AUTO_INCREMENT, n INT)",
+    "INSERT INTO both_highest VALUES (1, 100), (2, 1)", "DELETE FROM both_highest WHERE id = 2",
+    # A row that had the highest number, and is left without it.
+    "CREATE TABLE lower (k INT PRIMARY KEY, id INT AUTO_INCREMENT UNIQUE)",
+    "INSERT INTO lower VALUES (1, 90), (2, 3)", "UPDATE lower SET id = 5 WHERE k = 1",
     "CREATE VIEW cheap AS SELECT id FROM orders WHERE price < 2",
     "CREATE PROCEDURE nothing() SELECT 1",
 )  # fmt: skip

@@ -80,9 +80,23 @@ def test_an_alter_runs_without_foreign_key_checks() -> None:
 def test_the_highest_number_is_added_and_deleted() -> None:
     unit = [line(3, 0, 1, 2), line(3, 0, 7, is_left=False)]
     [first, _] = stream([]).transactions(unit, after=-1)
-    assert [record.operation for record in first.records] == ["Add", "Add", "Delete"]
+    assert [record.operation for record in first.records] == ["Add", "Delete", "Add"]
+
+
+def test_the_highest_number_comes_before_rows_that_may_have_its_key() -> None:
+    """Also where they came later, or in another sql_mode; the last record is of the newest line."""
+    unit = [line(2, 0, 1), line(3, 0, 7, is_left=False), line(4)._replace(mode="ANSI"), line(5, 1, 2, is_left=False)]
+    [first, _] = stream([]).transactions(unit, after=-1)
+    assert [record.operation for record in first.records] == ["Add", "Delete", "Add", "Delete", "Add", "Add"]
+    assert {(record.sequence, record.transaction) for record in first.records} == {(5, "t:5")}
 
 
 def test_a_highest_number_that_is_left_is_not_added_twice() -> None:
     left, highest, other = line(3, 0, 1, 2), line(3, 0, 2, is_left=False), line(3, 1, 2, is_left=False)
     assert without_repeated([left, highest, other]) == [left, other]
+
+
+def test_only_the_highest_number_that_is_left_is_not_added_twice() -> None:
+    """One record may have the highest numbers of two columns, in a row that is left and in one that is gone."""
+    left, highest = line(3, 0, 1, 2), line(3, 0, 2, 4, is_left=False)
+    assert without_repeated([left, highest]) == [left, line(3, 0, 4, is_left=False)]
