@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark import table
+from cdc.spark import changes, table
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
@@ -64,6 +64,14 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     ]  # fmt: skip
     bare = table(spark, str(pair.source), f"{database}.bare")
     assert sorted(map(tuple, bare.collect())) == [(1, "x"), (1, "x"), (2, None)]
+    logged = changes(spark, pair.source, f"{database}.orders")
+    some = changes(spark, pair.source, since=1).where("table = 'bare'")
+    assert [parses(each) for each in (orders, bare, logged, some)] == [1, 1, 1, 1]
+
+
+def parses(frame: DataFrame) -> int:
+    """How often a query parses each record."""
+    return str(frame._jdf.queryExecution().executedPlan()).count("from_json(StructField(uri,")
 
 
 def test_a_moment_in_any_session_and_of_any_kind(pair: Pair, spark: SparkSession) -> None:
