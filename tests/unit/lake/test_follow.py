@@ -1,0 +1,56 @@
+"""Whether a lake that follows is healthy."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from cdc.lake import follow
+from cdc.lake.follow import Following
+from cdc.lake.pipeline import Lake, Run
+from cdc.sandbox.server.ports import free_port
+from cdc.spark.frames.messages import Source
+from tests.harness.outside import get
+
+HOUR = 3600
+
+
+class Turns:
+    """Runs that begin one after the other, each when the one before was let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.let_go = threading.Semaphore(0), threading.Semaphore(0)
+
+    def advance(self, source: Any) -> Run:
+        self.begun.release()
+        self.let_go.acquire(timeout=30)
+        return Run(source.newest, "", None, 1, {}, ())
+
+
+def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, stop, port = Turns(), threading.Event(), free_port()
+    newest = iter(range(9))
+    source = cast(Callable[[], Source], lambda: SimpleNamespace(newest=next(newest)))
+    following = Following(source, cast(Lake, turns), interval=0)
+    runs = threading.Thread(target=lambda: following.run(stop, listen=("127.0.0.1", port)))
+    runs.start()
+
+    def later(seconds: float) -> int:
+        now = time.time() + seconds
+        with monkeypatch.context() as patched:
+            patched.setattr(follow, "time", SimpleNamespace(time=lambda: now, monotonic=time.monotonic))
+            return get(port, "/healthz")[0]
+
+    try:
+        assert turns.begun.acquire(timeout=30)
+        assert later(HOUR) == 200
+        turns.let_go.release()
+        assert turns.begun.acquire(timeout=30)
+        assert [later(0), later(HOUR)] == [200, 503]
+    finally:
+        stop.set()
+        turns.let_go.release(9)
+        runs.join(30)
