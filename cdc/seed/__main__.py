@@ -18,6 +18,7 @@ from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, stop_on_signals
 from cdc.service.retry import Retry
+from cdc.spark.job.root_cause import root_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +56,7 @@ def main() -> int:
     except Exception as error:
         if not _is_of_spark(error):
             raise
-        print_error("cdc-seed", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        print_error("cdc-seed", f"Spark failed: {type(error).__name__}: {root_cause(error)}")
         return 2
 
 
@@ -100,7 +101,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _is_of_spark(error: Exception) -> bool:
-    return type(error).__module__.startswith(("pyspark", "py4j"))
+    # Only the JVM is asked over sockets of Python's whose errors are not ours by then.
+    return type(error).__module__.startswith(("pyspark", "py4j")) or isinstance(error, ConnectionError)
 
 
 if __name__ == "__main__":

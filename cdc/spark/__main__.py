@@ -13,6 +13,7 @@ from cdc.spark.input.spans import span
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.launch import FOR_LITTLE, Runtime, launched
 from cdc.spark.job.options import SMALL, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.root_cause import root_cause
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]
@@ -25,7 +26,7 @@ def main() -> int:
     try:
         return exit_status(lambda: _run(sys.argv[1:]), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - any failure here is no verdict, and exit status 1 would mean drift
-        print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {root_cause(error)}")
         return 2
 
 

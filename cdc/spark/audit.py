@@ -17,6 +17,7 @@ from cdc.service.process import exit_status
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, parse_options, side_profiles
+from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
@@ -35,7 +36,7 @@ def main(argv: Sequence[str] | None = None, *, started: Callable[[Mapping[str, s
     try:
         return exit_status(lambda: _run(options, started), program="cdc-audit")
     except Exception as error:  # noqa: BLE001 - any failure here is no verdict, and exit status 1 would mean drift
-        print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        print_error("cdc-audit", f"Spark failed: {type(error).__name__}: {root_cause(error)}")
         return 2
 
 
