@@ -244,8 +244,10 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
     statements = read_statements(messages, upto)
     history = read_history(source, messages=messages)
     messages.unpersist()
+    found = places(startup.source, source, topic, upto, statements)
+    resource = follower.mysql_resource_name
     parts, refused = parts_of(
-        history, statements, upto, passes=replicated(follower), resource=follower.mysql_resource_name
+        history, statements, upto, newest=found.newest, passes=replicated(follower), resource=resource
     )
     if len(refused) > 1:
         for error in refused:
@@ -257,8 +259,7 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
         )
     for error in refused:
         raise error
-    heads, offsets = places(startup.source, source, topic, upto, statements)
-    return Stream(follower.mysql_resource_name, parts, statements, heads, offsets, upto, follower.consumer.batch_rows)
+    return Stream(resource, parts, statements, found.heads, found.offsets, upto, follower.consumer.batch_rows)
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:

@@ -1,6 +1,7 @@
 """Where records are: those that the checkpoint of a follower that is loaded moves to, and those behind the seed."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
@@ -8,16 +9,25 @@ from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.seed.stream import Head
+from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source
 
-__all__ = ["places"]
+__all__ = ["Places", "places"]
+
+
+class Places(NamedTuple):
+    """The records to which the checkpoint moves without rows (``heads``), where a consumer reads on (``offsets``), and
+    the sequences of the ``newest`` rows by the names of their tables."""
+
+    heads: dict[int, Head]
+    offsets: dict[TopicIdPartition, int]
+    newest: dict[Name, int]
 
 
 def places(
     topics_of: RecordSource, source: Source, topic: Topic, upto: int, statements: Mapping[int, Record]
-) -> tuple[dict[int, Head], dict[TopicIdPartition, int]]:
-    """The records to which the checkpoint moves without rows, and where a consumer reads on. Raises UserError where the
-    topics lack records."""
+) -> Places:
+    """Raises UserError where the topics lack records."""
     wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
     found = source.places(upto, wanted).where("count > 0").collect()
     heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
@@ -34,4 +44,8 @@ def places(
         following = row["next"]
         places[name, int(number)] = source.span.partitions[name, int(number)][1] if following is None else following
     topics = {topic.name: topic, **topics_of.topics({name for name, _ in places} - {topic.name})}
-    return heads, {TopicIdPartition(name, number, topics[name].id): offset for (name, number), offset in places.items()}
+    offsets = {TopicIdPartition(name, number, topics[name].id): offset for (name, number), offset in places.items()}
+    newest = {
+        name: each.newest for row in found for each in row["newest"] if (name := table_name(each.uri)) is not None
+    }
+    return Places(heads, offsets, newest)

@@ -13,7 +13,7 @@ from cdc.errors import UserError
 from cdc.model.record import Record
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name, Segment, lineage
-from cdc.spark.frames.told import Histories, History, existing
+from cdc.spark.frames.told import Histories, History, existing, untold
 from cdc.spark.frames.versions import Plan, Stretch, plan, require_no_exchange
 from cdc.sql.column_types import read_type
 
@@ -44,13 +44,24 @@ class Part:
 
 
 def parts_of(
-    history: History, statements: Mapping[int, Record], upto: int, *, passes: Callable[[Uri], bool], resource: str
-) -> tuple[list[Part], list[UserError]]:
+    history: History, statements: Mapping[int, Record], upto: int, *, newest: Mapping[Name, int],
+    passes: Callable[[Uri], bool], resource: str,
+) -> tuple[list[Part], list[UserError]]:  # fmt: skip
     """Where the rows are of all tables that there are after sequence ``upto`` and that pass the filters, and why tables
-    can't be loaded."""
+    can't be loaded. ``newest`` has the sequences of their newest rows up to then by the names under which they were
+    logged."""
     found: list[Part] = []
     refused: list[UserError] = []
     names = [name for name in existing(history, upto) if passes(Uri(resource, *name))]
+    for name in untold(history, upto, newest):
+        if passes(Uri(resource, *name)):
+            refused.append(
+                UserError(
+                    "the stream has rows of the table and nothing that tells its columns",
+                    where=f"table {'.'.join(name)}",
+                    hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(name)}; {_OR_APPLY}",
+                )
+            )
     segments, histories = _segments(history, names, upto), Histories(history)
     for name in names:
         try:

@@ -131,16 +131,18 @@ class Source:
 
     def places(self, upto: int, wanted: Collection[int]) -> DataFrame:
         """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first
-        offset behind those (``next``, NULL for none), and of records with ``wanted`` sequences their sequence, file,
-        position, transaction and ts_us (``heads``)."""
-        found = self._read(self.span, None)
+        offset behind those (``next``, NULL for none), of records with ``wanted`` sequences their sequence, file,
+        position, transaction and ts_us (``heads``), and of each table with rows up to ``upto`` its URI and the sequence
+        of its newest record (``newest``)."""
+        found = self._read(self.span, None, keyed=True)
         parsed = F.from_json(F.col("value").cast("string"), _PLACES)
         text = F.substring("value", 1, _HEAD_BYTES).cast("string")
         is_fast = F.regexp_extract(text, _HEAD.pattern, 1) != ""
         # A head is whole JSON where it is closed behind the transaction.
         head = F.concat(F.regexp_extract(text, _HEAD.pattern, 0), F.lit("}"))
         body = F.when(is_fast, F.from_json(head, _PLACES)).otherwise(parsed).alias("body")
-        heads = found.select("partition", "offset", body).select("partition", "offset", "body.*")
+        uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
+        heads = found.select("partition", "offset", uri, body).select("partition", "offset", "uri", "body.*")
         heads = heads.where("sequence IS NOT NULL")
         numbers = [{"sequence": each} for each in sorted(wanted)]
         marked = F.broadcast(local_frame(self.spark, numbers, "sequence BIGINT").withColumn("marked", F.lit(True)))
@@ -148,15 +150,17 @@ class Source:
             "IF(marked, named_struct('sequence', sequence, 'file', bn_file.fileName, 'position', bn_file.offset, "
             "'transaction', transaction.id, 'ts_us', transaction.ts_us), NULL)"
         )
-        return (
-            heads.join(marked, "sequence", "left")
-            .groupBy("partition")
-            .agg(
-                F.expr(f"count_if(sequence <= {upto})").alias("count"),
-                F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
-                F.collect_list(one).alias("heads"),
-            )
-        )
+        of_uris = heads.join(marked, "sequence", "left").groupBy("partition", "uri").agg(
+            F.expr(f"count_if(sequence <= {upto})").alias("count"),
+            F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
+            F.collect_list(one).alias("heads"),
+            F.max(F.expr(f"IF(sequence <= {upto}, sequence, NULL)")).alias("newest"),
+        )  # fmt: skip
+        newest = F.expr("IF(uri IS NOT NULL AND newest IS NOT NULL, struct(uri, newest), NULL)")
+        return of_uris.groupBy("partition").agg(
+            F.sum("count").alias("count"), F.min("next").alias("next"),
+            F.flatten(F.collect_list("heads")).alias("heads"), F.collect_list(newest).alias("newest"),
+        )  # fmt: skip
 
     def _within(self, topics: Iterable[str] | None) -> Span:
         if topics is None or self.kafka.layout != PER_TABLE:

@@ -36,12 +36,15 @@ class Stream:
         self._next += 1
         return self
 
-    def parts(self, *, but: tuple[str, str] = ("", "")) -> tuple[list[Part], list[str]]:
+    def parts(
+        self, *, but: tuple[str, str] = ("", ""), newest: dict[tuple[str, str], int] | None = None
+    ) -> tuple[list[Part], list[str]]:
         told = {at: Statement(each.query, frozenset(), "utf8mb4", True) for at, each in self._records.items()}
         history = History(tuple(self._acts), told, tuple(self._told), silent_cascades=False)
         found, refused = parts_of(
-            history, self._records, self._next - 1, passes=lambda uri: (uri.database, uri.table) != but, resource="r"
-        )
+            history, self._records, self._next - 1, newest=newest or {}, resource="r",
+            passes=lambda uri: (uri.database, uri.table) != but,
+        )  # fmt: skip
         assert all(each.hint for each in refused)
         return found, [each.what for each in refused]
 
@@ -67,6 +70,18 @@ def test_a_table_is_loaded_as_it_was_at_each_place() -> None:
 def test_a_table_without_rows_may_not_have_any() -> None:
     found, refused = created().parts()
     assert (refused, {each.refused for each in found}) == ([], {"no record tells its columns"})
+
+
+def test_a_table_of_which_there_are_rows_alone_is_refused() -> None:
+    """But not one that was dropped or renamed after its newest row, nor one that the filters leave out."""
+    old, gone, was = ("d", "old"), ("d", "gone"), ("d", "was")
+    stream = (
+        created().rows().run("DROP TABLE gone", ("DropTable", gone)).run("RENAME TABLE was TO t2", ("RenameTable", was))
+    )
+    newest = {T: 2, old: 2, gone: 2, was: 2}
+    assert stream.parts(newest=newest)[1] == ["the stream has rows of the table and nothing that tells its columns"]
+    assert stream.parts(newest=newest, but=old)[1] == []
+    assert stream.parts(newest={gone: 9}, but=old)[1] != []
 
 
 def test_numbered_rows_are_refused() -> None:
