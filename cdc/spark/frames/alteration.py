@@ -122,9 +122,8 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
-        self.retyped = (
-            False  # whether a column has another type or collation, so that what is computed of it may differ
-        )
+        # Whether a column has another type or collation, so that what is computed of it may differ.
+        self.retyped = False
 
     def compute_again(self, names: Collection[str]) -> None:
         """The server computes the values of these columns again, from others that were changed."""
