@@ -1,9 +1,8 @@
 """Changes of rows as a DataFrame: of one table typed, of all tables as the JSON texts that records have."""
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from cdc.spark.frames.rows import changed_rows, typed_columns
+from cdc.spark.frames.rows import changed_rows, exploded, typed_columns
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan
 from cdc.spark.input.records import parse
@@ -38,8 +37,9 @@ def of_all_tables(messages: DataFrame, *, since: int, upto: int) -> DataFrame:
     """
     fails = "raise_error(concat('not a record: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     within = f"IF(valid, sequence BETWEEN {since} AND {upto} AND rows IS NOT NULL, CAST({fails} AS BOOLEAN))"
-    rows = parse(messages).where(within).select("*", F.posexplode("rows").alias("row", "image"))
-    named = rows.drop("rows").select("*", "image.*")
+    records = parse(messages)
+    rows = exploded(records, within, *(name for name in records.columns if name != "rows"))
+    named = rows.select("*", "image.*")
     return named.selectExpr(
         "database", "table", _OP, *(_BY_NAME.format(name) for name in ("before", "after")), *_PLACE
     )  # fmt: skip

@@ -15,7 +15,7 @@ from cdc.spark.frames.typed import DOUBT, Options, literal, typed
 from cdc.spark.frames.versions import Plan, Stretch
 from cdc.spark.input.records import parse
 
-__all__ = ["changed_rows", "last_images", "left_rows", "typed_columns", "typed_rows"]
+__all__ = ["changed_rows", "exploded", "last_images", "left_rows", "typed_columns", "typed_rows"]
 
 _ORDER_BITS = 23  # rows of a record, see streams.row_digests
 _HASH = "xxhash64(known)"
@@ -40,11 +40,11 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
         "raise_error(concat('not a record of rows: partition ', partition, ', offset ', offset, '; see cdc-audit'))"
     )
     stretch = f"CASE WHEN NOT valid THEN CAST({invalid} AS INT) WHEN NOT {within} THEN NULL {number} END"
-    records = parse(messages).withColumn("stretch", F.expr(stretch)).where("stretch IS NOT NULL")
-    rows = records.select(
+    records = parse(messages).withColumn("stretch", F.expr(stretch))
+    rows = exploded(
+        records, "stretch IS NOT NULL",
         *("stretch", "sequence", "transaction", "last", "file", "position", "ts_us", "chunk", "columns"),
-        F.posexplode("rows").alias("row", "image"),
-    )
+    )  # fmt: skip
     images = {name: _of_stretch(plan, f"image.{name}", _image) for name in ("before", "after")}
     known = dict.fromkeys(("old", "new"), "CAST(NULL AS ARRAY<STRING>)")
     if plan.keyed:
@@ -53,6 +53,16 @@ def changed_rows(messages: DataFrame, plan: Plan, *, since: int, upto: int) -> D
         *("sequence", "transaction", "last", "file", "position", "ts_us", "chunk", "row"),
         *(F.expr(text).alias(name) for name, text in (known | images).items()),
     )
+
+
+def exploded(records: DataFrame, condition: str, *columns: str) -> DataFrame:
+    """The ``columns`` of the parsed ``records`` with this condition, for each row: ``row`` and ``image``.
+
+    Spark moves a filter, with all that it needs, to where messages are read, and would parse each record there and once
+    more for its rows. So it does with the filter that it makes of an inner explode, but not with one on its result.
+    """
+    rows = F.expr(f"posexplode_outer(IF({condition}, rows, NULL))")
+    return records.select(*columns, rows.alias("row", "image")).where("row IS NOT NULL")
 
 
 def last_images(changed: DataFrame) -> DataFrame:

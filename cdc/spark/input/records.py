@@ -235,9 +235,7 @@ def _fields(messages: DataFrame, events_of: Collection[str]) -> DataFrame:
     ``uri_matches`` says whether the URI is one, ``names`` are its parts, and ``rows`` those of the operation.
     """
     text = F.col("value").cast("string")
-    # Spark moves filters, and all that they need, to where messages are read: it parsed each record there, and what
-    # passed again, even for each of its rows. It moves none by an expression that is not deterministic.
-    body = F.when(F.spark_partition_id() >= 0, F.from_json(text, _SCHEMA, _PARSING))
+    body = F.from_json(text, _SCHEMA, _PARSING)
     # JSON text is UTF-8, but the parser ignores bytes that are not.
     is_text = F.is_valid_utf8(text).alias("is_text")
     parsed = messages.select("side", "partition", F.col("offset").alias("at"), is_text, body.alias("body"))

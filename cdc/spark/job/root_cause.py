@@ -7,5 +7,5 @@ __all__ = ["root_cause"]
 
 def root_cause(error: Exception) -> str:
     """The last cause that Spark names: its messages list the causes one after the other, each with its trace."""
-    causes: list[str] = re.findall(r"^(?:Caused by)?: (.+)", str(error), re.MULTILINE)
+    causes: list[str] = re.findall(r"^(?:Caused by)?: ([\w$]+[.].+)", str(error), re.MULTILINE)
     return causes[-1] if causes else str(error).strip().partition("\n")[0]
