@@ -64,13 +64,9 @@ class Alteration:
 
 
 def altered(
-    before: Columns,
-    statement: Statement,
-    *,
-    sequence: int,
-    after: Columns | None,
+    before: Columns, statement: Statement, *, sequence: int, after: Columns | None,
     generated: Callable[[], Collection[str]] = frozenset,
-) -> Alteration:
+) -> Alteration:  # fmt: skip
     """What ``statement`` does to a table with the columns ``before``; ``after`` are those that records tell, or None.
     ``generated`` are names without case, among them those of all columns that the server computes from others.
 
@@ -122,8 +118,7 @@ class _Table:
         self.origins = {name: Origin(name) for name, _ in before}
         self.doubt = ""
         self.keys_changed = False
-        # Whether a column has another type or collation, so that what is computed of it may differ.
-        self.retyped = False
+        self.retyped = False  # whether a column has another type or collation: what is computed of it may differ
 
     def compute_again(self, names: Collection[str]) -> None:
         """The server computes the values of these columns again, from others that were changed."""
@@ -294,9 +289,7 @@ def _keeps_texts(old: ColumnType, new: ColumnType, *, strict: bool) -> bool:
     They have numbers instead where a member of a SET is empty, or two are equal in a collation, which is not told.
     """
     before, after = old.members, new.members or ()
-    if before is None or after[: len(before)] != before:
-        return False
-    if old.name == "set" and ("" in before) != ("" in after):
+    if before is None or after[: len(before)] != before or (old.name == "set" and ("" in before) != ("" in after)):
         return False
     # A server in strict mode refuses equal members, but the column may have had some.
     return len({each.casefold() for each in after}) == len(after) and (strict or "".join(after).isascii())

@@ -105,7 +105,7 @@ def test_other_tables_are_not_in_it() -> None:
 
 
 def test_tables_of_which_only_rows_are_told() -> None:
-    """Not those that are told, nor those that ended after their rows."""
+    """But not tables whose columns a record has, nor those that were dropped or renamed after their rows."""
     acts = [
         Act(3, 0, "DropTable", uri("d", "gone")), Act(4, 0, "RenameTable", uri("d", "old"), uri("d", "new")),
         Act(5, 0, "DropDatabase", uri("e")), Act(6, 0, "CreateTable", uri("d", "made")),
