@@ -72,7 +72,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from cdc.seed.pipeline import run
     from cdc.spark.input.spans import span
     from cdc.spark.job.in_process import cancelling, started
-    from cdc.spark.job.launch import FOR_LITTLE
+    from cdc.spark.job.launch import FIRST_COMPILER, FOR_MUCH
     from cdc.spark.job.options import SMALL
 
     gc.set_threshold(1_000_000, 50, 1000)  # as in cdc-consumer
@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     at = int(arguments.at) if arguments.at is not None and arguments.at.isdecimal() else arguments.at
 
     def spark() -> "SparkSession":
-        java = FOR_LITTLE if span(leader.kafka).size <= SMALL else ()
+        java = [*FOR_MUCH, *(FIRST_COMPILER if span(leader.kafka).size <= SMALL else ())]
         return cancelling(started(dict(os.environ), "cdc-seed", java=java), stop)
 
     try:

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from cdc.errors import UserError
 from cdc.seed.leading_values import image_texts, leading_values, pattern
+from cdc.seed.message_values import values_at
 from cdc.seed.tables import Part
 from cdc.spark.frames.messages import Source
 from cdc.spark.input.local_frame import local_frame
@@ -31,8 +32,8 @@ _PARTS = """
     names ARRAY<STRING>, shape INT, numbers ARRAY<INT>, refused STRING, pattern STRING, width INT
 """
 _RECORD = (
-    "part", "owner", "owned", "name", "shape", "numbers", "names", "refused", "columns", "sequence", "file", "position",
-    "transaction", "ts_us", "sql_mode", "key", "rows",
+    "partition", "offset", "plain", "part", "owner", "owned", "name", "shape", "numbers", "names", "refused", "columns",
+    "sequence", "file", "position", "transaction", "ts_us", "sql_mode", "key", "rows",
 )  # fmt: skip
 _SEEDS = (secrets.randbits(63), secrets.randbits(63))
 _ROW_BITS = 23  # rows of a record, as in streams.row_digests
@@ -111,25 +112,36 @@ def lines(source: Source, parts: Sequence[Part], *, after: int, upto: int) -> It
     found = cached(grouped.agg(F.array_sort(F.collect_list("kept")).alias("found")))
     # Computed before the join is planned: where it is small, each task gets all of it.
     found.count()
-    texts = F.expr(f"IF(value IS NULL, {_TEXTS}, NULL)").alias("texts")
-    chosen = records.join(found, "sequence").select(
-        "sequence", "part", "is_left", "file", "position", "transaction", "ts_us", "sql_mode", "key", "found.row",
-        texts, "value", F.size("rows").alias("of"),
-    )  # fmt: skip
-    for row in _sorted(chosen).toLocalIterator(prefetchPartitions=True):
-        *told, parsed, value, of = row
-        images = parsed if value is None else _images(bytes(value), row["row"], of=of, sequence=row["sequence"])
+    for row in _sorted(_chosen(source, parts, records, found)).toLocalIterator(prefetchPartitions=True):
+        *told, plain, parsed, of, value = row
+        images = _images(value, row["row"], of=of, sequence=row["sequence"]) if plain else parsed
         yield Line._make([*told, [f'{{"cols":[{image}]}}' for image in images]])
 
 
-def _images(value: bytes, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
+def _chosen(source: Source, parts: Sequence[Part], records: DataFrame, found: DataFrame) -> DataFrame:
+    """Of the ``records`` that are ``found`` the fields of a line up to row, plain, the parsed texts, the number of rows
+    that the record has, and its value if it is plain, which is read once more."""
+    texts = F.expr(f"IF(plain, NULL, {_TEXTS})").alias("texts")
+    chosen = cached(
+        records.join(found, "sequence").select(
+            "sequence", "part", "is_left", "file", "position", "transaction", "ts_us", "sql_mode", "key", "found.row",
+            "plain", texts, F.size("rows").alias("of"), "partition", "offset",
+        )
+    )  # fmt: skip
+    if chosen.where("plain").isEmpty():
+        return chosen.drop("partition", "offset").withColumn("value", F.lit(None).cast("binary"))
+    values = values_at(source.of_tables({part.name for part in parts}), chosen.where("plain"))
+    return chosen.join(values, ["partition", "offset"], "left").drop("partition", "offset")
+
+
+def _images(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
     try:
-        return image_texts(value, rows, of=of)
+        return image_texts(None if value is None else bytes(value), rows, of=of, sequence=sequence)
     except ValueError as error:
-        hint = "something else writes to this topic; see cdc-audit"
         raise UserError(
-            f"cdc-producer did not write this record: {error}", where=f"sequence {sequence}", hint=hint
-        ) from None
+            f"the record is not as cdc-producer wrote it: {error}", where=f"sequence {sequence}",
+            hint="something else writes to this topic or deletes its records; see cdc-audit",
+        ) from None  # fmt: skip
 
 
 def _sorted(chosen: DataFrame) -> DataFrame:
@@ -142,8 +154,8 @@ def _sorted(chosen: DataFrame) -> DataFrame:
 
 def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
     """The records with rows, ``plain`` or parsed: of those that are parsed what ``parse`` gives, of the others the
-    leading values of their rows and their ``value``; and of their part its number, its owner and the owner's name
-    (owned), shape, numbers, names of columns, and why it is refused."""
+    leading values of their rows; and of their part its number, its owner and the owner's name (owned), shape, numbers,
+    names of columns, and why it is refused."""
     uris = {part.name: source.uri(part.name) for part in parts}
     owners = {owner: at for at, owner in enumerate(sorted({part.owner for part in parts}))}
     shapes = _shapes(parts)
@@ -152,11 +164,12 @@ def _records(source: Source, parts: Sequence[Part], upto: int) -> DataFrame:
         for at, part in enumerate(parts)
     ]
     within = local_frame(source.spark, told, _PARTS)
+    found = leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto)
     # Otherwise Spark would look for the values again for each use of them.
-    found = cached(leading_values(source.of_tables(uris), within, uris=uris.values(), upto=upto))
-    plain = found.where("plain").select(*_RECORD, "value")
-    parsed = _parsed(found.where("NOT plain"), within.drop("uri", "pattern", "width"), upto)
-    return plain.unionByName(parsed.select(*_RECORD, F.lit(None).cast("binary").alias("value")))
+    found = cached(found.withColumn("value", F.expr("IF(plain, NULL, value)")))
+    parsed = _parsed(found.where("NOT plain").drop("plain"), within.drop("uri", "pattern", "width"), upto)
+    parsed = parsed.withColumn("plain", F.lit(False))
+    return found.where("plain").select(*_RECORD).unionByName(parsed.select(*_RECORD))
 
 
 def _parsed(messages: DataFrame, within: DataFrame, upto: int) -> DataFrame:

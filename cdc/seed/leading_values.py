@@ -89,11 +89,13 @@ def leading_values(messages: DataFrame, patterns: DataFrame, *, uris: Collection
     return images.withColumn("rows", F.expr(_ROWS)).drop("images", "operation")
 
 
-def image_texts(value: bytes, rows: Sequence[int], *, of: int) -> list[str]:
+def image_texts(value: bytes | None, rows: Sequence[int], *, of: int, sequence: int) -> list[str]:
     """The values after the change, as JSON separated by commas, of those ``rows`` in a plain record that has ``of``.
 
-    Raises ValueError where it is not UTF-8, or has another number of rows.
+    Raises ValueError where it is gone (None), has another sequence or number of rows, or is not UTF-8.
     """
+    if value is None or f'","sequence":{sequence},'.encode() not in value[:_HEAD_BYTES]:
+        raise ValueError("it is gone, or another one, when it is read again")
     body = value[value.index(_BEGIN) + len(_BEGIN) : -len(_END)]
     if body.startswith(_UPDATED):
         images = [piece.partition(_NEXT_UPDATED)[0] for piece in body.split(_AFTER)[1:]]

@@ -240,11 +240,12 @@ def _seed(begun: Seed | None, source: Source, at: Moment, scope: str) -> Seed:
 def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream:
     """What is loaded, up to sequence ``upto``. Raises UserError where that is not certain; each table is logged."""
     follower = startup.profile
-    messages = source.of_statements(None).persist()
+    outline = source.outline().persist()
+    messages = outline.where("told").select("partition", "offset", "value")
     statements = read_statements(messages, upto)
     history = read_history(source, messages=messages)
-    messages.unpersist()
-    found = places(startup.source, source, topic, upto, statements)
+    found = places(startup.source, source, outline, topic, upto, statements)
+    outline.unpersist()
     resource = follower.mysql_resource_name
     parts, refused = parts_of(
         history, statements, upto, newest=found.newest, passes=replicated(follower), resource=resource

@@ -1,7 +1,10 @@
 """Where records are: those that the checkpoint of a follower that is loaded moves to, and those behind the seed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.source.record_source import RecordSource
@@ -11,6 +14,7 @@ from cdc.model.record import Record
 from cdc.seed.stream import Head
 from cdc.spark.ddl.lineage import Name, table_name
 from cdc.spark.frames.messages import Source
+from cdc.spark.input.local_frame import local_frame
 
 __all__ = ["Places", "places"]
 
@@ -25,11 +29,12 @@ class Places(NamedTuple):
 
 
 def places(
-    topics_of: RecordSource, source: Source, topic: Topic, upto: int, statements: Mapping[int, Record]
-) -> Places:
-    """Raises UserError where the topics lack records."""
+    topics_of: RecordSource, source: Source, outline: DataFrame, topic: Topic, upto: int,
+    statements: Mapping[int, Record],
+) -> Places:  # fmt: skip
+    """Those in the ``outline`` of ``source``. Raises UserError where the topics lack records."""
     wanted = {upto, *(sequence - 1 for sequence in statements if sequence > 0)}
-    found = source.places(upto, wanted).where("count > 0").collect()
+    found = _of_partitions(outline, upto, wanted).where("count > 0").collect()
     heads = {int(each["sequence"]): Head(*each) for row in found for each in row["heads"] if each is not None}
     count = sum(row["count"] for row in found)
     if count != upto + 1 or heads.keys() != wanted:
@@ -49,3 +54,25 @@ def places(
         name: each.newest for row in found for each in row["newest"] if (name := table_name(each.uri)) is not None
     }
     return Places(heads, offsets, newest)
+
+
+def _of_partitions(outline: DataFrame, upto: int, wanted: Collection[int]) -> DataFrame:
+    """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first offset
+    behind those (``next``, NULL for none), of records with ``wanted`` sequences their sequence, file, position,
+    transaction and ts_us (``heads``), and of each table with rows up to ``upto`` its URI and the sequence of its newest
+    record (``newest``)."""
+    numbers = [{"sequence": each} for each in sorted(wanted)]
+    marked = local_frame(outline.sparkSession, numbers, "sequence BIGINT").withColumn("marked", F.lit(True))
+    one = F.expr("IF(marked, struct(sequence, file, position, transaction, ts_us), NULL)")
+    heads = outline.where("sequence IS NOT NULL").join(F.broadcast(marked), "sequence", "left")
+    of_uris = heads.groupBy("partition", "uri").agg(
+        F.expr(f"count_if(sequence <= {upto})").alias("count"),
+        F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
+        F.collect_list(one).alias("heads"),
+        F.max(F.expr(f"IF(sequence <= {upto}, sequence, NULL)")).alias("newest"),
+    )
+    newest = F.expr("IF(uri IS NOT NULL AND newest IS NOT NULL, struct(uri, newest), NULL)")
+    return of_uris.groupBy("partition").agg(
+        F.sum("count").alias("count"), F.min("next").alias("next"),
+        F.flatten(F.collect_list("heads")).alias("heads"), F.collect_list(newest).alias("newest"),
+    )  # fmt: skip

@@ -117,7 +117,7 @@ def test_leading_values_are_those_that_the_parser_gives(spark: SparkSession, wid
                 kept = None if all_values is None else [v if v != "Null" else '"Null"' for v in all_values[:width]]
                 assert image == kept, note
         chosen = [number for number, whole in enumerate(row["all"]) if whole.after is not None]
-        texts = image_texts(values[at], chosen, of=len(row["all"])) if chosen else []
+        texts = image_texts(values[at], chosen, of=len(row["all"]), sequence=at) if chosen else []
         expected = [[as_in_json(value) for value in row["all"][number].after] for number in chosen]
         assert [json.loads(f"[{each}]") for each in texts] == expected, note
     assert plain.keys() == {"Add", "Update", "Delete", "Copy"}
@@ -157,6 +157,9 @@ def test_a_record_that_is_damaged() -> None:
     body = record(random.Random(SEED), 3)
     body["operation"] = {"Add": {"rows": [{"cols": [{"String": "x"}]}]}}
     with pytest.raises(ValueError, match="1 rows instead of 2"):
-        image_texts(as_written(body), [0], of=2)
+        image_texts(as_written(body), [0], of=2, sequence=3)
     with pytest.raises(ValueError, match="utf-8"):
-        image_texts(as_written(body).replace(b'"x"', b'"\xff"'), [0], of=1)
+        image_texts(as_written(body).replace(b'"x"', b'"\xff"'), [0], of=1, sequence=3)
+    for value, sequence in ((None, 3), (as_written(body), 33)):
+        with pytest.raises(ValueError, match="gone, or another one"):
+            image_texts(value, [0], of=1, sequence=sequence)

@@ -23,7 +23,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import LEADER, messages
 from cdc.spark.input.spans import Span, span
 
-__all__ = ["Source", "heads_of"]
+__all__ = ["Source", "heads_of", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
@@ -108,18 +108,11 @@ class Source:
         topic with them.
         """
         uris = None if names is None else [self.uri(name) for name in sorted(names)]
-        is_statement = ~F.col("key").rlike(_OF_TABLE)
-        wanted = None if uris is None else is_statement | F.col("key").isin(uris)
+        wanted = None if uris is None else ~F.col("key").rlike(_OF_TABLE) | F.col("key").isin(uris)
         topics = self.kafka.topics()
         some = None if names is None else {topics.events, *(topics.of_table(*name) for name in names)}
         found = self._read(self._within(some), wanted, keyed=True)
-        # Most of a record is its rows, before which all of that is.
-        head = F.substring("value", 1, _BEFORE_ROWS_BYTES)
-        beginning = F.when(F.contains(head, F.lit(b'"rows":[')), head).otherwise(F.col("value"))
-        tells = F.lit(False)
-        for text in ('"types":', '"upto":null', '"after":null', '"Skipped":'):
-            tells |= F.contains(beginning, F.lit(text.encode()))
-        return found.where(is_statement | tells).drop("key")
+        return found.where(is_told()).drop("key")
 
     def heads(self) -> DataFrame:
         """All records' ``sequence``, their transaction's ``id``, whether they are its ``last``, and ``ts_us``."""
@@ -129,37 +122,22 @@ class Source:
         """All messages: side, partition, offset, key, value."""
         return self._read(self.span, None, keyed=True)
 
-    def places(self, upto: int, wanted: Collection[int]) -> DataFrame:
-        """A line for each partition: how many of its records have sequences up to ``upto`` (``count``), the first
-        offset behind those (``next``, NULL for none), of records with ``wanted`` sequences their sequence, file,
-        position, transaction and ts_us (``heads``), and of each table with rows up to ``upto`` its URI and the sequence
-        of its newest record (``newest``)."""
+    def outline(self) -> DataFrame:
+        """All records: their partition, offset, uri (NULL for one without rows), sequence, file, position, transaction
+        and ts_us; and the ``value`` of those that ``of_statements`` gives, NULL of others."""
         found = self._read(self.span, None, keyed=True)
-        parsed = F.from_json(F.col("value").cast("string"), _PLACES)
         text = F.substring("value", 1, _HEAD_BYTES).cast("string")
-        is_fast = F.regexp_extract(text, _HEAD.pattern, 1) != ""
+        head = F.regexp_extract(text, _HEAD.pattern, 0)
         # A head is whole JSON where it is closed behind the transaction.
-        head = F.concat(F.regexp_extract(text, _HEAD.pattern, 0), F.lit("}"))
-        body = F.when(is_fast, F.from_json(head, _PLACES)).otherwise(parsed).alias("body")
+        body = F.when(head != "", F.from_json(F.concat(head, F.lit("}")), _PLACES))
+        body = body.otherwise(F.from_json(F.col("value").cast("string"), _PLACES)).alias("body")
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
-        heads = found.select("partition", "offset", uri, body).select("partition", "offset", "uri", "body.*")
-        heads = heads.where("sequence IS NOT NULL")
-        numbers = [{"sequence": each} for each in sorted(wanted)]
-        marked = F.broadcast(local_frame(self.spark, numbers, "sequence BIGINT").withColumn("marked", F.lit(True)))
-        one = F.expr(
-            "IF(marked, named_struct('sequence', sequence, 'file', bn_file.fileName, 'position', bn_file.offset, "
-            "'transaction', transaction.id, 'ts_us', transaction.ts_us), NULL)"
-        )
-        of_uris = heads.join(marked, "sequence", "left").groupBy("partition", "uri").agg(
-            F.expr(f"count_if(sequence <= {upto})").alias("count"),
-            F.min(F.expr(f"IF(sequence > {upto}, offset, NULL)")).alias("next"),
-            F.collect_list(one).alias("heads"),
-            F.max(F.expr(f"IF(sequence <= {upto}, sequence, NULL)")).alias("newest"),
-        )  # fmt: skip
-        newest = F.expr("IF(uri IS NOT NULL AND newest IS NOT NULL, struct(uri, newest), NULL)")
-        return of_uris.groupBy("partition").agg(
-            F.sum("count").alias("count"), F.min("next").alias("next"),
-            F.flatten(F.collect_list("heads")).alias("heads"), F.collect_list(newest).alias("newest"),
+        told = is_told().alias("told")
+        records = found.select("partition", "offset", uri, body, told, F.when(is_told(), F.col("value")).alias("value"))
+        return records.select(
+            "partition", "offset", "uri", "body.sequence", F.col("body.bn_file.fileName").alias("file"),
+            F.col("body.bn_file.offset").alias("position"), F.col("body.transaction.id").alias("transaction"),
+            "body.transaction.ts_us", "told", "value",
         )  # fmt: skip
 
     def _within(self, topics: Iterable[str] | None) -> Span:
@@ -189,6 +167,19 @@ class Source:
         uri = F.get_json_object(F.substring("value", 1, _HEAD_BYTES).cast("string"), "$.uri")
         fast = F.regexp_extract(F.substring("value", 1, _HEAD_BYTES).cast("string"), r'^\{"uri":"([^"]*)"', 1)
         return whole.withColumn("key", F.when(fast != "", fast).otherwise(uri))
+
+
+def is_told() -> Column:
+    """Whether a message with this ``key`` and ``value`` is of a statement, or of rows and may tell types, or the begin
+    or the end of a copy."""
+    # Most of a record is its rows, before which all of that is.
+    head, rows = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string"), '"rows":['
+    beginning = F.when(F.contains(head, F.lit(rows)), F.substring_index(head, rows, 1))
+    beginning = beginning.otherwise(F.col("value").cast("string"))
+    tells = ~F.col("key").rlike(_OF_TABLE)
+    for text in ('"types":', '"upto":null', '"after":null', '"Skipped":'):
+        tells |= F.contains(beginning, F.lit(text))
+    return tells
 
 
 def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
