@@ -51,8 +51,9 @@ def read_history(
     body = F.from_json(F.col("value").cast("string"), _SCHEMA, _PARSING).alias("body")
     found = source.of_statements(names) if messages is None else messages
     found = found.select("partition", "offset", body).select("partition", "offset", "body.*")
-    found = found.where("event IS NULL OR sequence IS NOT NULL")
-    rows = [row for row in found.collect() if row["sequence"] is None or row["sequence"] <= source.newest]
+    # Not in a filter of Spark, which would move it, with the parser, to where all messages are read.
+    of_records = (row for row in found.collect() if row["event"] is None or row["sequence"] is not None)
+    rows = [row for row in of_records if row["sequence"] is None or row["sequence"] <= source.newest]
     for row in rows:
         if row["broken"] is not None or row["uri"] is None or row["sequence"] is None or row["transaction"] is None:
             raise UserError(

@@ -6,6 +6,8 @@ A message's key is the URI: of a table for its rows, of a database for statement
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -27,6 +29,7 @@ __all__ = ["Source", "heads_of", "is_told"]
 
 _OF_TABLE = "^flv://[^/]+/[^/]+/[^/]+$"
 _HEAD_BYTES, _BEFORE_ROWS_BYTES = 4096, 16_384
+_ROWS, _TELLING = '"rows":[', ('"types":', '"upto":null', '"after":null', '"Skipped":')
 _HEAD = re.compile(
     r'^\{"uri":"[^"]*","sequence":([0-9]+),"bn_file":\{[^}]*\},'
     r'"transaction":\{"id":"([^"]*)","index":[0-9]+,"last":(true|false),"ts_us":(-?[0-9]+)\}'
@@ -173,13 +176,12 @@ def is_told() -> Column:
     """Whether a message with this ``key`` and ``value`` is of a statement, or of rows and may tell types, or the begin
     or the end of a copy."""
     # Most of a record is its rows, before which all of that is.
-    head, rows = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string"), '"rows":['
-    beginning = F.when(F.contains(head, F.lit(rows)), F.substring_index(head, rows, 1))
+    head = F.substring("value", 1, _BEFORE_ROWS_BYTES).cast("string")
+    beginning = F.when(F.contains(head, F.lit(_ROWS)), F.substring_index(head, _ROWS, 1))
     beginning = beginning.otherwise(F.col("value").cast("string"))
-    tells = ~F.col("key").rlike(_OF_TABLE)
-    for text in ('"types":', '"upto":null', '"after":null', '"Skipped":'):
-        tells |= F.contains(beginning, F.lit(text))
-    return tells
+    # As an array of one element: in a filter, Spark would take the beginning again for each text.
+    tells = F.exists(F.array(beginning), lambda text: reduce(or_, (F.contains(text, F.lit(each)) for each in _TELLING)))
+    return ~F.col("key").rlike(_OF_TABLE) | tells
 
 
 def heads_of(messages: DataFrame, *columns: str) -> DataFrame:
