@@ -153,19 +153,13 @@ def test_a_follower_killed_while_it_is_loaded(
     pair.on_leader(f"CREATE DATABASE {database}", f"USE {database}", *HISTORY)
     run_well("cdc-producer", pair.source, "--until-current")
     logged = records(pair.source)
-    at = logged[len(logged) * 2 // 3]
-    kills = 0
+    at, kills = logged[len(logged) * 2 // 3], 0
     while True:
-        with monkeypatch.context() as patched:
-            dying = Dying(chance.randrange(1, 60 if kills < KILLS else 10_000), after=chance.random() < 0.5)
-            patched.setattr(Session, "send", dying.send(Session.send))
-            try:
-                loaded = seed(pair.source, pair.target, spark, at=at.transaction)
-                break
-            except Killed:
-                kills += 1
-        if seed_in_follower(pair):
-            assert "cdc-seed has not ended" in refused("cdc-consumer", pair.target, "--until-current")
+        loaded, more = seeded_with_kills(pair, spark, monkeypatch, chance, at=at.transaction)
+        kills += more
+        if kills >= KILLS:
+            break
+        emptied(pair.follower, database)
     assert loaded is not None
     assert loaded.sequence == max(each.sequence for each in logged if each.transaction == at.transaction)
     with capsys.disabled():
@@ -173,6 +167,29 @@ def test_a_follower_killed_while_it_is_loaded(
     pair.on_leader("UPDATE orders SET price = 0", database=database)
     assert "conflicts=0" in pair.replicate()
     assert content(pair.follower, database) == content(pair.leader, database)
+
+
+def seeded_with_kills(
+    pair: Pair, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, chance: random.Random, *, at: str
+) -> tuple[Loaded | None, int]:
+    """What was loaded when it was not killed any more, and how often it was."""
+    kills = 0
+    while True:
+        with monkeypatch.context() as patched:
+            dying = Dying(chance.randrange(1, 60 if kills < KILLS else 10_000), after=chance.random() < 0.5)
+            patched.setattr(Session, "send", dying.send(Session.send))
+            try:
+                return seed(pair.source, pair.target, spark, at=at), kills
+            except Killed:
+                kills += 1
+        if seed_in_follower(pair):
+            assert "cdc-seed has not ended" in refused("cdc-consumer", pair.target, "--until-current")
+
+
+def emptied(server: MySql, database: str) -> None:
+    with server.root() as connection, connection.cursor() as cursor:
+        for statement in (f"DROP DATABASE {database}", "DROP DATABASE cdc"):
+            cursor.execute(statement)
 
 
 def test_a_follower_of_a_program_that_is_killed(pair: Pair, spark: SparkSession) -> None:

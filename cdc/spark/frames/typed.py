@@ -110,6 +110,11 @@ def _parsed(value: str, tag: str, kind: str) -> str:
     return f"from_json({value}, '{tag} {kind}', map('maxStringLen', '{(1 << 31) - 1}')).{tag}"
 
 
+def _once(parsed: str, made: str) -> str:
+    """The SQL ``made`` of ``parts``, which are ``parsed``; a branch of CASE would parse once for each use of them."""
+    return f"get(transform(array({parsed}), parts -> {made}), 0)"
+
+
 def _string(value: str, tag: str) -> str:
     parsed = _parsed(value, tag, "STRING")
     return f"IF(contains({value}, '\\\\'), {parsed}, {_content(value, tag, quoted=True)})"
@@ -165,30 +170,30 @@ def _members(kind: ColumnType, value: str) -> list[tuple[str, str]]:
 
 def _interval(value: str) -> str:
     parts = _parsed(value, "Time", f"STRUCT<negative: BOOLEAN, {_CLOCK}>")
-    seconds = f"CAST({parts}.second + {parts}.subsecond / 1000000BD AS DECIMAL(18,6))"
-    return f"make_dt_interval(0, {parts}.hour, {parts}.minute, {seconds}) * IF({parts}.negative, -1, 1)"
+    seconds = "CAST(parts.second + parts.subsecond / 1000000BD AS DECIMAL(18,6))"
+    return _once(parts, f"make_dt_interval(0, parts.hour, parts.minute, {seconds}) * IF(parts.negative, -1, 1)")
 
 
 def _moment(name: str, value: str, to: str, fails: Fails, options: Options) -> str:
     """A DATE, DATETIME or TIMESTAMP. The text of a moment that no calendar has can't be cast."""
     if name == "timestamp":
         parts = _parsed(value, "Timestamp", "STRUCT<unix_time: BIGINT, subsecond: INT>")
-        moment = f"timestamp_micros({parts}.unix_time * 1000000 + {parts}.subsecond)"
-        zero, is_zero = "'0000-00-00 00:00:00'", f"{parts}.unix_time = 0 AND {parts}.subsecond = 0"
+        moment = "timestamp_micros(parts.unix_time * 1000000 + parts.subsecond)"
+        zero, is_zero = "'0000-00-00 00:00:00'", "parts.unix_time = 0 AND parts.subsecond = 0"
         # Not by the session's clock, which has no such hour where summer time begins.
-        day = f"TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, {parts}.unix_time)"
-        in_utc = f"concat(CAST({day} AS STRING), '.', lpad({parts}.subsecond, 6, '0'))"
+        day = "TIMESTAMP_NTZ '1970-01-01 00:00:00' + make_dt_interval(0, 0, 0, parts.unix_time)"
+        in_utc = f"concat(CAST({day} AS STRING), '.', lpad(parts.subsecond, 6, '0'))"
         if options.zero_dates == "string":
-            return f"IF({is_zero}, {zero}, {in_utc})"
-        return f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})"
+            return _once(parts, f"IF({is_zero}, {zero}, {in_utc})")
+        return _once(parts, f"IF({is_zero}, {_of_zero(fails, zero, options)}, {moment})")
     tag = "Date" if name == "date" else "DateTime"
     parts = _parsed(value, tag, f"STRUCT<{_DAY}{'' if name == 'date' else ', ' + _CLOCK}>")
     names = ["year", "month", "day"] + (["hour", "minute", "second", "subsecond"] if name == "datetime" else [])
     form = "%04d-%02d-%02d" + (" %02d:%02d:%02d.%06d" if name == "datetime" else "")
-    text = f"format_string('{form}', {', '.join(f'{parts}.{each}' for each in names)})"
+    text = f"format_string('{form}', {', '.join(f'parts.{each}' for each in names)})"
     if options.zero_dates == "string":
-        return text
-    return f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})"
+        return _once(parts, text)
+    return _once(parts, f"coalesce(try_cast({text} AS {to}), {_of_zero(fails, text, options)})")
 
 
 def _of_zero(fails: Fails, text: str, options: Options) -> str:
