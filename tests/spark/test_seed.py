@@ -188,7 +188,7 @@ def seeded_with_kills(
 
 def emptied(server: MySql, database: str) -> None:
     with server.root() as connection, connection.cursor() as cursor:
-        for statement in (f"DROP DATABASE {database}", "DROP DATABASE cdc"):
+        for statement in (f"DROP DATABASE {database}", "DROP DATABASE cdc", "RESET BINARY LOGS AND GTIDS"):
             cursor.execute(statement)
 
 

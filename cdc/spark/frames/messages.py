@@ -127,7 +127,7 @@ class Source:
 
     def outline(self) -> DataFrame:
         """All records: their partition, offset, uri (NULL for one without rows), sequence, file, position, transaction
-        and ts_us; and the ``value`` of those that ``of_statements`` gives, NULL of others."""
+        and ts_us; and ``told``: whether ``of_statements`` gives it, with its ``value``, which is NULL of others."""
         found = self._read(self.span, None, keyed=True)
         text = F.substring("value", 1, _HEAD_BYTES).cast("string")
         head = F.regexp_extract(text, _HEAD.pattern, 0)
@@ -135,12 +135,11 @@ class Source:
         body = F.when(head != "", F.from_json(F.concat(head, F.lit("}")), _PLACES))
         body = body.otherwise(F.from_json(F.col("value").cast("string"), _PLACES)).alias("body")
         uri = F.when(F.col("key").rlike(_OF_TABLE), F.col("key")).alias("uri")
-        told = is_told().alias("told")
-        records = found.select("partition", "offset", uri, body, told, F.when(is_told(), F.col("value")).alias("value"))
+        records = found.select("partition", "offset", uri, body, is_told().alias("told"), "value")
         return records.select(
             "partition", "offset", "uri", "body.sequence", F.col("body.bn_file.fileName").alias("file"),
             F.col("body.bn_file.offset").alias("position"), F.col("body.transaction.id").alias("transaction"),
-            "body.transaction.ts_us", "told", "value",
+            "body.transaction.ts_us", "told", F.when(F.col("told"), F.col("value")).alias("value"),
         )  # fmt: skip
 
     def _within(self, topics: Iterable[str] | None) -> Span:
