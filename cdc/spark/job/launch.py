@@ -24,7 +24,7 @@ _CLASSES = "-XX:MetaspaceSize=256m"
 FOR_LITTLE = (*FIRST_COMPILER, "-XX:+UseSerialGC", _CLASSES)
 """Options of a JVM that reads up to ``job.options.SMALL`` records."""
 FOR_MUCH = ("-XX:+UseParallelGC", _CLASSES)
-"""Options of a JVM that reads whole topics: the default collector takes a tenth more CPU time, and pauses less."""
+"""Options of a JVM that reads whole topics: the default collector takes a seventh more CPU time."""
 
 _COLLECTOR = re.compile(r"-XX:[+]Use\w+GC\b")
 _OPTIONS = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
