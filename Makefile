@@ -4,15 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-long test-clients test-docker lint unit integration mutants bench clean
+.PHONY: setup demo test tests test-long test-clients test-docker lint unit integration mutants bench clean
 
 setup: $(READY)
 
 demo: $(READY)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cdc-sandbox demo
 
-# Linters use one core for most of their time; make of before 4.0 can't keep the two outputs apart.
+# With the sum of CPU seconds at the end, of which CONTRIBUTING.md says how many there may be.
 test: $(READY)
+	@$(BIN)/python -m tests.harness.cpu_seconds $(MAKE) --no-print-directory tests
+
+# Linters use one core for most of their time; make of before 4.0 can't keep the two outputs apart.
+tests: $(READY)
 	$(MAKE) --jobs 2 $(if $(filter output-sync,$(.FEATURES)),--output-sync=target) lint unit
 	$(MAKE) integration
 

@@ -13,7 +13,7 @@ from cdc.errors import CdcError
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import VERSION
 
-pytest_plugins = ["tests.harness.server_fixtures"]
+pytest_plugins = ["tests.harness.server_fixtures", "tests.harness.cpu_seconds"]
 
 # How long an example takes is the machine's business, and no test's.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -87,14 +87,13 @@ def _forker(_number: int) -> socket.socket:
 
 def _forked() -> Callable[[], int]:
     """Fork for each request until there are no more; only the fork that is the program returns, with its ``main``."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for those that wait for the programs
     requests = socket.socket(fileno=os.dup(0))
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, _BYTES, 3)
+        _reap()
         if not message:
             sys.exit()
         if os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             requests.close()
             answers = socket.socket(fileno=descriptors[0])
             pid = os.fork()
@@ -104,6 +103,13 @@ def _forked() -> Callable[[], int]:
             return _program(json.loads(message), *descriptors[1:])
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _reap() -> None:
+    """Wait for the forks that have ended. Of those of a process that ignores SIGCHLD the CPU time would be lost."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _wait(pid: int, answers: socket.socket) -> NoReturn:
