@@ -1,50 +1,175 @@
-"""Cases: files of SQL in which each statement is followed by the records that it must become.
+"""Cases: files of SQL with the records that it must become, what the programs log of it, and what the follower holds.
 
-A line ``-- -> {…}`` gives a record's JSON, as far as the case cares: keys that it leaves out may have any value.
+A statement ends with a semicolon at the end of a line and runs on the leader. Other lines are comments, or begin with
+
+===============================  ======================================================================================
+``-- -> {…}``                    a record, as far as the case cares: keys that are left out may have any value. A case
+                                 that gives one gives all of its records
+``-- @leader [SESSION]``         the statements below run on the leader, in the session of that name
+``-- @follower [SESSION]``       … on the follower, past the consumer
+``-- = […]``                     a row that the last statement must give, as JSON; none is ``-- = nothing``
+``-- @fails TEXT``               the server must refuse the last statement, with this text in its error
+``-- @apply [OPTIONS]``          producer and consumer run up to now, the consumer with these options. At the end of
+                                 each case they do without being asked
+``-- @conflict TEXT``            after ``@apply``: a conflict that the consumer logs. All that it logs must be given
+``-- @logged TEXT``              after ``@apply``: what the consumer logs, too; ``-- @silent TEXT``: what it must not
+``-- @stops PROGRAM STATUS TEXT``  after ``@apply`` or ``@run``: one program ends so, with TEXT in its one line
+``-- @run PROGRAM OPTIONS``      a program runs up to now; ``{skip}`` is what the last stop says after ``--skip``
+``-- @record {…}``               a transaction in the topic that no producer wrote: this record, or this list of them
+``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``
+``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
+``-- @needs NAME VERSION``       the case is of servers of that version or newer
+``-- @alone``                    the case changes what other cases may see, such as a global variable
+``-- @differs``                  at the end the follower need not hold what the leader holds
+===============================  ======================================================================================
+
+A TEXT with `` … `` in it is several, of which each comes after the one before. In a statement ``{leader}`` is the
+leader's name, by which the follower's tables know it.
 """
 
 import json
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import toml
+
+__all__ = ["FOLDER", "LEADER", "Case", "Step", "as_far_as", "cases", "following", "has", "load", "wanted_record"]
+
 FOLDER = Path(__file__).parents[1] / "cases"
-_RECORD = "-- -> "
+LEADER = "mysql-srv1"  # in files; a follower takes a leader's name once, so that each run has a name of its own
+_DIRECTIVE = re.compile(r"-- (->|=|@[a-z]+)(?: (.*))?$")
+_STEPS = {
+    "->", "=", "@fails", "@apply", "@conflict", "@logged", "@silent", "@stops", "@run", "@record", "@leader",
+    "@follower",
+}  # fmt: skip
+_OF_A_RUN = {"@conflict", "@logged", "@silent", "@stops"}
+# What the programs of one run can't be shared for.
+_SINGLE = {"@stops", "@run", "@record"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing in a case: ``do`` is a directive, or ``execute`` with the statement as its text."""
+
+    do: str
+    text: str
+    line: int
 
 
 @dataclass
 class Case:
-    """Statements in order, and all the records they become; ``name`` is the leader's too."""
+    """The steps in order, and what the case is run with."""
 
     name: str
-    statements: list[str] = field(default_factory=list)
-    records: list[dict[str, Any]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    profiles: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {"producer": {}, "consumer": {}})
+    servers: dict[str, list[str]] = field(default_factory=dict)
+    needs: dict[str, str] = field(default_factory=dict)
+    alone: bool = False
+    compared: bool = True
 
+    @property
+    def shared(self) -> bool:
+        """Whether the case can run through one pair of programs together with others."""
+        own = self.alone or self.servers or any(self.profiles.values())
+        single = (step.do in _SINGLE or (step.do == "@apply" and step.text) for step in self.steps)
+        return not own and not any(single)
 
-def load(path: Path) -> Case:
-    """A statement ends with a semicolon at the end of a line.
-
-    A follower takes a leader's name once, so each case's leader is called as its file is; in the file it is mysql-srv1.
-    """
-    case = Case(path.stem)
-    statement: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if line.startswith(_RECORD):
-            case.records.append(
-                json.loads(line.removeprefix(_RECORD).replace("flv://mysql-srv1/", f"flv://{case.name}/"))
-            )
-        elif line.strip() and not line.startswith("--"):
-            statement.append(line)
-            if line.endswith(";"):
-                case.statements.append("\n".join(statement)[:-1])
-                statement = []
-    assert not statement, f"{path}: the last statement has no end"
-    return case
+    @property
+    def made_by_hand(self) -> bool:
+        """Whether the topic is written by the case instead of a producer."""
+        return any(step.do == "@record" for step in self.steps)
 
 
 def cases() -> list[Path]:
-    """All case files."""
-    return sorted(FOLDER.glob("*.sql"))
+    """All case files, whose names all differ."""
+    found = sorted(FOLDER.glob("**/*.sql"))
+    twice = [name for name, times in Counter(path.stem for path in found).items() if times > 1]
+    assert not twice, f"two cases are called {twice[0]}"
+    return found
+
+
+def load(path: Path) -> Case:
+    """Raises AssertionError, with the line, for what is none of the forms above."""
+    case = Case(path.stem)
+    statement: list[str] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        directive = _DIRECTIVE.match(line)
+        if directive:
+            assert not statement, f"{path}:{number}: the statement before has no semicolon at the end of a line"
+            _direct(case, directive[1], (directive[2] or "").strip(), number, f"{path}:{number}")
+        elif line.strip() and not line.startswith("--"):
+            statement.append(line)
+            if line.endswith(";"):
+                case.steps.append(Step("execute", "\n".join(statement)[:-1], number))
+                statement = []
+    assert not statement, f"{path}: the last statement has no end"
+    _require_order(case, path)
+    return case
+
+
+def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
+    if word in _STEPS:
+        case.steps.append(Step(word, text, number))
+    elif word == "@profile":
+        program, _, key = text.partition(" ")
+        for name in ("producer", "consumer") if program == "both" else (program,):
+            for table, keys in toml.loads(key).items():
+                case.profiles[name].setdefault(table, {}).update(keys)
+    elif word == "@server":
+        name, *options = shlex.split(text)
+        case.servers[name] = options
+    elif word == "@needs":
+        name, case.needs[name] = text.split()
+    elif word == "@alone":
+        case.alone = True
+    else:
+        assert word == "@differs", f"{where}: there is no {word}"
+        case.compared = False
+
+
+def _require_order(case: Case, path: Path) -> None:
+    """What is said of a run stands behind it; else it would be read as said of another one."""
+    before = ""
+    for step in case.steps:
+        if step.do in _OF_A_RUN:
+            assert before in {"@apply", "@run", *_OF_A_RUN}, f"{path}:{step.line}: {step.do} must follow @apply or @run"
+        if step.do in {"=", "@fails"}:
+            assert before in {"execute", "="}, f"{path}:{step.line}: {step.do} must follow a statement"
+        if step.do == "execute" and re.match(r"SET\s+(GLOBAL|PERSIST|@@GLOBAL)", step.text, re.I):
+            assert case.alone or case.servers, f"{path}:{step.line}: a case that sets a global variable is @alone"
+        before = step.do
+
+
+def following(steps: list[Step], place: int, words: Iterable[str]) -> list[Step]:
+    """The steps from ``place`` on for as long as they are of these words."""
+    found = []
+    while place < len(steps) and steps[place].do in words:
+        found.append(steps[place])
+        place += 1
+    return found
+
+
+def wanted_record(step: Step, leader: str) -> dict[str, Any]:
+    """The record of a ``-- ->``, of the leader ``leader``."""
+    record: dict[str, Any] = json.loads(step.text.replace(f"flv://{LEADER}/", f"flv://{leader}/"))
+    return record
+
+
+def has(found: str, text: str) -> bool:
+    """Whether ``found`` has the text, or the texts one after the other."""
+    at = 0
+    for part in text.split(" … "):
+        place = found.find(part, at)
+        if place < 0:
+            return False
+        at = place + len(part)
+    return True
 
 
 def as_far_as(wanted: Any, found: Any) -> Any:

@@ -1,9 +1,9 @@
 """CPU seconds, user and system, of tests and of all that they start: ``python -m tests.harness.cpu_seconds COMMAND``
 runs a command and prints its sum; as a plugin of pytest it lists the dearest tests.
 
-A second of CPU is the same on a busy machine as on an idle one, so a budget in them can be kept. What a process has used
-is counted by who waits for it (``getrusage``). Servers outlive who started them: their parent becomes the nearest
-process that has asked for orphans (``PR_SET_CHILD_SUBREAPER``, Linux), which is the one that counts.
+A second of CPU is much the same on a busy machine as on an idle one, so a budget in them can be kept. What a process
+has used is counted by who waits for it (``getrusage``). The parent of what outlives its own becomes the nearest process
+that has asked for orphans (``PR_SET_CHILD_SUBREAPER``, Linux): the one that counts.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,13 +50,15 @@ def _tree(root: int, used: dict[int, tuple[int, int]]) -> Iterator[int]:
 
 
 class _Meter:
-    """Adds to each test's last report what it used; the first test that needs a server or a Spark pays for its start."""
+    """Adds to each test's last report what it used. The first test that needs a server or a Spark pays its start."""
 
     def __init__(self) -> None:
         self._so_far = of_this_tree()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, call: "pytest.CallInfo[None]") -> Iterator[None]:
+    def pytest_runtest_makereport(
+        self, call: "pytest.CallInfo[None]"
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if call.when == "teardown":
             now = of_this_tree()
@@ -72,7 +74,8 @@ class _Dearest:
         self._tests: list[tuple[float, str]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._tests += [(value, report.nodeid) for name, value in report.user_properties if name == _PROPERTY]
+        used = [value for name, value in report.user_properties if name == _PROPERTY]
+        self._tests += [(value, report.nodeid) for value in used if isinstance(value, float)]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         dearest = sorted(self._tests, reverse=True)[:_DEAREST]

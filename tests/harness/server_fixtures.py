@@ -68,7 +68,13 @@ def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drops from the shared servers what the test made: which tests ran there before is nothing to the next one."""
     shared = [request.getfixturevalue(name) for name in ("leader", "follower") if name in request.fixturenames]
-    servers = [server for server in shared if isinstance(server, MySql)]
+    with new_databases_dropped(*(server for server in shared if isinstance(server, MySql))):
+        yield
+
+
+@contextmanager
+def new_databases_dropped(*servers: MySql) -> Iterator[None]:
+    """Drops at the end of the block the databases that the servers did not have at its beginning."""
     before = [_databases(server) for server in servers]
     yield
     for server, earlier in zip(servers, before, strict=True):

@@ -1,39 +1,71 @@
-"""Every case: its records are as the file says, and the follower then holds what the leader holds."""
+"""Every case: its records, what the programs log, and what the follower then holds are as the file says.
+
+A case is a file in ``tests/cases``; how one is written stands in ``tests/checks/case.py``.
+"""
 
 from pathlib import Path
 
 import pytest
 
+from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.case import as_far_as, cases, load
-from tests.checks.compare import content, databases, numbers_given_twice
-from tests.harness.programs import as_json, records, run_well, write_profile
+from tests.checks.case import FOLDER, Case, cases, load
+from tests.harness.case_run import CaseRun, Programs, run_alone, run_together
+from tests.harness.programs import own_name
+from tests.harness.server_fixtures import MySqlFactory, new_databases_dropped
+from tests.harness.topic import LeaderTopic
 
 pytestmark = pytest.mark.integration
 
+SERVER_IDS = {"leader": 41, "follower": 42}
 
-@pytest.mark.parametrize("path", cases(), ids=lambda path: path.stem)
-def test_case(path: Path, tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
-    case = load(path)
-    before = set(databases(leader))
-    topic = f"case-{case.name}"
-    source = write_profile(
-        tmp_path, leader, kafka, name="leader", topic=topic, resource=case.name, producer={"start": "now"}
+
+def parameters(*, shared: bool) -> list[object]:
+    found = [(path, load(path)) for path in cases()]
+    names = {path: str(path.relative_to(FOLDER).with_suffix("")) for path, _ in found}
+    return [pytest.param(case, id=names[path]) for path, case in found if case.shared is shared]
+
+
+@pytest.fixture(scope="module")
+def together(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    leader: MySql,
+    follower: MySql,
+    kafka: Kafka,
+) -> dict[str, BaseException | None]:
+    """All shared cases of this run through one pair of programs: by name, what each failed with."""
+    wanted = [item.callspec.params["case"] for item in request.session.items if "together" in item.fixturenames]
+    folder = tmp_path_factory.mktemp("cases")
+    programs = Programs.make(folder, (leader, follower), kafka, name=f"cases_{own_name(folder)}")
+    failures: dict[str, BaseException] = {}
+    runs = [CaseRun(case, leader, follower, programs.resource) for case in wanted]
+    with new_databases_dropped(leader, follower):
+        run_together(runs, programs, failures)
+    return {case.name: failures.get(case.name) for case in wanted}
+
+
+@pytest.mark.xdist_group("cases")
+@pytest.mark.parametrize("case", parameters(shared=True))
+def test_case(case: Case, together: dict[str, BaseException | None]) -> None:
+    error = together[case.name]
+    if error is not None:
+        raise error
+
+
+@pytest.mark.parametrize("case", parameters(shared=False))
+def test_case_with_programs_of_its_own(
+    case: Case, tmp_path: Path, request: pytest.FixtureRequest, mysql_server: MySqlFactory, kafka: Kafka
+) -> None:
+    for name, version in case.needs.items():
+        if mysql_programs().version < tuple(map(int, version.split("."))):
+            pytest.skip(f"the case needs a {name} of MySQL {version}")
+    leader, follower = (
+        mysql_server(*case.servers[name], server_id=number) if name in case.servers else request.getfixturevalue(name)
+        for name, number in SERVER_IDS.items()
     )
-    run_well("cdc-producer", source, "--until-current")
-    with leader.root() as connection, connection.cursor() as cursor:
-        for statement in case.statements:
-            cursor.execute(statement)
-    run_well("cdc-producer", source, "--until-current")
-    found = as_json(source)
-    assert [as_far_as(wanted, record) for wanted, record in zip(case.records, found, strict=True)] == case.records
-
-    target = write_profile(tmp_path, follower, kafka, name="follower", topic=topic, resource=case.name)
-    log = run_well("cdc-consumer", target, "--until-current")
-    assert " conflict " not in log
-    created = set(databases(leader)) - before
-    assert created, "a case makes a database of its own"
-    for database in created:
-        assert content(follower, database) == content(leader, database)
-    assert not numbers_given_twice(follower, records(source))
+    name = f"{case.name}_{own_name(tmp_path)}"
+    programs = Programs.make(tmp_path, (leader, follower), kafka, name=name, **case.profiles)
+    with CaseRun(case, leader, follower, name) as run:
+        run_alone(run, programs, lambda: LeaderTopic.create(kafka, name, resource=name))
