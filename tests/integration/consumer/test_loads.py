@@ -24,7 +24,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
 from tests.harness.programs import refused, run
 from tests.harness.topic import Stage, number, text
-from tests.unit.consumer.test_statements import change
+from tests.unit.consumer.plan.test_statements import change
 
 pytestmark = pytest.mark.integration
 

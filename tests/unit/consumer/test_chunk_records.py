@@ -23,7 +23,7 @@ from cdc.errors import PromiseError
 from cdc.model.gtid import GtidSet
 from cdc.model.record import KeyRange, Record
 from cdc.tail.lines import line
-from tests.unit.consumer.test_assembler import history
+from tests.unit.consumer.source.test_assembler import history
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 ONE = {"SignedInteger": 1}

@@ -15,8 +15,8 @@ from cdc.consumer.plan.packets import PACKET_BYTES, Statement, packets
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, Change, Step
 from cdc.consumer.plan.statements import statements
 from cdc.model.record import Row
-from tests.unit.consumer.test_row_text import CONTENTS, VALUES
-from tests.unit.consumer.test_statements import change, n
+from tests.unit.consumer.literals.test_row_text import CONTENTS, VALUES
+from tests.unit.consumer.plan.test_statements import change, n
 
 TEXT = loadable_tags("text", nullable=True)
 COLUMNS = {"a": loadable_tags("int", nullable=False), "b": TEXT}

@@ -10,7 +10,7 @@ from cdc.consumer.source.assembler import Transaction, assemble
 from cdc.consumer.state.checkpoint import Checkpoint
 from cdc.errors import PromiseError, UserError
 from cdc.model.record import Record
-from tests.unit.consumer.test_assembler import SIZES, history, located, record
+from tests.unit.consumer.source.test_assembler import SIZES, history, located, record
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 

@@ -17,7 +17,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
 from cdc.producer.skips import Skips
 from cdc.sql.effects import Effect
-from tests.unit.producer.test_router import EVENT, GTID, PET, REFUSED, TABLE, router, row_sum, rows, statement
+from tests.unit.producer.sink.test_router import EVENT, GTID, PET, REFUSED, TABLE, router, row_sum, rows, statement
 
 BEGIN = Begin(GTID, GTID, 1_700_000_000_123_456)
 HEADER = (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.plan.net_effects import Image, NetEffect, as_left, net_effects, net_images, row_identity
 from cdc.model.record import Record, Row
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_planner import record
 
 
 def image(key: int, value: int) -> Image:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.extent.pause import Pause
 from cdc.consumer.source.assembler import assemble
-from tests.unit.consumer.test_assembler import SIZES, history, located
+from tests.unit.consumer.source.test_assembler import SIZES, history, located
 
 
 class Event(threading.Event):

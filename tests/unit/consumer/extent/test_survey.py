@@ -6,7 +6,7 @@ import pytest
 
 from cdc.consumer.extent.survey import Survey
 from cdc.model.record import Record, Uri
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_planner import record
 
 
 def statement(sequence: int, action: str, table: str = "t", **more: Any) -> Record:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.source.assembler import assemble
-from tests.unit.consumer.test_assembler import history, located
+from tests.unit.consumer.source.test_assembler import history, located
 
 
 class Clock:

@@ -9,7 +9,7 @@ from cdc.consumer.source.batches import Batch, batches
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.errors import PromiseError
 from cdc.model.record import Record
-from tests.unit.consumer.test_assembler import record
+from tests.unit.consumer.source.test_assembler import record
 
 T, U = TopicIdPartition("t", 0), TopicIdPartition("u", 1)
 

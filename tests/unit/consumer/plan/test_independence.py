@@ -9,7 +9,7 @@ from cdc.consumer.plan.independence import independent, row_operations
 from cdc.consumer.plan.planner import NO_FOREIGN_KEY_CHECKS, plan
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Uri
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_planner import record
 
 KEYED = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)})
 RELATED = TableSchema(frozenset("a"), unique_keys={"PRIMARY": (KeyPart("a"),)}, related=True)

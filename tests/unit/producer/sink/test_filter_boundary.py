@@ -9,7 +9,7 @@ from cdc.config.filters import Filters
 from cdc.errors import PromiseError
 from cdc.producer.sink.filter_boundary import passes
 from cdc.sql.ddl import classify
-from tests.unit.producer.test_router import statement
+from tests.unit.producer.sink.test_router import statement
 
 FILTERS = {
     "included": Filters(include_tables=("d.t",)),

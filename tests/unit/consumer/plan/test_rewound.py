@@ -9,8 +9,8 @@ from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.rewound import plan_again
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import Record, Row
-from tests.unit.consumer.test_net_effects import image
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_net_effects import image
+from tests.unit.consumer.plan.test_planner import record
 
 Rows = dict[int, int]
 SCHEMA = TableSchema(frozenset("ab"), unique_keys={"PRIMARY": (KeyPart("a"),)})

@@ -11,7 +11,7 @@ from cdc.consumer.literals.variables import Variables
 from cdc.consumer.plan.planner import Step
 from cdc.consumer.plan.statements import statements
 from cdc.large_rows.stored_blob import BlobFile, StoredBlob
-from tests.unit.consumer.test_statements import change, n
+from tests.unit.consumer.plan.test_statements import change, n
 
 SMALLEST = 104
 

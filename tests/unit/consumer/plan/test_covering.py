@@ -15,8 +15,8 @@ from cdc.consumer.plan.rewound import check_copying, plan_copying
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.model.record import KeyRange, Record, Row
 from cdc.model.values import Value
-from tests.unit.consumer.test_net_effects import image
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_net_effects import image
+from tests.unit.consumer.plan.test_planner import record
 
 Rows = dict[int, int]
 SCHEMA = TableSchema(

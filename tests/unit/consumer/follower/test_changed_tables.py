@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cdc.consumer.follower.schema_cache import changed_tables
-from tests.unit.consumer.test_batches import CREATE
+from tests.unit.consumer.source.test_batches import CREATE
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import KeyPart, TableSchema
 from cdc.errors import PromiseError
 from cdc.model.record import Record
-from tests.unit.consumer.test_row_text import CONTENTS
+from tests.unit.consumer.literals.test_row_text import CONTENTS
 
 VALUES = st.sampled_from(list(CONTENTS)).flatmap(lambda tag: st.just("Null") | CONTENTS[tag].map(lambda c: {tag: c}))
 ROWS = st.lists(st.tuples(VALUES, VALUES), min_size=20, max_size=30)

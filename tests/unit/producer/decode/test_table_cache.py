@@ -17,7 +17,7 @@ from cdc.producer.decode.row_codegen import FIRST_ROWS, row_decoder, row_decoder
 from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 from cdc.producer.decode.whole_transactions import UNREADABLE
-from tests.unit.producer.test_decoder_events import Leader, Log, content
+from tests.unit.producer.decode.test_decoder_events import Leader, Log, content
 
 # The names of the tables, and what their columns may be: four bytes are read by each, as another value.
 NAMES = ("t", "u", "left_out")

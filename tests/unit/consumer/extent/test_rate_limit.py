@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cdc.consumer.extent.rate_limit import RateLimit
 from cdc.consumer.source.assembler import Transaction
-from tests.unit.consumer.test_delay import Clock
+from tests.unit.consumer.extent.test_delay import Clock
 
 AHEAD = 0.5
 

@@ -15,7 +15,7 @@ from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.removals import Removal, removals
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Row
-from tests.unit.consumer.test_planner import record
+from tests.unit.consumer.plan.test_planner import record
 
 TABLE = TableSchema(frozenset("a"))
 

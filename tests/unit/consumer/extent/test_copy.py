@@ -10,7 +10,7 @@ from cdc.consumer.state.copied import Copied
 from cdc.errors import Disconnected, UserError
 from cdc.model.commit_entry import Commits
 from cdc.model.gtid import GtidSet
-from tests.unit.consumer.test_assembler import SIZES, history, located
+from tests.unit.consumer.source.test_assembler import SIZES, history, located
 
 A, B = (f"{digit}a11fa47-71ca-11e1-9e33-c80aa9429562" for digit in "12")
 
