@@ -9,22 +9,34 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
 ``-- @follower [SESSION]``       … on the follower, past the consumer
 ``-- = […]``                     a row that the last statement must give, as JSON; none is ``-- = nothing``
 ``-- @fails TEXT``               the server must refuse the last statement, with this text in its error
+``-- @as NAME …``                names for the cells of the row that the last statement gives: ``{NAME}`` is one below
 ``-- @apply [OPTIONS]``          producer and consumer run up to now, the consumer with these options. At the end of
                                  each case they do without being asked
 ``-- @conflict TEXT``            after ``@apply``: a conflict that the consumer logs. All that it logs must be given
-``-- @logged TEXT``              after ``@apply``: what the consumer logs, too; ``-- @silent TEXT``: what it must not
+``-- @logged TEXT``              after ``@apply``: what the consumer logs, too; ``-- @silent TEXT``: what it must not.
+                                 With a program's name before the text: what that one logs
+``-- @equal``                    after ``@apply``: the follower holds now what the leader holds
+``-- @start``                    the stream begins here, with the producer's first run, and not before all statements
 ``-- @stops PROGRAM STATUS TEXT``  after ``@apply`` or ``@run``: one program ends so, with TEXT in its one line
-``-- @run PROGRAM OPTIONS``      a program runs up to now; ``{skip}`` is what the last stop says after ``--skip``
-``-- @record {…}``               a transaction in the topic that no producer wrote: this record, or this list of them
-``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``
+``-- @run PROGRAM OPTIONS``      a program runs up to now, or as ``--until`` or ``--status`` say; what it prints is
+                                 looked for by ``@logged``. ``{skip}`` is what the last stop says after ``--skip``
+``-- @record {…}``               a transaction in the topic that no producer wrote: this record, or this list of them.
+                                 They come after what the leader has so far; its producer does not run any more. A
+                                 ``sequence`` may be given, behind a gap; without an ``operation`` it is no record
+``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``, from here on
 ``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
 ``-- @needs NAME VERSION``       the case is of servers of that version or newer
 ``-- @alone``                    the case changes what other cases may see, such as a global variable
-``-- @differs``                  at the end the follower need not hold what the leader holds
+``-- @differs [NAME …]``         the follower need not hold what the leader holds; with names, of these databases, and
+                                 tables (D.T), which must differ
 ===============================  ======================================================================================
 
-A TEXT with `` … `` in it is several, of which each comes after the one before. In a statement ``{leader}`` is the
-leader's name, by which the follower's tables know it.
+A TEXT with `` … `` in it is several, of which each comes after the one before. In texts and statements ``{leader}`` is
+the leader's name, by which the follower's tables know it. Databases that the consumer's profile renames are compared
+with those of the new names.
+
+A statement is sent in the character set that its session has by ``SET NAMES`` or ``SET character_set_client``, and
+``{hex e9 ff}`` in it is these bytes, which need not be text.
 """
 
 import json
@@ -38,18 +50,21 @@ from typing import Any
 
 import toml
 
-__all__ = ["FOLDER", "LEADER", "Case", "Step", "as_far_as", "cases", "following", "has", "load", "wanted_record"]
+__all__ = [
+    "FOLDER", "LEADER", "Case", "Step", "as_far_as", "cases", "following", "has", "load", "profile_keys",
+    "wanted_record",
+]  # fmt: skip
 
 FOLDER = Path(__file__).parents[1] / "cases"
 LEADER = "mysql-srv1"  # in files; a follower takes a leader's name once, so that each run has a name of its own
 _DIRECTIVE = re.compile(r"-- (->|=|@[a-z]+)(?: (.*))?$")
 _STEPS = {
-    "->", "=", "@fails", "@apply", "@conflict", "@logged", "@silent", "@stops", "@run", "@record", "@leader",
-    "@follower",
+    "->", "=", "@fails", "@as", "@apply", "@conflict", "@logged", "@silent", "@stops", "@run", "@record", "@leader",
+    "@follower", "@profile", "@start", "@equal",
 }  # fmt: skip
-_OF_A_RUN = {"@conflict", "@logged", "@silent", "@stops"}
+_OF_A_RUN = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 # What the programs of one run can't be shared for.
-_SINGLE = {"@stops", "@run", "@record"}
+_SINGLE = {"@stops", "@start", "@run", "@record", "@profile"}
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,7 @@ class Case:
     needs: dict[str, str] = field(default_factory=dict)
     alone: bool = False
     compared: bool = True
+    differing: set[str] = field(default_factory=set)  # databases, and tables as D.T, that are not as the leader's
 
     @property
     def shared(self) -> bool:
@@ -83,7 +99,11 @@ class Case:
     @property
     def made_by_hand(self) -> bool:
         """Whether the topic is written by the case instead of a producer."""
-        return any(step.do == "@record" for step in self.steps)
+        return self.has("@record")
+
+    def has(self, do: str) -> bool:
+        """Whether one of the steps is this."""
+        return any(step.do == do for step in self.steps)
 
 
 def cases() -> list[Path]:
@@ -114,13 +134,11 @@ def load(path: Path) -> Case:
 
 
 def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
-    if word in _STEPS:
+    if word == "@profile" and not case.steps:
+        for name, table, keys in profile_keys(text):
+            case.profiles[name].setdefault(table, {}).update(keys)
+    elif word in _STEPS:
         case.steps.append(Step(word, text, number))
-    elif word == "@profile":
-        program, _, key = text.partition(" ")
-        for name in ("producer", "consumer") if program == "both" else (program,):
-            for table, keys in toml.loads(key).items():
-                case.profiles[name].setdefault(table, {}).update(keys)
     elif word == "@server":
         name, *options = shlex.split(text)
         case.servers[name] = options
@@ -130,7 +148,15 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
         case.alone = True
     else:
         assert word == "@differs", f"{where}: there is no {word}"
-        case.compared = False
+        case.differing |= set(text.split())
+        case.compared = case.compared and bool(text)
+
+
+def profile_keys(text: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """What a ``@profile`` says: for each program, table and keys."""
+    program, _, key = text.partition(" ")
+    programs = ("producer", "consumer") if program == "both" else (program,)
+    return [(name, table, keys) for name in programs for table, keys in toml.loads(key).items()]
 
 
 def _require_order(case: Case, path: Path) -> None:
@@ -138,8 +164,9 @@ def _require_order(case: Case, path: Path) -> None:
     before = ""
     for step in case.steps:
         if step.do in _OF_A_RUN:
-            assert before in {"@apply", "@run", *_OF_A_RUN}, f"{path}:{step.line}: {step.do} must follow @apply or @run"
-        if step.do in {"=", "@fails"}:
+            runs = {"@apply", "@run", "@start", *_OF_A_RUN}
+            assert before in runs, f"{path}:{step.line}: {step.do} must follow @apply or @run"
+        if step.do in {"=", "@fails", "@as"}:
             assert before in {"execute", "="}, f"{path}:{step.line}: {step.do} must follow a statement"
         if step.do == "execute" and re.match(r"SET\s+(GLOBAL|PERSIST|@@GLOBAL)", step.text, re.I):
             assert case.alone or case.servers, f"{path}:{step.line}: a case that sets a global variable is @alone"

@@ -4,31 +4,37 @@ In one go the statements of all cases up to their next ``@apply`` run, then prod
 they logged belongs to the case in whose databases it was; a record, to the case during whose statements it was logged.
 """
 
+import ast
 import json
 import re
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import pymysql
+import toml
 from pymysql.connections import Connection
 
+from cdc.model.client_text import client_encode
 from cdc.model.record import Record
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
-from tests.checks.case import LEADER, Case, Step, as_far_as, following, has, wanted_record
+from tests.checks.case import LEADER, Case, Step, as_far_as, following, has, profile_keys, wanted_record
 from tests.checks.compare import content, databases, numbers_given_twice
-from tests.harness.programs import as_json, refused, run_well, write_profile
+from tests.harness.programs import as_json, refused, run, write_profile
 from tests.harness.topic import LeaderTopic
 
 __all__ = ["CaseRun", "Programs", "run_alone", "run_together"]
 
-_ACTIONS = {"@apply", "@run", "@record"}
-_SAID = {"@conflict", "@logged", "@silent", "@stops"}
+_ACTIONS = {"@apply", "@start", "@run", "@record", "@profile"}
+_SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
+_CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
+_BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
+Logs = dict[str, str]  # by program, in the order in which they ran
 Place = tuple[str, int]
 
 
@@ -41,17 +47,18 @@ class CaseRun:
     follower: MySql
     resource: str
     records: list[dict[str, Any]] = field(default_factory=list)
-    skip: str = ""  # what the last stop said after --skip
+    values: dict[str, str] = field(default_factory=dict)  # what names in braces stand for
     _spans: list[tuple[Place, Place]] = field(default_factory=list)
     _next: int = 0
     _to_apply: bool = False  # whether something has run since the last @apply
     _stopped: bool = False
     _sessions: dict[tuple[str, str], "Connection[Any]"] = field(default_factory=dict)
+    _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, where it is not utf8mb4
     _at: tuple[str, str] = ("leader", "")
-    _before: set[str] = field(default_factory=set)
+    _own: set[str] = field(default_factory=set)  # the databases that the case has made on the leader
 
     def __post_init__(self) -> None:
-        self._before = set(databases(self.leader))
+        self.values["leader"] = self.resource
 
     def __enter__(self) -> Self:
         return self
@@ -62,17 +69,18 @@ class CaseRun:
 
     def to_next_action(self) -> Step | None:
         """Run statements up to the next thing that is for the programs; None: the case is at its end."""
-        begin = position(self.leader)
+        begin, before = self._place(), databases(self.leader)
         try:
             while self._next < len(self.case.steps):
                 step = self.case.steps[self._next]
                 self._next += 1
                 if step.do in _ACTIONS:
-                    self._to_apply = step.do == "@record"
-                    return step
-                self._run(step)
+                    self._to_apply = step.do == "@record" or (step.do == "@profile" and self._to_apply)
+                    return self._filled(step)
+                self._run(self._filled(step))
         finally:
-            self._spans.append((begin, position(self.leader)))
+            self._spans.append((begin, self._place()))
+            self._own |= set(databases(self.leader)).difference(before)
         if self._to_apply and not self._stopped:
             self._to_apply = False
             return Step("@apply", "", self.case.steps[-1].line)
@@ -80,14 +88,15 @@ class CaseRun:
 
     def expected(self) -> list[Step]:
         """What the case says of the run that is next."""
-        return following(self.case.steps, self._next, _SAID)
+        return [self._filled(step) for step in following(self.case.steps, self._next, _SAID)]
 
-    def check(self, log: str) -> None:
+    def check(self, logs: Logs) -> None:
         """Hold what the programs logged against what the case says of it."""
         said = self.expected()
         self._next += len(said)
         self._stopped = any(step.do == "@stops" for step in said)
-        found = [line for line in log.splitlines() if " conflict " in line and self._is_ours(line)]
+        last = list(logs)[-1]
+        found = [line for line in logs[last].splitlines() if " conflict uri=" in line and self._is_ours(line)]
         wanted = [step.text for step in said if step.do == "@conflict"]
         assert len(found) == len(wanted), f"{self._where()}: {len(wanted)} conflicts expected, found {found}"
         for text in wanted:
@@ -96,26 +105,57 @@ class CaseRun:
             found.remove(line)
         for step in said:
             if step.do in {"@logged", "@silent"}:
-                assert has(log, step.text) == (step.do == "@logged"), f"{self._where(step)}: {step.text!r} and {log}"
+                program, _, text = step.text.partition(" ") if step.text.startswith("cdc-") else (last, "", step.text)
+                there = has(logs[program], text)
+                assert there == (step.do == "@logged"), f"{self._where(step)}: {text!r} and {logs[program]}"
+            elif step.do == "@equal":
+                self._compare(self._where(step))
 
     def records_of(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Those of ``found`` that are of this case, numbered from 0 on as in a stream of its own."""
+        if not self.case.shared:
+            return list(found)
         own = [record for record in found if any(a <= _place(record) < b for a, b in self._spans)]
         return [record | {"sequence": number} for number, record in enumerate(own)]
 
-    def check_end(self, found: Iterable[dict[str, Any]]) -> None:
+    def check_end(self, found: Callable[[], Iterable[dict[str, Any]]]) -> None:
         """Hold the records, and what the follower has, against what they must be."""
-        wanted = [wanted_record(step, self.resource) for step in self.case.steps if step.do == "->"]
-        records = self.records_of(found)
-        if wanted:
+        given = [self._filled(step) for step in self.case.steps if step.do == "->"]
+        compared = self.case.compared and not self._stopped and not self.case.made_by_hand
+        # A program that was stopped at its start has made no topic.
+        records = self.records_of(found()) if given or compared else []
+        if given:
+            wanted = [wanted_record(step, self.resource) for step in given]
             assert [as_far_as(*both) for both in zip(wanted, records, strict=True)] == wanted, self.case.name
-        created = set(databases(self.leader)) - self._before
-        if self.case.compared and not self._stopped and not self.case.made_by_hand:
-            assert created, f"{self.case.name}: a case makes a database of its own"
-            for database in created:
-                assert content(self.follower, database) == content(self.leader, database), self.case.name
+        if compared:
+            self._compare(self.case.name)
             whole = [Record.parse(json.dumps(record).encode(), where=self.case.name) for record in records]
             assert not numbers_given_twice(self.follower, whole), self.case.name
+
+    def _compare(self, where: str) -> None:
+        assert self._own, f"{where}: a case makes a database of its own"
+        for database in self._own.intersection(databases(self.leader)) - self.case.differing:
+            here, there = self._on_follower(database), content(self.leader, database)
+            for table in (each for each in there if f"{database}.{each}" in self.case.differing):
+                assert here.pop(table, None) != there[table], f"{where}: {table} does not differ"
+                there = {name: found for name, found in there.items() if name != table}
+            assert here == there, where
+
+    def _place(self) -> Place:
+        """Where the leader's log ends, which it may lack; a case alone has all records of its topic."""
+        return position(self.leader) if self.case.shared else ("", 0)
+
+    def _filled(self, step: Step) -> Step:
+        text = step.text
+        for name, value in self.values.items():
+            text = text.replace(f"{{{name}}}", value)
+        return replace(step, text=text)
+
+    def _on_follower(self, database: str) -> dict[str, Any]:
+        """What the follower has of a leader's database, with the leader's name of it."""
+        there = self.case.profiles["consumer"].get("renames", {}).get(database, database)
+        found: dict[str, Any] = content(self.follower, there)
+        return found if there == database else ast.literal_eval(repr(found).replace(there, database))
 
     def _run(self, step: Step) -> None:
         if step.do == "execute":
@@ -128,13 +168,13 @@ class CaseRun:
             assert step.do == "->", f"{self._where(step)}: {step.do} stands in no place for it"
 
     def _execute(self, step: Step) -> None:
-        said = following(self.case.steps, self._next, {"=", "@fails"})
+        said = following(self.case.steps, self._next, {"=", "@fails", "@as"})
         self._next += len(said)
         refusal = [each.text for each in said if each.do == "@fails"]
         rows = [each.text for each in said if each.do == "="]
         try:
             with self._session().cursor() as cursor:
-                cursor.execute(step.text.replace("{leader}", self.resource))
+                cursor.execute(self._encoded(step.text))
                 answer = [_shown(row) for row in cursor.fetchall()]
         except pymysql.MySQLError as error:
             assert refusal, f"{self._where(step)}: {error}"
@@ -143,6 +183,17 @@ class CaseRun:
             assert not refusal, f"{self._where(step)}: the server took it"
             if rows:
                 assert answer == [json.loads(row) for row in rows if row != "nothing"], self._where(step)
+            for each in said:
+                if each.do == "@as":
+                    self.values |= zip(each.text.split(), map(str, answer[0]), strict=False)
+
+    def _encoded(self, text: str) -> bytes:
+        """The statement in the character set of its session, with the bytes that the case gives as such."""
+        charset = self._charsets.get(self._at, "utf8mb4")
+        if found := _CLIENT.match(text):
+            self._charsets[self._at] = found[1].lower()
+        parts = enumerate(_BYTES.split(text))
+        return b"".join(bytes.fromhex(part) if at % 2 else client_encode(part, charset) for at, part in parts)
 
     def _session(self) -> "Connection[Any]":
         if self._at not in self._sessions:
@@ -152,7 +203,7 @@ class CaseRun:
 
     def _is_ours(self, line: str) -> bool:
         database = re.search(r" uri=\"?flv://[^/]*/([^/\s\"]*)", line)
-        return not self.case.shared or (database is not None and database[1] not in self._before)
+        return not self.case.shared or (database is not None and database[1] in self._own)
 
     def _where(self, step: Step | None = None) -> str:
         line = step.line if step else self.case.steps[min(self._next, len(self.case.steps)) - 1].line
@@ -189,50 +240,83 @@ class Programs:
         target = write_profile(folder, follower, kafka, name="follower", topic=name, resource=name, **consumer)
         return cls(name, source, target)
 
-    def apply(self, options: str = "", stops: Iterable[Step] = (), *, producer: bool = True) -> str:
-        """Both run up to now, or to a stop that is expected; the consumer's log, or the line of the stop."""
+    def apply(self, options: str = "", stops: Iterable[Step] = (), *, producer: bool = True) -> Logs:
+        """Both run up to now, or to a stop that is expected; what they log, or the line of the stop."""
+        logs: Logs = {}
         for program, more in (("cdc-producer", ""), ("cdc-consumer", options)):
-            if program == "cdc-producer" and not producer:
-                continue
-            log = self.run(program, more, stops)
+            if program == "cdc-consumer" or producer:
+                logs[program] = self.run(program, more, stops)
             if any(step.text.startswith(f"{program} ") for step in stops):
                 break
-        return log
+        return logs
 
     def run(self, program: str, options: str = "", stops: Iterable[Step] = ()) -> str:
-        """One program runs up to now, or to a stop that is expected."""
+        """One program runs up to now, or as the options say, or to a stop that is expected; what it prints."""
         profile = self.source if program == "cdc-producer" else self.target
         own = [step.text.split(" ", 2) for step in stops if step.text.startswith(f"{program} ")]
+        arguments = options.split()
+        if not {"--until", "--status"}.intersection(arguments):
+            arguments.append("--until-current")
         if not own:
-            return run_well(program, profile, "--until-current", *options.split())
-        line = refused(program, profile, "--until-current", *options.split(), status=int(own[0][1]))
+            done = run(program, profile, *arguments)
+            assert done.returncode == 0, done.stderr
+            return done.stderr + done.stdout
+        line = refused(program, profile, *arguments, status=int(own[0][1]))
         for _, _, text in own:
             assert has(line, text), line
         return line
 
+    def change(self, text: str) -> None:
+        """A key of a profile is another one from here on."""
+        for name, table, keys in profile_keys(text):
+            path = self.source if name == "producer" else self.target
+            content = toml.loads(path.read_text(encoding="utf-8"))
+            path.write_text(toml.dumps(content | {table: content.get(table, {}) | keys}), encoding="utf-8")
 
-def run_alone(run: CaseRun, programs: Programs, topic: Callable[[], LeaderTopic]) -> None:
-    """A case from its beginning to its end; ``topic`` is for what no producer writes."""
-    by_hand = run.case.made_by_hand
-    if by_hand:
-        made = topic()
-    else:
+
+def run_alone(run: CaseRun, programs: Programs, topic: Callable[[int], LeaderTopic]) -> None:
+    """A case from its beginning to its end; ``topic`` is for what no producer writes, from a sequence on."""
+    made: LeaderTopic | None = None
+    if not run.case.has("@start"):
         programs.run("cdc-producer")
     while (step := run.to_next_action()) is not None:
         stops = [said for said in run.expected() if said.do == "@stops"]
-        if step.do == "@record":
-            records = json.loads(step.text.replace(f"flv://{LEADER}/", f"flv://{run.resource}/"))
-            made.send(records if isinstance(records, list) else [records])
+        if step.do == "@profile":
+            programs.change(step.text)
             continue
-        if step.do == "@apply":
-            log = programs.apply(step.text, stops, producer=not by_hand)
-        else:
-            program, _, options = step.text.partition(" ")
-            log = programs.run(program, options.replace("{skip}", run.skip), stops)
+        if step.do == "@record":
+            made = made or _behind_the_producer(programs, topic)
+            _send(made, step.text.replace(f"flv://{LEADER}/", f"flv://{run.resource}/"))
+            continue
+        logs = _run(programs, step, stops, producer=made is None)
         if stops:
-            run.skip = log.rpartition("--skip ")[2].split()[0] if "--skip " in log else ""
-        run.check(log)
-    run.check_end(as_json(programs.source))
+            _, mark, place = list(logs.values())[-1].rpartition("--skip ")
+            run.values["skip"] = place.split()[0].rstrip(",;") if mark else ""
+        run.check(logs)
+    run.check_end(lambda: () if run.case.made_by_hand else as_json(programs.source))
+
+
+def _run(programs: Programs, step: Step, stops: list[Step], *, producer: bool) -> Logs:
+    if step.do == "@apply":
+        return programs.apply(step.text, stops, producer=producer)
+    program, _, options = ("cdc-producer" if step.do == "@start" else step.text).partition(" ")
+    return {program: programs.run(program, options, stops)}
+
+
+def _behind_the_producer(programs: Programs, topic: Callable[[int], LeaderTopic]) -> LeaderTopic:
+    """The topic, for records behind all that the leader has so far."""
+    programs.run("cdc-producer")
+    return topic(len(as_json(programs.source)))
+
+
+def _send(topic: LeaderTopic, text: str) -> None:
+    records = json.loads(text)
+    bodies = records if isinstance(records, list) else [records]
+    if "operation" not in bodies[0]:
+        topic.send_raw(*bodies)
+        return
+    topic.next_sequence = bodies[0].get("sequence", topic.next_sequence)
+    topic.send(bodies)
 
 
 def run_together(runs: list[CaseRun], programs: Programs, failures: dict[str, BaseException]) -> None:
@@ -245,14 +329,14 @@ def run_together(runs: list[CaseRun], programs: Programs, failures: dict[str, Ba
         while waiting:
             going = [run for run in waiting if _attempt(run, run.to_next_action, failures) is not None]
             if going:
-                log = programs.apply()
+                logs = programs.apply()
                 for run in going:
-                    _attempt(run, partial(run.check, log), failures)
+                    _attempt(run, partial(run.check, logs), failures)
             waiting = [run for run in going if run.case.name not in failures]
         found = as_json(programs.source)
         for run in runs:
             if run.case.name not in failures:
-                _attempt(run, partial(run.check_end, found), failures)
+                _attempt(run, partial(run.check_end, lambda: found), failures)
 
 
 def _attempt(run: CaseRun, deed: Callable[[], Any], failures: dict[str, BaseException]) -> Any:

@@ -68,4 +68,4 @@ def test_case_with_programs_of_its_own(
     name = f"{case.name}_{own_name(tmp_path)}"
     programs = Programs.make(tmp_path, (leader, follower), kafka, name=name, **case.profiles)
     with CaseRun(case, leader, follower, name) as run:
-        run_alone(run, programs, lambda: LeaderTopic.create(kafka, name, resource=name))
+        run_alone(run, programs, lambda following: LeaderTopic(kafka, name, resource=name, next_sequence=following))
