@@ -22,9 +22,6 @@ from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
 from cdc.producer.decode.changes import Begin, Whole
-from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.decode.xa import XaTransactions
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
@@ -33,6 +30,8 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
 from cdc.producer.stream import Stream
 from cdc.service.retry import Retry
+from tests.generators.binlog_events import event
+from tests.harness.decoding import Leader
 
 START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
 
@@ -61,28 +60,11 @@ class Sink:
         self.done.append("check")
 
 
-def event(kind: int, offset: int, body: bytes = b"") -> RawEvent:
-    end = offset + 23 + len(body)
-    data = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, end - offset, end, 0) + body
-    return RawEvent(kind, data, "binlog.000001", offset, end)
-
-
 def stream_into(sink: Any, pending: Pending, widened: Widened | None = None) -> Stream:
     """A stream with the smallest Kafka transactions."""
-    xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
     retry = Retry(seconds=1, log=lambda *_, **__: None, stop=threading.Event())
     return Stream(
-        Decoder(
-            TableCache(
-                wants_table=lambda *_: True,
-                collations={},
-                allow_differences=lambda *_: None,
-                equal_members=lambda *_: False,
-            ),
-            xa=xa,
-            log=pytest.fail,
-            other_events=True,
-        ),
+        Leader(other_events=True).decoder,
         Router(resource="r", topics=Topics("t"), filters=Filters(), record_bytes=1000, next_sequence=0),
         sink,
         Progress(START),
@@ -109,14 +91,14 @@ def replicated(*chunks: Sequence[RawEvent]) -> list[str]:
 
 
 def test_other_events_of_a_chunk_commit_with_its_first_change() -> None:
-    rotation = event(et.ROTATE, 200, struct.pack("<Q", 4) + b"binlog.000002")
-    assert replicated([event(et.ROWS_QUERY, 100), rotation, event(et.STOP, 300)])[:-1] == [
+    rotation = event(et.ROTATE, struct.pack("<Q", 4) + b"binlog.000002", offset=200)
+    assert replicated([event(et.ROWS_QUERY, offset=100), rotation, event(et.STOP, offset=300)])[:-1] == [
         "event binlog.000001:100", "event binlog.000001:200", "event binlog.000001:300", "commit binlog.000002:4",
     ]  # fmt: skip
 
 
 def test_other_events_commit_when_the_leader_has_no_more() -> None:
-    assert replicated([event(et.ROWS_QUERY, 100)], [event(et.STOP, 200)], []) == [
+    assert replicated([event(et.ROWS_QUERY, offset=100)], [event(et.STOP, offset=200)], []) == [
         "event binlog.000001:100", "event binlog.000001:200", "commit binlog.000001:4", "check",
         "commit binlog.000001:4",
     ]  # fmt: skip
@@ -145,7 +127,7 @@ def test_a_chunk_that_readers_can_see_is_counted_and_not_read_again() -> None:
     sink: Any = Seen(State(Pending(again=(("d", "t"),), after=("7",), written=1, rows=3)))
     stream = stream_into(sink, Pending(again=(("d", "t"),)))
     with pytest.raises(Failed, match="nothing is copied"):
-        stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())
+        stream.replicate([[event(et.STOP, offset=100)], []], target=None, stop=threading.Event())
     assert stream.router.next_sequence == 1
     assert (stream.copier.pending.after, stream.copier.pending.written) == (("7",), 1)
 
@@ -171,4 +153,4 @@ def test_filters_hold_from_the_place_on_that_readers_see() -> None:
 def test_filters_other_than_those_that_readers_see_are_refused(widened: Widened | None) -> None:
     stream = stream_into(Seen(State(Pending(), {"include_dbs": ["other"]})), Pending(), widened)
     with pytest.raises(UserError, match="put these filters back"):
-        stream.replicate([[event(et.STOP, 100)], []], target=None, stop=threading.Event())
+        stream.replicate([[event(et.STOP, offset=100)], []], target=None, stop=threading.Event())

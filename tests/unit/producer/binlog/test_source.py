@@ -4,7 +4,6 @@ import random
 import resource
 import signal
 import socket
-import struct
 import tempfile
 import threading
 import time
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 from zlib import crc32
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,13 +20,10 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction, flat
 from cdc.producer.binlog.packets import Packets
 from cdc.producer.binlog.source import BinlogSource
+from tests.generators.binlog_events import event_bytes as event
+from tests.generators.binlog_events import payload_body
 
 FOUR_GIB = 1 << 32
-
-
-def event(kind: int, body: bytes, *, end: int, length: int | None = None) -> bytes:
-    length = 19 + len(body) + 4 if length is None else length
-    return struct.pack("<IBIIIH", 1, kind, 1, length, end % FOUR_GIB, 0) + body
 
 
 def packet(data: bytes, *, summed: bool = True) -> bytes:
@@ -122,7 +117,7 @@ def test_a_payload_of_several_packets_is_one_event() -> None:
 def test_large_rows_wait_on_disk_also_those_of_a_compressed_transaction(kind: int, inside: bool) -> None:
     data = event(kind, random.Random(1).randbytes(17_000_000), end=0, length=19 + 17_000_000)
     if inside:
-        (whole,) = (each for each in received(*in_parts(event(40, compressed(data), end=9_000))) if each.type == 40)
+        (whole,) = (each for each in received(*in_parts(event(40, payload_body(data), end=9_000))) if each.type == 40)
         (found,) = payload(whole)
     else:
         (found,) = (each for each in received(*in_parts(data)) if each.type == kind)
@@ -133,17 +128,12 @@ def test_large_rows_wait_on_disk_also_those_of_a_compressed_transaction(kind: in
     assert found.spool.read(100, 5) == data[100:105]
 
 
-def compressed(*events: bytes) -> bytes:
-    """The body of a Transaction_payload event: the compression (zstd), the end of the fields, the events."""
-    return b"\x02\x01\x00\x00" + zstandard.ZstdCompressor().compress(b"".join(events))
-
-
 @pytest.mark.parametrize("summed", [True, False])
 @pytest.mark.parametrize("size", [17_000_000, 2 * 16_777_215])
 def test_a_large_compressed_transaction_waits_on_disk(size: int, summed: bool) -> None:
     noise = random.Random(1).randbytes(size)
     inner = [event(29, noise, end=0, length=19 + size), event(16, b"12345678", end=0, length=27)]
-    data = event(40, compressed(*inner), end=100_000_000)
+    data = event(40, payload_body(b"".join(inner)), end=100_000_000)
     (found,) = (each for each in received(*in_parts(data, summed=summed)) if each.type == 40)
     assert found.spool is not None
     assert (found.size, found.end, data.startswith(found.data)) == (len(data), 100_000_000, True)
@@ -152,7 +142,7 @@ def test_a_large_compressed_transaction_waits_on_disk(size: int, summed: bool) -
 
 
 def test_a_large_compressed_transaction_is_not_used_when_its_checksum_is_wrong() -> None:
-    data = event(40, compressed(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000)
+    data = event(40, payload_body(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000)
     parts = in_parts(data)
     parts[100] = bytes([parts[100][0] ^ 1]) + parts[100][1:]
     with pytest.raises(PromiseError, match=r"checksum is wrong.*after binlog\.000001:4"):
@@ -160,7 +150,7 @@ def test_a_large_compressed_transaction_is_not_used_when_its_checksum_is_wrong()
 
 
 def test_a_large_compressed_transaction_of_which_the_rest_does_not_come_is_dropped() -> None:
-    parts = in_parts(event(40, compressed(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000))
+    parts = in_parts(event(40, payload_body(event(29, random.Random(1).randbytes(17_000_000), end=0)), end=100_000_000))
     assert [found.type for found in received(*parts[:-3])] == [4, 15]
 
 

@@ -8,32 +8,17 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Change, Idle, OtherEvent
-from cdc.producer.decode.decoder import Decoder
-from cdc.producer.decode.table_cache import TableCache
-from cdc.producer.decode.xa import XaTransactions
+from tests.generators.binlog_events import event
+from tests.harness.decoding import Leader
 
-
-def event(kind: int) -> RawEvent:
-    return RawEvent(kind, bytes(4) + bytes([kind]) + bytes(80), "binlog.000001", 400, 489)
-
-
-STOP, GTID, ROWS_QUERY = event(et.STOP), event(et.ANONYMOUS_GTID), event(et.ROWS_QUERY)
+STOP, GTID, ROWS_QUERY = (event(kind, bytes(66)) for kind in (et.STOP, et.ANONYMOUS_GTID, et.ROWS_QUERY))
 
 
 def decoded(*chunks: Sequence[RawEvent], other_events: bool = True) -> list[Change]:
-    xa = XaTransactions({}, read_again=lambda place: pytest.fail("nothing was prepared"))
-    decoder = Decoder(
-        TableCache(
-            wants_table=lambda database, table: True,
-            collations={},
-            allow_differences=pytest.fail,
-            equal_members=pytest.fail,
-        ),
-        xa=xa,
-        log=pytest.fail,
-        other_events=other_events,
-    )
-    return [*decoder.decode(chunks)]
+    leader = Leader(other_events=other_events)
+    changes = leader.decode(*chunks)
+    assert (leader.logged, leader.read) == ([], [])
+    return changes
 
 
 def test_other_events_are_changes_only_where_they_are_wanted() -> None:
@@ -47,6 +32,6 @@ def test_an_event_that_waits_for_the_rest_of_its_transaction_is_a_change_once() 
 
 def test_events_whose_content_is_in_records_are_no_other_events() -> None:
     assert et.IN_RECORDS.isdisjoint(et.HARMLESS)
-    rows = event(next(iter(et.IN_RECORDS - {et.QUERY, et.TABLE_MAP})))
+    rows = event(next(iter(et.IN_RECORDS - {et.QUERY, et.TABLE_MAP})), bytes(66))
     with pytest.raises(PromiseError, match="came without a table map"):
         decoded([rows])

@@ -12,12 +12,12 @@ from cdc.errors import PromiseError
 from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.decode import row_codegen, table_cache
-from cdc.producer.decode.changes import Refused, ShapeCache, TableShape, Whole
+from cdc.producer.decode.changes import ShapeCache, TableShape, Whole
 from cdc.producer.decode.row_codegen import FIRST_ROWS, row_decoder, row_decoders
-from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.decode.table_map import ENUM, JSON, SET, Column, Table
 from cdc.producer.decode.whole_transactions import UNREADABLE
-from tests.unit.producer.decode.test_decoder_events import Leader, Log, content
+from tests.generators.binlog_events import SIGNED, Log
+from tests.harness.decoding import Leader, content, refusal, tables
 
 # The names of the tables, and what their columns may be: four bytes are read by each, as another value.
 NAMES = ("t", "u", "left_out")
@@ -42,23 +42,16 @@ class Tables(Log):
         self.gtid()
         self.begin()
         self.describe(number, name, columns)
-        width = len(TYPES[columns])
-        self.add(
-            et.WRITE_ROWS,
-            struct.pack("<IHHH", number, 0, 1, 2) + bytes([width, (1 << width) - 1]) + b"\0" + four(value),
-        )
+        self.images(b"\0" + four(value), number=number, width=len(TYPES[columns]))
         self.xid()
         if simple:
             self.simple()
 
     def describe(self, number: int, name: str, columns: str) -> None:
         types = TYPES[columns]
-        meta = b"\1\0" if columns == TIMESTAMP else b"\0"
-        signs = b"" if columns == TIMESTAMP else b"\1\1" + (b"\x80" if columns == UNSIGNED else b"\0")
-        names = b"".join(bytes([1, ord("a") + index]) for index in range(len(types)))
-        metadata = signs + b"\4" + bytes([len(names)]) + names
-        body = b"\2db\0" + bytes([len(name)]) + name.encode() + b"\0" + bytes([len(types)]) + types + meta + b"\0"
-        self.add(et.TABLE_MAP, struct.pack("<IHH", number, 0, 1) + body + metadata)
+        meta = b"\0" if columns == TIMESTAMP else b""
+        signs = b"" if columns == TIMESTAMP else b"\1\1\x80" if columns == UNSIGNED else SIGNED
+        self.table_map(number, table=name, types=types, names="ab"[: len(types)], meta=meta, optional=signs)
 
 
 changes = st.tuples(
@@ -98,9 +91,7 @@ def test_rows_of_another_number_than_their_table_map_are_refused() -> None:
     simple = log.events[-1]
     assert isinstance(simple, SimpleTransaction)
     log.events[-1] = simple._replace(rows=simple.rows[:19] + b"\x08" + simple.rows[20:])
-    *_, refused, _ = Leader().decode(log.events)
-    assert isinstance(refused, Refused)
-    assert refused.error.what == "rows of table id 8 came without a table map"
+    assert refusal(Leader().decode(log.events)).error.what == "rows of table id 8 came without a table map"
 
 
 def test_only_tables_with_many_rows_get_a_compiled_decoder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,39 +214,29 @@ def test_columns_share_a_reader_where_all_but_their_names_is_equal(monkeypatch: 
 
 
 def test_a_cache_knows_the_tables_of_the_fast_path() -> None:
-    tables = TableCache(
-        wants_table=lambda database, table: True,
-        collations={},
-        allow_differences=pytest.fail,
-        equal_members=pytest.fail,
-    )
+    cache = tables()
     log = Tables()
     log.change(7, "t", INT, 1, simple=True)
     log.change(8, "t", INT, 2, simple=True)
     first, second = (event for event in log.events if isinstance(event, SimpleTransaction))
-    assert tables.rows_of(first) is None
-    tables.map(first.events()[2])
-    assert [content(rows)[2] for each in (first, second) for rows in tables.rows_of(each) or ()] == [
+    assert cache.rows_of(first) is None
+    cache.map(first.events()[2])
+    assert [content(rows)[2] for each in (first, second) for rows in cache.rows_of(each) or ()] == [
         ('{"cols":[{"SignedInteger":1}]}',), ('{"cols":[{"SignedInteger":2}]}',),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("wanted_first", [True, False])
 def test_other_filters_hold_for_tables_that_are_known(wanted_first: bool) -> None:
-    tables = TableCache(
-        wants_table=lambda *_: wanted_first,
-        collations={},
-        allow_differences=pytest.fail,
-        equal_members=pytest.fail,
-    )
+    cache = tables(wants_table=lambda *_: wanted_first)
     log = Tables()
     log.change(7, "t", INT, 1, simple=True)
     (change,) = (event for event in log.events if isinstance(event, SimpleTransaction))
 
     def rows() -> int:
-        tables.map(change.events()[2])
-        return len(tables.rows_of(change) or ())
+        cache.map(change.events()[2])
+        return len(cache.rows_of(change) or ())
 
     assert rows() == wanted_first
-    tables.filter_by(lambda *_: not wanted_first)
+    cache.filter_by(lambda *_: not wanted_first)
     assert rows() == (not wanted_first)

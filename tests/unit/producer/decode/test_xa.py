@@ -1,7 +1,5 @@
 """XA transactions between their prepare and their end, with few rows and with more than are held."""
 
-import struct
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,16 +9,13 @@ from cdc.model.commit_entry import PreparedXa
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.gtid_event import serialized_integer
 from cdc.producer.decode.xa import XaTransactions, xid_of
+from tests.generators.binlog_events import event, prepare_body
 
 PLACE = PreparedXa(None, "binlog.000001", 4)
 
 
-def event(kind: int, body: bytes) -> RawEvent:
-    return RawEvent(kind, struct.pack("<IBIIIH", 0, kind, 1, 19 + len(body), 500, 0) + body, "binlog.000001", 400, 500)
-
-
 def prepare(gtrid: bytes, *, one_phase: int = 0) -> RawEvent:
-    return event(38, struct.pack("<BIII", one_phase, 7, len(gtrid), 1) + gtrid + b"b")
+    return event(38, prepare_body(gtrid, number=7, one_phase=one_phase))
 
 
 def test_what_was_held_comes_back_under_its_own_xid() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import struct
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -13,14 +14,13 @@ from cdc.producer.binlog import event_types as et
 from cdc.producer.binlog.event_types import NAMES
 from cdc.producer.binlog.events import RawEvent
 from cdc.producer.sink.event_messages import EventMessages
+from tests.generators import binlog_events as events
+from tests.generators.binlog_events import SOURCE, UUID
 
-SID = bytes.fromhex("3e11fa4771ca11e19e33c80aa9429562")
-GTID_BODY = b"\1" + SID + (23).to_bytes(8, "little") + b"\2" + (7).to_bytes(8, "little") + (8).to_bytes(8, "little")
+GTID_BODY = b"\1" + SOURCE + (23).to_bytes(8, "little") + b"\2" + (7).to_bytes(8, "little") + (8).to_bytes(8, "little")
 
 
-def event(kind: int, body: bytes, *, offset: int = 400, file: str = "binlog.000002") -> RawEvent:
-    header = struct.pack("<IBIIIH", 1_700_000_000, kind, 1, 19 + len(body), offset + 19 + len(body), 0)
-    return RawEvent(kind, header + body, file, offset, offset + 19 + len(body) if offset else 0)
+event = partial(events.event, file="binlog.000002")
 
 
 def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | None:
@@ -37,15 +37,15 @@ def shown(raw: RawEvent, after: Position | None = None) -> dict[str, object] | N
         (et.ROWS_QUERY, b"\x05INSERT INTO secrets VALUES ('x')", {"length": 33}),
         (
             et.PREVIOUS_GTIDS,
-            struct.pack("<Q16sQQQQQ", 1, SID, 2, 1, 6, 9, 10),
-            {"gtid_set": "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:9"},
+            struct.pack("<Q16sQQQQQ", 1, SOURCE, 2, 1, 6, 9, 10),
+            {"gtid_set": f"{UUID}:1-5:9"},
         ),
         (et.PREVIOUS_GTIDS, struct.pack("<Q", 1 << 56), {"length": 8}),
         (
             et.GTID,
             GTID_BODY + (1_700_000_000_000_001).to_bytes(7, "little") + b"\0" * 8,
             {
-                "gtid": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23",
+                "gtid": f"{UUID}:23",
                 "last_committed": 7,
                 "sequence_number": 8,
                 "commit_us": 1_700_000_000_000_001,

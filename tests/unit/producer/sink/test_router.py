@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,15 +16,15 @@ from cdc.errors import PromiseError, UserError
 from cdc.model.commit_entry import Partial
 from cdc.model.position import Position
 from cdc.model.record import Record
-from cdc.producer.binlog.events import RawEvent
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.sink.partial_transaction import content_sum
 from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
 from cdc.producer.skips import Skips
 from cdc.sql.effects import ANY_DATABASE, Effect
+from tests.generators.binlog_events import event
 
-EVENT = RawEvent(30, struct.pack("<IBIIIH", 1_700_000_000, 30, 1, 100, 500, 0), "binlog.000001", 400, 500)
+EVENT = event(30, bytes(77))
 GTID = "5f6a0f4e-0000-11ee-8000-000000000001:7"
 
 
