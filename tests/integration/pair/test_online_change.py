@@ -1,9 +1,8 @@
 """Online schema changes replicate as what they are: a ghost table that is filled and swapped while others write."""
 
-import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
-from tests.harness.programs import refused, run_well, running, write_profile
+from tests.harness.programs import run_well, running, write_profile
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -20,7 +19,6 @@ ROWS = 300
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL, name VARCHAR(20))"
 
 # pt-online-schema-change: triggers keep the new table up while it is filled.
-PT_SHADOWS = ["_{table}_new", "_{table}_old"]
 PT_BEGIN = """\
 CREATE TABLE `DB`.`_t_new` (
   `id` int NOT NULL AUTO_INCREMENT,
@@ -51,35 +49,6 @@ DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_del`;
 DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_upd`;
 DROP TRIGGER IF EXISTS `DB`.`pt_osc_d_t_ins`"""
 
-# gh-ost: a changelog table, and the leader's own binlog applied to the ghost; here the copy is its only writer. The
-# changelog table is never renamed, so followers need not have it.
-GH_SHADOWS = ["_{table}_gho", "_{table}_del"]
-GH_BEGIN = """\
-create /* gh-ost */ table `DB`.`_t_ghc` (
-  id bigint unsigned auto_increment,
-  last_update timestamp not null DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  hint varchar(64) charset ascii not null,
-  value varchar(4096) charset ascii not null,
-  primary key(id),
-  unique key hint_uidx(hint)
-) auto_increment=256;
-create /* gh-ost */ table `DB`.`_t_gho` like `DB`.`t`;
-alter /* gh-ost */ table `DB`.`_t_gho` ADD COLUMN added INT NOT NULL DEFAULT 7, DROP COLUMN name, ADD INDEX (n);
-insert /* gh-ost */ into `DB`.`_t_ghc` (id, hint, value) values (NULLIF(2, 0), 'state', 'GhostTableMigrated')
-    on duplicate key update last_update=NOW(), value=VALUES(value)"""
-GH_COPY = """\
-insert /* gh-ost `DB`.`t` */ ignore into `DB`.`_t_gho` (`id`, `n`)
-    (select `id`, `n` from `DB`.`t` force index (`PRIMARY`) where id between {} and {} lock in share mode)"""
-GH_END = """\
-create /* gh-ost */ table `DB`.`_t_del` (id int auto_increment primary key) engine=InnoDB
-    comment='ghost-cut-over-sentry';
-insert /* gh-ost */ into `DB`.`_t_ghc` (id, hint, value) values (NULLIF(2, 0), 'state', 'AllEventsUpToLockProcessed')
-    on duplicate key update last_update=NOW(), value=VALUES(value);
-drop /* gh-ost */ table if exists `DB`.`_t_del`;
-rename /* gh-ost */ table `DB`.`t` to `DB`.`_t_del`, `DB`.`_t_gho` to `DB`.`t`;
-drop /* gh-ost */ table if exists `DB`.`_t_ghc`;
-drop /* gh-ost */ table if exists `DB`.`_t_del`"""
-
 
 @contextmanager
 def writing(leader: MySql, database: str) -> Iterator[None]:
@@ -104,25 +73,10 @@ def writing(leader: MySql, database: str) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize(
-    ("name", "shadows", "steps", "writes"),
-    [
-        ("pt_osc", PT_SHADOWS, (PT_BEGIN, PT_COPY, PT_END), True),
-        ("gh_ost", GH_SHADOWS, (GH_BEGIN, GH_COPY, GH_END), False),
-    ],
-)
-def test_a_rename_swap(
-    tmp_path: Path,
-    leader: MySql,
-    follower: MySql,
-    kafka: Kafka,
-    name: str,
-    shadows: list[str],
-    steps: tuple[str, str, str],
-    writes: bool,
-) -> None:
+def test_a_rename_swap(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
+    name = "pt_osc"
     keys = {"resource": name, "topic": name}
-    filters = {"include_tables": [f"{name}.t"], "shadow_tables": shadows}
+    filters = {"include_tables": [f"{name}.t"], "shadow_tables": ["_{table}_new", "_{table}_old"]}
     producer = write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"}, **keys)
     consumer = write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
     run_well("cdc-producer", producer, "--until-current")
@@ -132,8 +86,8 @@ def test_a_rename_swap(
         cursor.execute("INSERT INTO t (n, name) VALUES " + ", ".join(f"({n}, 'row {n}')" for n in range(ROWS)))
         with running("cdc-producer", producer), running("cdc-consumer", consumer):
             until(lambda: columns(follower, name) == ["id", "n", "name"], what="the table is there")
-            with writing(leader, name) if writes else nullcontext():
-                change(cursor, *(step.replace("`DB`", f"`{name}`") for step in steps))
+            with writing(leader, name):
+                change(cursor, *(step.replace("`DB`", f"`{name}`") for step in (PT_BEGIN, PT_COPY, PT_END)))
             until(lambda: "added" in columns(follower, name), what="the new table is in its place")
     run_well("cdc-producer", producer, "--until-current")
     log = run_well("cdc-consumer", consumer, "--until-current")
@@ -142,42 +96,6 @@ def test_a_rename_swap(
     assert found == content(leader, name)
     assert set(found) == {"its own definition", "t"}
     assert "`added` int" in found["t"]["definition"]
-
-
-def test_a_swap_that_the_consumers_filters_did_not_expect(
-    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
-) -> None:
-    """What the message says leads to the same rows, and the next change needs no hand."""
-    name = "crossed"
-    keys = {"resource": name, "topic": name, "filters": {"include_tables": [f"{name}.t"]}}
-    producer = write_profile(
-        tmp_path, leader, kafka, name=name, **keys | {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}}
-    )
-    consumer = write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
-    run_well("cdc-producer", producer, "--until-current")
-    with leader.connect() as connection, connection.cursor() as cursor:
-        for statement in (f"CREATE DATABASE {name}", f"USE {name}", CREATE):
-            cursor.execute(statement)
-        cursor.execute("INSERT INTO t (n, name) VALUES " + ", ".join(f"({n}, 'row {n}')" for n in range(ROWS)))
-        steps = [step.replace("`DB`", f"`{name}`") for step in (PT_BEGIN, PT_COPY, PT_END)]
-        change(cursor, *steps)
-        cursor.execute("UPDATE t SET n = 5, added = 8 WHERE id = 7")
-        again = steps[0].replace("`name` varchar(20) DEFAULT NULL", "`name` varchar(40), `added` int NOT NULL")
-        change(cursor, again.replace("ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY", "MODIFY"), *steps[1:])
-    run_well("cdc-producer", producer, "--until-current")
-    line = refused("cdc-consumer", consumer, "--until-current", status=3)
-    setting = 'filters.shadow_tables = ["_{table}_new", "_{table}_old"]'
-    found = re.search(
-        r"ALTER on the follower by hand, go on with --skip (\d+), and then set (.+) in the consumer", line
-    )
-    assert found and found[2] == setting, line
-    with follower.root(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE t ADD COLUMN added INT NOT NULL DEFAULT 7, MODIFY name VARCHAR(40)")
-    run_well("cdc-consumer", consumer, "--until", str(int(found[1]) + 1), "--skip", found[1])
-    keys["filters"] |= {"shadow_tables": PT_SHADOWS}
-    write_profile(tmp_path, follower, kafka, name=f"{name}_consumer", **keys)
-    run_well("cdc-consumer", consumer, "--until-current")
-    assert content(follower, name) == content(leader, name)
 
 
 def columns(server: MySql, database: str) -> list[str]:

@@ -11,7 +11,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
 from tests.generators.random_documents import change, document
-from tests.harness.programs import as_json, own_name, refused, run_well, write_profile
+from tests.harness.programs import as_json, run_well, write_profile
 from tests.harness.seed import SEED
 
 pytestmark = pytest.mark.integration
@@ -46,37 +46,6 @@ def test_differences_give_what_whole_documents_give(
     here, there = content(leader, name), content(follower, name)
     assert there == here, f"CDC_SEED={SEED}"
     assert here["partial"]["rows"] == here["whole"]["rows"]
-
-
-@pytest.mark.parametrize("column", ["j", "`J`"])
-def test_a_trigger_whose_work_is_not_in_the_log_stops_the_producer(
-    tmp_path: Path, leader: MySql, kafka: Kafka, column: str
-) -> None:
-    name = own_name(tmp_path)
-    profile = write_profile(tmp_path, leader, kafka, name=name, resource=name, producer=APPLY)
-    run_well("cdc-producer", profile, "--until-current")
-    with leader.root(charset="utf8mb4") as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        cursor.execute(f"USE {name}")
-        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, j JSON, n INT)")
-        cursor.execute("INSERT INTO t VALUES (1, JSON_OBJECT('a', 1, 'padding', REPEAT('x', 400)), 0)")
-        cursor.execute(
-            f"CREATE TRIGGER x BEFORE UPDATE ON t FOR EACH ROW SET NEW.n = 5, NEW.{column} = JSON_SET(NEW.j, '$.b', 1)"
-        )
-        cursor.execute("SET binlog_row_value_options = PARTIAL_JSON")
-        cursor.execute("UPDATE t SET n = 1")  # without differences
-        run_well("cdc-producer", profile, "--until-current")
-        cursor.execute("UPDATE t SET j = JSON_SET(j, '$.a', 2)")
-        line = refused("cdc-producer", profile, "--until-current", status=3)
-        assert "what trigger x (BEFORE UPDATE)" in line
-        assert "at binlog.0" in line
-        cursor.execute("SET sql_log_bin = 0")
-        cursor.execute("CREATE USER IF NOT EXISTS unseeing IDENTIFIED BY 'x'")
-        cursor.execute("GRANT SELECT, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO unseeing")
-    user = {"user": "unseeing", "password": "x"}
-    unseeing = write_profile(tmp_path, leader, kafka, name=f"{name}_2", topic=name, producer=APPLY, database=user)
-    line = refused("cdc-producer", unseeing, "--until-current")
-    assert "TRIGGER is missing; GRANT TRIGGER ON *.* TO 'unseeing'@'%'" in line
 
 
 def fill(leader: MySql, database: str, chance: random.Random) -> None:

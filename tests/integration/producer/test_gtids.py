@@ -8,7 +8,7 @@ import pytest
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.leader_settings import gtid_options
-from tests.harness.programs import records, refused, run_well, write_profile
+from tests.harness.programs import records, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 
 pytestmark = pytest.mark.integration
@@ -82,16 +82,3 @@ def test_a_prepared_transaction_outlives_stops_of_all(
     execute(leader, "XA COMMIT 'b'", "INSERT INTO d.t VALUES (4)", "XA ROLLBACK 'a'", "INSERT INTO d.t VALUES (5)")
     run_well("cdc-producer", profile, "--until-current")
     assert values(profile) == [3, 2, 4, 5]
-
-
-def test_one_prepared_before_the_start_stops_the_stream_when_it_commits(
-    tmp_path: Path, leader: MySql, kafka: Kafka
-) -> None:
-    execute(leader, "CREATE DATABASE early", "CREATE TABLE early.t (i INT PRIMARY KEY)")
-    execute(leader, "XA START 'e'", "INSERT INTO early.t VALUES (1)", "XA END 'e'", "XA PREPARE 'e'")
-    filters = {"include_dbs": ["early"]}
-    profile = write_profile(tmp_path, leader, kafka, name="early", filters=filters, producer={"start": "now"})
-    run_well("cdc-producer", profile, "--until-current")
-    execute(leader, "XA COMMIT 'e'")
-    line = refused("cdc-producer", profile, "--until-current", status=3)
-    assert "XA transaction X'65',X'',1 commits, but it was prepared before the producer's start" in line

@@ -9,9 +9,7 @@ from confluent_kafka import Producer
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.checks.compare import content
 from tests.harness.programs import (
-    as_json,
     end_offset,
     json_lines,
     own_name,
@@ -45,18 +43,6 @@ def execute(server: MySql, *statements: str | bytes, database: str | None = None
             cursor.execute(statement)
 
 
-def test_a_database_with_a_dot_in_its_name(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    filters, begin = {"include_tables": ["`dot.ted`.or*"]}, {"start": "now"}
-    path = write_profile(tmp_path, leader, kafka, name="dotted", filters=filters, producer=begin)
-    run_well("cdc-producer", path, "--until-current")
-    execute(leader, "CREATE DATABASE `dot.ted`", "CREATE DATABASE dot")
-    execute(leader, "CREATE TABLE orders (i INT)", "INSERT INTO orders VALUES (1)", "CREATE TABLE other (i INT)",
-            "CREATE TABLE dot.`ted.orders` (i INT)", database="dot.ted")  # fmt: skip
-    run_well("cdc-producer", path, "--until-current")
-    found = [(record.uri.database, record.uri.table, record.operation) for record in records(path)]
-    assert found == [("dot.ted", None, "Query"), ("dot.ted", None, "Query"), ("dot.ted", "orders", "Add")]
-
-
 def test_positions_are_those_of_the_server(profile: Path, leader: MySql) -> None:
     execute(
         leader,
@@ -79,20 +65,6 @@ def test_positions_are_those_of_the_server(profile: Path, leader: MySql) -> None
             assert kind == {"Query": "Query", "Add": "Write_rows", "Delete": "Delete_rows"}[record.operation]
     assert [(record.index, record.last) for record in found[2:]] == [(0, False), (1, True)]
     assert found[2].transaction == found[3].transaction
-
-
-def test_it_goes_on_after_each_stop_without_gap_or_repeat(profile: Path, leader: MySql) -> None:
-    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
-    for number in range(3):
-        execute(leader, f"INSERT INTO a VALUES ({number})", database=profile.stem)
-        run_well("cdc-producer", profile, "--until-current")
-    with running("cdc-producer", profile):
-        execute(leader, "INSERT INTO a VALUES (3)", database=profile.stem)
-        until(lambda: len(records(profile)) == 5, what="the fifth record")
-    assert [record.sequence for record in records(profile)] == list(range(5))
-    assert [row.after for record in records(profile) for row in record.rows] == [
-        [{"SignedInteger": number}] for number in range(4)
-    ]
 
 
 def test_a_transaction_larger_than_a_kafka_transaction_survives_kills(
@@ -201,16 +173,6 @@ def test_an_open_transaction_of_something_else_in_the_topic_is_waited_for(
     assert [record.sequence for record in records(profile)] == [0, 1]
 
 
-def test_headers_and_keys_are_for_any_kafka_reader(profile: Path, leader: MySql) -> None:
-    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, j INT NOT NULL, UNIQUE (j))", database=profile.stem)
-    execute(leader, "INSERT INTO a VALUES (1, 2)", database=profile.stem)
-    run_well("cdc-producer", profile, "--until-current")
-    query, add = as_json(profile)
-    assert query["affects"] == [{"action": "CreateTable", "uri": f"flv://{profile.stem}/{profile.stem}/a"}]
-    assert query["context"]["database"] == profile.stem
-    assert (add["uri"], add["key"]) == (f"flv://{profile.stem}/{profile.stem}/a", ["i"])
-
-
 def test_compressed_transactions_are_as_any_other(profile: Path, leader: MySql) -> None:
     many = "INSERT INTO a VALUES " + ", ".join(f"({number}, REPEAT('x', 500))" for number in range(3000))
     with leader.root(database=profile.stem) as connection, connection.cursor() as cursor:
@@ -266,65 +228,6 @@ def test_what_it_cannot_carry_stops_it_at_the_position(
     before = 4 if "CREATE TABLE" in statements[0] else 3
     assert [record.sequence for record in records(path)] == list(range(before))
     assert refused("cdc-producer", path, "--until-current", status=3) == line
-
-
-def test_clients_of_other_character_sets(profile: Path, leader: MySql) -> None:
-    execute(leader, "CREATE TABLE a (i INT PRIMARY KEY, t VARCHAR(20))", database=profile.stem)
-    for charset in ("gbk", "cp1251", "sjis", "latin1"):
-        execute(leader, f"SET NAMES {charset}", f"INSERT INTO a VALUES ({len(charset)}{ord(charset[0])}, 'x')", "BEGIN",
-                "DELETE FROM a", "SAVEPOINT s", "COMMIT", database=profile.stem)  # fmt: skip
-    run_well("cdc-producer", profile, "--until-current")
-    assert [record.operation for record in records(profile)] == ["Query", *["Add", "Delete"] * 4]
-
-
-def test_statements_of_other_character_sets(profile: Path, leader: MySql) -> None:
-    """Their text as its client meant it, also where its bytes would be other letters in UTF-8."""
-    for charset, text in (("latin1", "Ã© €"), ("utf8mb4", r"ж \\xf2"), ("cp1251", "ж")):
-        with leader.connect(database=profile.stem, charset=charset) as connection, connection.cursor() as cursor:
-            cursor.execute(f"CREATE TABLE {charset} (i INT COMMENT '{text}')")
-    run_well("cdc-producer", profile, "--until-current")
-    assert [record.query.split("'")[1] for record in records(profile)] == ["Ã© €", r"ж \\xf2", "ж"]
-    exact = [record.exact for record in records(profile)]
-    assert exact == [None, None, "CREATE TABLE cp1251 (i INT COMMENT 'ж')".encode("cp1251")]
-
-
-def test_bytes_that_are_no_text_stop_nothing(profile: Path, leader: MySql, follower: MySql) -> None:
-    statements = [b"CREATE TABLE a (i INT) /* gr\xfc\xdfe */", b"ANALYZE TABLE a /* \xfc */",
-                  b"ALTER TABLE a ADD j INT -- \xfc", b"INSERT INTO a VALUES (1, 2) /* \xfc */",
-                  b"CREATE TABLE b (i INT COMMENT 'gr\xfc\xdfe')", b"CREATE PROCEDURE p() SELECT 'gr\xfc\xdfe'",
-                  b"CREATE TABLE c (i INT) /*! COMMENT = 'gr\xfc\xdfe' */"]  # fmt: skip
-    execute(leader, *statements, database=profile.stem)
-    with leader.connect(database=profile.stem, charset="cp1251") as connection, connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE a ADD k INT /* ж */")
-    run_well("cdc-producer", profile, "--until-current")
-    assert [record.operation for record in records(profile)] == ["Query", "Query", "Add", *["Query"] * 4]
-    assert records(profile)[0].query == "CREATE TABLE a (i INT) /* gr??e */"
-    target = profile.with_name("target.toml")
-    target.write_text(profile.read_text().replace(f"port = {leader.port}", f"port = {follower.port}"))
-    execute(follower, f"CREATE DATABASE {profile.stem}")
-    run_well("cdc-consumer", target, "--until-current")
-    assert content(follower, profile.stem) == content(leader, profile.stem)
-
-
-def test_a_name_that_is_no_text_stops_only_where_it_may_pass(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    name = f"lost_{own_name(tmp_path)}"
-
-    def profile(**filters: list[str]) -> Path:
-        return write_profile(tmp_path, leader, kafka, name=name, filters=filters, producer={"start": "now"})
-
-    run_well("cdc-producer", profile(include_dbs=[name]), "--until-current")
-    execute(leader, f"CREATE DATABASE {name}")
-    with leader.connect(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("SET NAMES cp932")
-        cursor.execute(b"CREATE TABLE `b\x80` (i INT)")
-    line = refused("cdc-producer", profile(include_dbs=[name]), "--until-current", status=3)
-    assert "a statement's text in cp932 cannot be read: a name in it" in line
-    # The ways out that the line tells.
-    run_well("cdc-producer", profile(include_dbs=["another"]), "--until-current")
-    place = line.rpartition("--skip ")[2]
-    path = write_profile(tmp_path, leader, kafka, name=f"{name}_2", filters={"include_dbs": [name]})
-    run_well("cdc-producer", path, "--until-current", "--skip", place)
-    assert records(path)[-1].affects == ({"action": "SkipDatabase", "uri": f"flv://{path.stem}/{name}"},)
 
 
 def test_gtids_that_are_switched_on_later_do_not_repeat_anything(

@@ -1,0 +1,45 @@
+-- A session with binlog_format = STATEMENT logs its temporary tables as if they were others: what it does to one that
+-- hides a table of the same name stops the producer, also where it was made before the stream begins.
+-- @profile producer filters.include_dbs = ["temporary_tables"]
+-- @differs
+CREATE DATABASE temporary_tables;
+USE temporary_tables;
+CREATE TABLE base (i INT PRIMARY KEY, c INT);
+SET binlog_format = STATEMENT;
+CREATE TEMPORARY TABLE base (i INT, c INT);
+-- @start
+TRUNCATE base;
+SHOW BINARY LOG STATUS;
+-- @as file
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @stops cdc-producer 3 SET PERSIST binlog_format = ROW
+-- @run cdc-producer --skip {skip}
+ALTER TABLE base DROP COLUMN c;
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+CREATE INDEX k ON base (i);
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+CREATE TABLE new LIKE base;
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+ALTER TABLE base RENAME another;
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+CREATE TEMPORARY TABLE base (i INT);
+-- @apply
+-- @stops cdc-producer 3 made a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @stops cdc-producer 3 SET PERSIST binlog_format = ROW
+-- @profile producer filters.include_dbs = ["none_of_all"]
+-- @run cdc-producer
