@@ -21,7 +21,6 @@ from cdc.producer.copy.chunk import State
 from cdc.producer.copy.copier import Copier
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import Requests
-from cdc.producer.decode.changes import Begin, Whole
 from cdc.producer.metrics import ProducerMetrics
 from cdc.producer.progress import Progress
 from cdc.producer.sink.event_messages import EventMessages
@@ -30,7 +29,7 @@ from cdc.producer.sink.record_parts import Message
 from cdc.producer.sink.router import Router
 from cdc.producer.stream import Stream
 from cdc.service.retry import Retry
-from tests.generators.binlog_events import event
+from tests.generators.binlog_events import UUID, Log, event
 from tests.harness.decoding import Leader
 
 START = Entry(0, Position("binlog.000001", 4), "", "", gtids_complete=True)
@@ -137,14 +136,12 @@ WIDENED = Widened(Filters(exclude_dbs=("d",)), NOW)
 
 
 def test_filters_hold_from_the_place_on_that_readers_see() -> None:
-    gtid = "5b2ad69c-0000-0000-0000-000000000001:1"
-    sink: Any = Seen(State(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), gtid))
+    sink: Any = Seen(State(Pending(fresh=(("d", "t"), ("d", "u"))), NOW.listed(), f"{UUID}:1"))
     stream = stream_into(sink, Pending(), WIDENED)
-    stream._copy_due()
+    stream.replicate([[]], target=None, stop=threading.Event())
     assert (len(sink.states), stream.copier.widened, stream.router.next_sequence) == (1, WIDENED, 0)
-    stream.progress.note(Whole(Begin("", gtid, 0), [], "binlog.000001", 200))
     with pytest.raises(Failed, match="nothing is copied"):
-        stream._copy_due()
+        stream.replicate([Log().transaction(1, table="left_out").events, []], target=None, stop=threading.Event())
     assert (sink.states, stream.copier.widened, stream.progress.filters) == ([], None, NOW.listed())
     assert (stream.router.next_sequence, stream.copier.pending.tables) == (1, (("d", "t"),))
 
