@@ -9,6 +9,7 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
 ``-- @follower [SESSION]``       … on the follower, past the consumer
 ``-- = […]``                     a row that the last statement must give, as JSON; none is ``-- = nothing``
 ``-- @fails TEXT``               the server must refuse the last statement, with this text in its error
+``-- @both``                     the last statement, on the leader, must give some rows, and the follower the same ones
 ``-- @as NAME …``                names for the cells of the row that the last statement gives: ``{NAME}`` is one below
 ``-- @apply [OPTIONS]``          producer and consumer run up to now, the consumer with these options. At the end of
                                  each case they do without being asked
@@ -21,14 +22,16 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
 ``-- @run PROGRAM OPTIONS``      a program runs up to now, or as ``--until`` or ``--status`` say; what it prints is
                                  looked for by ``@logged``. ``{skip}`` is what the last stop says after ``--skip``
 ``-- @record {…}``               a transaction in the topic that no producer wrote: this record, or this list of them.
-                                 They come after what the leader has so far; its producer does not run any more. A
-                                 ``sequence`` may be given, behind a gap; without an ``operation`` it is no record
+                                 They come after what the leader has so far; its producer does not run any more, nor
+                                 at all in a case that begins with one, as it must before ``--skip``. A ``sequence``
+                                 may be given, behind a gap; without an ``operation`` it is no record
 ``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``, from here on
 ``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
 ``-- @needs NAME VERSION``       the case is of servers of that version or newer
-``-- @alone``                    the case changes what other cases may see, such as a global variable
+``-- @alone``                    the case changes what other cases may see, such as a global variable. Those are put
+                                 back at its end
 ``-- @differs [NAME …]``         the follower need not hold what the leader holds; with names, of these databases, and
-                                 tables (D.T), which must differ
+                                 tables (D.T), which must differ. One with spaces stands in double quotes
 ===============================  ======================================================================================
 
 A TEXT with `` … `` in it is several, of which each comes after the one before. In texts and statements ``{leader}`` is
@@ -59,8 +62,8 @@ FOLDER = Path(__file__).parents[1] / "cases"
 LEADER = "mysql-srv1"  # in files; a follower takes a leader's name once, so that each run has a name of its own
 _DIRECTIVE = re.compile(r"-- (->|=|@[a-z]+)(?: (.*))?$")
 _STEPS = {
-    "->", "=", "@fails", "@as", "@apply", "@conflict", "@logged", "@silent", "@stops", "@run", "@record", "@leader",
-    "@follower", "@profile", "@start", "@equal",
+    "->", "=", "@both", "@fails", "@as", "@apply", "@conflict", "@logged", "@silent", "@stops", "@run", "@record",
+    "@leader", "@follower", "@profile", "@start", "@equal",
 }  # fmt: skip
 _OF_A_RUN = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 # What the programs of one run can't be shared for.
@@ -148,7 +151,7 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
         case.alone = True
     else:
         assert word == "@differs", f"{where}: there is no {word}"
-        case.differing |= set(text.split())
+        case.differing |= set(shlex.split(text))
         case.compared = case.compared and bool(text)
 
 
@@ -166,7 +169,7 @@ def _require_order(case: Case, path: Path) -> None:
         if step.do in _OF_A_RUN:
             runs = {"@apply", "@run", "@start", *_OF_A_RUN}
             assert before in runs, f"{path}:{step.line}: {step.do} must follow @apply or @run"
-        if step.do in {"=", "@fails", "@as"}:
+        if step.do in {"=", "@both", "@fails", "@as"}:
             assert before in {"execute", "="}, f"{path}:{step.line}: {step.do} must follow a statement"
         if step.do == "execute" and re.match(r"SET\s+(GLOBAL|PERSIST|@@GLOBAL)", step.text, re.I):
             assert case.alone or case.servers, f"{path}:{step.line}: a case that sets a global variable is @alone"

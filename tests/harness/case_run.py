@@ -33,6 +33,7 @@ __all__ = ["CaseRun", "Programs", "run_alone", "run_together"]
 _ACTIONS = {"@apply", "@start", "@run", "@record", "@profile"}
 _SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 _CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
+_GLOBAL = re.compile(r"SET\s+GLOBAL\s+(\w+)", re.I)
 _BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
 Logs = dict[str, str]  # by program, in the order in which they ran
 Place = tuple[str, int]
@@ -55,6 +56,7 @@ class CaseRun:
     _sessions: dict[tuple[str, str], "Connection[Any]"] = field(default_factory=dict)
     _charsets: dict[tuple[str, str], str] = field(default_factory=dict)  # by session, where it is not utf8mb4
     _at: tuple[str, str] = ("leader", "")
+    _former: dict[tuple[str, str], Any] = field(default_factory=dict)  # global variables that the case has set
     _own: set[str] = field(default_factory=set)  # the databases that the case has made on the leader
 
     def __post_init__(self) -> None:
@@ -66,6 +68,9 @@ class CaseRun:
     def __exit__(self, *_: object) -> None:
         for session in self._sessions.values():
             session.close()
+        for (server, variable), value in self._former.items():
+            with getattr(self, server).root() as connection, connection.cursor() as cursor:
+                cursor.execute(f"SET GLOBAL {variable} = %s", [value])
 
     def to_next_action(self) -> Step | None:
         """Run statements up to the next thing that is for the programs; None: the case is at its end."""
@@ -168,12 +173,16 @@ class CaseRun:
             assert step.do == "->", f"{self._where(step)}: {step.do} stands in no place for it"
 
     def _execute(self, step: Step) -> None:
-        said = following(self.case.steps, self._next, {"=", "@fails", "@as"})
+        said = following(self.case.steps, self._next, {"=", "@both", "@fails", "@as"})
+        said = [self._filled(each) for each in said]
         self._next += len(said)
         refusal = [each.text for each in said if each.do == "@fails"]
         rows = [each.text for each in said if each.do == "="]
         try:
             with self._session().cursor() as cursor:
+                if changed := _GLOBAL.match(step.text):
+                    cursor.execute(f"SELECT @@GLOBAL.{changed[1]}")
+                    self._former.setdefault((self._at[0], changed[1]), cursor.fetchone()[0])
                 cursor.execute(self._encoded(step.text))
                 answer = [_shown(row) for row in cursor.fetchall()]
         except pymysql.MySQLError as error:
@@ -186,6 +195,11 @@ class CaseRun:
             for each in said:
                 if each.do == "@as":
                     self.values |= zip(each.text.split(), map(str, answer[0]), strict=False)
+                elif each.do == "@both":
+                    with self._session("follower").cursor() as cursor:
+                        cursor.execute(self._encoded(step.text))
+                        there = [_shown(row) for row in cursor.fetchall()]
+                    assert there == answer != [], f"{self._where(step)}: {there}, {answer}"
 
     def _encoded(self, text: str) -> bytes:
         """The statement in the character set of its session, with the bytes that the case gives as such."""
@@ -195,11 +209,12 @@ class CaseRun:
         parts = enumerate(_BYTES.split(text))
         return b"".join(bytes.fromhex(part) if at % 2 else client_encode(part, charset) for at, part in parts)
 
-    def _session(self) -> "Connection[Any]":
-        if self._at not in self._sessions:
-            server = self.leader if self._at[0] == "leader" else self.follower
-            self._sessions[self._at] = server.root(charset="utf8mb4")
-        return self._sessions[self._at]
+    def _session(self, server: str = "") -> "Connection[Any]":
+        """That of the next statement, or the nameless one of the ``server``."""
+        at = (server, "") if server else self._at
+        if at not in self._sessions:
+            self._sessions[at] = (self.leader if at[0] == "leader" else self.follower).root(charset="utf8mb4")
+        return self._sessions[at]
 
     def _is_ours(self, line: str) -> bool:
         database = re.search(r" uri=\"?flv://[^/]*/([^/\s\"]*)", line)
@@ -276,8 +291,8 @@ class Programs:
 
 def run_alone(run: CaseRun, programs: Programs, topic: Callable[[int], LeaderTopic]) -> None:
     """A case from its beginning to its end; ``topic`` is for what no producer writes, from a sequence on."""
-    made: LeaderTopic | None = None
-    if not run.case.has("@start"):
+    made = topic(0) if run.case.steps[0].do == "@record" else None
+    if not made and not run.case.has("@start"):
         programs.run("cdc-producer")
     while (step := run.to_next_action()) is not None:
         stops = [said for said in run.expected() if said.do == "@stops"]

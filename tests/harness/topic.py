@@ -44,6 +44,13 @@ class LeaderTopic:
         admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
         return cls(kafka, name, resource=resource)
 
+    @classmethod
+    def from_sequence(cls, kafka: Kafka, name: str, resource: str, sequence: int) -> Self:
+        """The topic from a record on: from the first one, or behind those of a producer that does not run any more."""
+        if not sequence:
+            return cls.create(kafka, name, resource=resource)
+        return cls(kafka, name, resource=resource, next_sequence=sequence)
+
     def send(self, *transactions: Sequence[Body]) -> None:
         """Each argument is a leader transaction: a list of records as ``add``, ``update``, ``delete``, ``query`` make.
 

@@ -11,7 +11,7 @@ from cdc.consumer.source.assembler import MOST_BYTES
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.altered.impatient_consumer import impatient
-from tests.harness.programs import BIN, refused, running, write_profile
+from tests.harness.programs import BIN, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import LeaderTopic, Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -85,23 +85,6 @@ def test_a_transaction_is_applied_whole_when_its_end_arrives(stage: Stage) -> No
     assert len(stage.execute("SELECT * FROM t")) == 4
 
 
-def test_a_keyless_table_is_a_multiset(stage: Stage) -> None:
-    path = stage.create_table("t", "(a VARCHAR(10), b DOUBLE, c JSON)")
-    columns, topic = ["a", "b", "c"], stage.topic
-    one = [text("x"), {"Double": 0.1}, {"Json": 1}]
-    capital = [text("X"), {"Double": 0.1}, {"Json": 1}]
-    double = [text("x"), {"Double": 0.1}, {"Json": 1.0}]
-    topic.send([topic.add(path, columns, capital, double, one, one, ["Null", "Null", "Null"])])
-    topic.send([topic.delete(path, columns, one, ["Null", "Null", "Null"])])
-    topic.send([topic.update(path, columns, (one, [text("y"), {"Double": -0.0}, {"Json": {"k": [1]}}]))])
-    assert "conflicts=0" in stage.apply()
-    assert sorted(stage.execute("SELECT a, CAST(b AS CHAR), CAST(c AS CHAR) FROM t")) == [
-        ("X", "0.1", "1"),
-        ("x", "0.1", "1.0"),
-        ("y", "-0", '{"k": [1]}'),
-    ]
-
-
 def test_an_update_that_changes_nothing_is_no_conflict(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
@@ -159,21 +142,6 @@ def test_auto_increment_zero_and_timestamps_stay_as_they_are(stage: Stage) -> No
     topic.send([topic.update(path, columns, ([number(0), stamp], [number(5), stamp]), key=["id"])])
     stage.apply()
     assert stage.execute("SELECT id, UNIX_TIMESTAMP(at) FROM t") == [(5, 1)]
-
-
-def test_the_followers_own_schema_is_never_overwritten(stage: Stage) -> None:
-    row = [text(stage.name), number(0), number(99)]
-    columns = ["resource", "worker", "sequence"]
-    stage.topic.send([stage.topic.query("CREATE DATABASE cdc", ("CreateDatabase", "cdc"))])
-    stage.topic.send([stage.topic.update("cdc/checkpoint", columns, (row, row), key=["resource", "worker"])])
-    stage.topic.send([stage.topic.query("DROP TABLE cdc.checkpoint", ("DropTable", "cdc/checkpoint"))])
-    assert "the leader has a database cdc" in refused("cdc-consumer", stage.profile, "--until-current")
-    with stage.profile.open("a") as file:
-        file.write('[filters]\nexclude_dbs = ["cdc"]\n')
-    stage.apply()
-    assert stage.checkpoint() == 3
-    states = stage.execute(f"SELECT state FROM cdc.ledger WHERE resource = '{stage.name}' ORDER BY sequence")
-    assert states == [("done",), ("not applied",), ("not applied",)]
 
 
 def test_it_runs_until_it_is_told_to_stop_and_survives_sigkill(stage: Stage) -> None:

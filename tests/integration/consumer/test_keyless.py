@@ -1,7 +1,5 @@
 """Many rows without a key, deleted or updated at once: other writes to them are reported, as for single rows."""
 
-from pathlib import Path
-
 import pytest
 
 from cdc.config.profile import load
@@ -14,8 +12,6 @@ from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.position import Position
 from cdc.model.record import Record, Row, Uri
-from cdc.sandbox.server.kafka import Kafka
-from tests.harness.programs import refused, write_profile
 from tests.harness.topic import Stage, number, text
 
 pytestmark = pytest.mark.integration
@@ -25,56 +21,6 @@ COLUMNS = ["n", "s"]
 
 def image(value: int) -> list[object]:
     return [number(value), text("same")]
-
-
-def test_a_missing_row_is_a_conflict_even_if_another_is_there_too_often(
-    tmp_path: Path, stage: Stage, kafka: Kafka
-) -> None:
-    path = stage.create_table("t", "(n INT, s VARCHAR(10))")
-    stage.topic.send([stage.topic.add(path, COLUMNS, *map(image, range(7)))])
-    stage.apply()
-    stage.execute("DELETE FROM t WHERE n = 3", "INSERT INTO t VALUES (4, 'same')")
-    stage.topic.send([stage.topic.delete(path, COLUMNS, *map(image, range(5)))])
-    stop = write_profile(
-        tmp_path, stage.follower, kafka, name="stop", topic=stage.name, resource=stage.name,
-        consumer={"on_conflict": "stop"},
-    )  # fmt: skip
-    line = refused("cdc-consumer", stop, "--until-current", status=3)
-    assert f"conflict: Delete of n=3, s='same' in flv://{stage.name}/{path}: the row is not there" in line
-    log = stage.apply()
-    assert "conflicts=1" in log
-    assert "key=\"n=3, s='same'\"" in log
-    assert stage.execute("SELECT n FROM t ORDER BY n") == [(4,), (5,), (6,)]
-
-
-def test_an_enums_error_value_is_not_its_empty_member(stage: Stage) -> None:
-    path = stage.create_table("t", "(n INT, s ENUM('a', ''))")
-    member, error = ([[number(n), {"Enum": value}] for n in range(6)] for value in ("", 0))
-    stage.topic.send([stage.topic.add(path, COLUMNS, *member, *error)])
-    stage.apply()
-    stage.topic.send([stage.topic.delete(path, COLUMNS, *member[:5], *error[3:])])
-    log = stage.apply()
-    assert "one by one" not in log and "row by row" not in log
-    assert stage.execute("SELECT n, s + 0 FROM t ORDER BY n") == [(0, 0), (1, 0), (2, 0), (5, 2)]
-
-
-def test_a_document_with_a_date_that_the_leaders_modes_do_not_allow(stage: Stage) -> None:
-    """The table computes values, so its rows are written in the leader's modes, which their literals must outlive."""
-    path = stage.create_table("t", "(n INT, j JSON, g INT AS (n + 1) STORED)")
-    none = {"year": 0, "month": 0, "day": 0}
-    clock = {"hour": 0, "minute": 0, "second": 0, "subsecond": 0}
-    members = [{"Date": none}, {"DateTime": none | clock}, {"Date": none | {"year": 2001}}]
-    document = {"JsonTyped": {"array": members}}
-    columns, images = ["n", "j", "g"], [[number(n), document, number(n + 1)] for n in range(4)]
-    stage.topic.send([stage.topic.add(path, columns, *images[:3], sql_mode="")])
-    stage.topic.send([stage.topic.update(path, columns, (images[0], images[3]))])
-    stage.topic.send([stage.topic.delete(path, columns, images[1])])
-    assert "conflicts=0" in stage.apply()
-    shown = '["0000-00-00", "0000-00-00 00:00:00.000000", "2001-00-00"]'
-    assert stage.execute("SELECT n, CAST(j AS CHAR), g FROM t ORDER BY n") == [(2, shown, 3), (3, shown, 4)]
-    stage.topic.send([stage.topic.delete(path, columns, images[1], images[2])])
-    assert "conflicts=1" in stage.apply()
-    assert stage.execute("SELECT n FROM t") == [(3,)]
 
 
 def test_the_followers_binlog_has_rows_only(stage: Stage) -> None:

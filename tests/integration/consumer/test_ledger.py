@@ -9,7 +9,7 @@ from cdc.consumer.follower.locks import lock_name
 from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import refused, run_well, running
+from tests.harness.programs import refused, running
 from tests.harness.topic import Body, Stage, number, text
 from tests.harness.wait import until
 
@@ -139,53 +139,6 @@ def lock_holder(stage: Stage) -> int | None:
     return None if found is None else int(found)
 
 
-def test_a_refused_statement_stops_and_says_how_to_go_on(stage: Stage) -> None:
-    path = stage.create_table("t", "(i INT)")
-    stage.apply()
-    stage.execute("ALTER TABLE t ADD COLUMN a INT")
-    stage.topic.send([alter(stage)], [stage.topic.add(path, ["i", "a"], [number(1), number(2)])])
-    for _ in range(2):
-        line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-        assert "Duplicate column name 'a'" in line
-        assert "tried: ALTER TABLE t ADD COLUMN a INT; at sequence 2, leader position binlog.000003:1002" in line
-    assert line.endswith("to do without this record for good: cdc-consumer PROFILE --skip 2")
-    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
-    assert stage.execute("SELECT * FROM t") == [(1, 2)]
-    assert ledger(stage)[2] == (2, "skipped")
-
-
-def test_a_statement_larger_than_the_followers_packets(stage: Stage) -> None:
-    stage.create_table("t", "(i INT)")
-    ((limit,),) = stage.execute("SELECT @@GLOBAL.max_allowed_packet")
-    long = f"ALTER TABLE t COMMENT 'x' /* {'x' * 900_000} */"
-    stage.topic.send([stage.topic.query(long, ("AlterTable", f"{stage.name}/t"), database=stage.name)])
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SET GLOBAL max_allowed_packet = 500 * 1024")
-        try:
-            line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-            way_out = line.partition("on the follower: SET PERSIST ")[2].partition(";")[0]
-            assert "a statement needs a packet of 900" in line
-            cursor.execute(f"SET GLOBAL {way_out}")
-            stage.apply()
-        finally:
-            cursor.execute(f"SET GLOBAL max_allowed_packet = {limit}")
-    assert ledger(stage)[2] == (2, "done")
-
-
-def test_keyless_tables_get_no_hidden_key(stage: Stage) -> None:
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SET GLOBAL sql_generate_invisible_primary_key = ON")
-        try:
-            path = stage.create_table("t", "(i INT)")
-            stage.topic.send([stage.topic.add(path, ["i"], [number(1)], [number(1)])])
-            stage.topic.send([stage.topic.delete(path, ["i"], [number(1)])])
-            stage.apply()
-        finally:
-            cursor.execute("SET GLOBAL sql_generate_invisible_primary_key = OFF")
-    assert stage.execute("SELECT COUNT(*) FROM t") == [(1,)]
-    assert "my_row_id" not in stage.execute("SHOW CREATE TABLE t")[0][1]
-
-
 def test_a_statement_of_a_former_life_is_not_taken_for_done(stage: Stage) -> None:
     stage.create_table("t", "(i INT)")
     for gtid in (statement_gtid(stage.name, 9), former_gtid(stage.name, 1)):
@@ -222,42 +175,6 @@ def test_the_context_is_the_leaders(stage: Stage) -> None:
     assert stage.execute("SELECT i, UNIX_TIMESTAMP(ü), CAST(at AS CHAR) FROM t") == [
         (1, 1_000_000_000, "2001-09-09 06:46:40")
     ]
-
-
-def test_the_leaders_database_may_be_missing_where_names_are_full(stage: Stage) -> None:
-    statement = f"CREATE TABLE {stage.name}.t (i INT)"
-    stage.topic.send([stage.topic.query(statement, ("CreateTable", f"{stage.name}/t"), database="not_replicated")])
-    stage.apply()
-    assert stage.execute("SHOW TABLES") == [("t",)]
-
-
-def test_views_and_routines_keep_their_definer(stage: Stage) -> None:
-    stage.create_table("t", "(i INT)")
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("CREATE USER IF NOT EXISTS nobody@localhost")
-    for statement, action in (
-        ("CREATE DEFINER=`nobody`@`localhost` VIEW x AS SELECT * FROM t", "CreateView"),
-        ("CREATE DEFINER=`nobody`@`localhost` PROCEDURE x() SELECT 1", "CreateProcedure"),
-    ):
-        stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
-    stage.apply()
-    for kind, column in (("VIEWS", "TABLE_SCHEMA"), ("ROUTINES", "ROUTINE_SCHEMA")):
-        found = stage.execute(f"SELECT DEFINER FROM information_schema.{kind} WHERE {column} = '{stage.name}'")
-        assert found == [("nobody@localhost",)]
-
-
-def test_triggers_and_events_are_noted_not_applied(stage: Stage) -> None:
-    stage.create_table("t", "(i INT)")
-    for statement, action in (
-        ("CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5", "CreateTrigger"),
-        ("DROP TRIGGER x", "DropTrigger"),
-        ("CREATE EVENT x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "CreateEvent"),
-    ):
-        stage.topic.send([stage.topic.query(statement, (action, f"{stage.name}/x"), database=stage.name)])
-    stage.apply()
-    assert [state for _, state in ledger(stage)] == ["done", "done", "not applied", "not applied", "not applied"]
-    assert stage.execute("SHOW TRIGGERS") == []
-    assert stage.checkpoint() == 4
 
 
 def test_create_table_select_brings_its_rows(stage: Stage) -> None:

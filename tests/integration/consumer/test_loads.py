@@ -20,10 +20,8 @@ from cdc.consumer.plan.packets import Statement
 from cdc.consumer.plan.planner import plan
 from cdc.consumer.plan.statements import statements
 from cdc.model.record import Record, Row, Uri
-from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
-from tests.harness.programs import refused, run
-from tests.harness.topic import Stage, number, text
+from tests.harness.topic import number, text
 from tests.unit.consumer.plan.test_statements import change
 
 pytestmark = pytest.mark.integration
@@ -231,57 +229,3 @@ def test_a_follower_that_takes_none_any_more(session: Session, follower: MySql) 
             assert not added(session, "t", ["id", "v"], TWO, load=True).data
         finally:
             cursor.execute("SET GLOBAL local_infile = ON")
-
-
-def loads_counted(stage: Stage) -> int:
-    ((_, value),) = stage.execute("SHOW GLOBAL STATUS LIKE 'Com_load'")
-    return int(value)
-
-
-def rows_of(stage: Stage, table: str, numbers: range) -> list[dict[str, Any]]:
-    """One record with the rows, as a statement of many rows makes."""
-    return [
-        stage.topic.add(f"{stage.name}/{table}", ["id", "v"], *[[number(n), text(f"{n}")] for n in numbers], key=["id"])
-    ]
-
-
-def test_many_rows_are_loaded_and_a_row_in_the_way_is_a_conflict(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
-    """Over both connections; then every row by itself, and the next batches by INSERT."""
-    stage = Stage.make(tmp_path, follower, kafka, name="many_rows_are_loaded", consumer={"batch_rows": 600})
-    stage.create_table("t", "(id INT PRIMARY KEY, v VARCHAR(9))")
-    stage.apply()
-    before = loads_counted(stage)
-    stage.topic.send(*[rows_of(stage, "t", range(first, first + 600)) for first in range(0, 3000, 600)])
-    assert "conflicts=0" in stage.apply()
-    assert loads_counted(stage) == before + 5
-    stage.execute("INSERT INTO t VALUES (3300, 'foreign')")
-    stage.topic.send(*[rows_of(stage, "t", range(first, first + 600)) for first in range(3000, 6000, 600)])
-    log = stage.apply()
-    assert "conflicts=1" in log and "batch failed, retrying row by row" in log
-    # The first batch, beside the second and alone; without a pause the other four would be loaded, too.
-    assert before + 5 < loads_counted(stage) <= before + 8
-    assert stage.execute("SELECT COUNT(*), SUM(id), SUM(v) FROM t") == [(6000, sum(range(6000)), sum(range(6000)))]
-
-
-def test_a_value_that_is_too_long_stops_the_consumer(stage: Stage) -> None:
-    stage.create_table("t", "(id INT PRIMARY KEY, v VARCHAR(4))")
-    stage.topic.send(rows_of(stage, "t", range(9_300, 10_001)))
-    assert "Data too long" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert stage.execute("SELECT COUNT(*) FROM t") == [(0,)]
-
-
-def test_without_local_infile_rows_are_inserted_and_it_is_said(stage: Stage) -> None:
-    stage.create_table("t", "(id INT PRIMARY KEY, v VARCHAR(9))")
-    stage.apply()
-    before = loads_counted(stage)
-    stage.topic.send(rows_of(stage, "t", range(1000)))
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SET GLOBAL local_infile = OFF")
-        try:
-            assert OFF in stage.apply()
-            assert OFF in run("cdc-consumer", stage.profile, "--status").stdout
-        finally:
-            cursor.execute("SET GLOBAL local_infile = ON")
-    assert loads_counted(stage) == before
-    assert stage.execute("SELECT COUNT(*) FROM t") == [(1000,)]
-    assert OFF not in stage.apply() + run("cdc-consumer", stage.profile, "--status").stdout

@@ -10,8 +10,7 @@ from cdc.consumer.follower.session import Session
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sql.ddl import classify
-from tests.checks.compare import content
-from tests.harness.programs import own_name, refused, run_well, write_profile
+from tests.harness.programs import own_name, write_profile
 
 pytestmark = pytest.mark.integration
 
@@ -80,46 +79,3 @@ def test_what_is_certain(tmp_path: Path, follower: MySql, kafka: Kafka, same_eng
         with follower.root(database=name) as connection, connection.cursor() as cursor:
             cursor.execute("SET lock_wait_timeout = 1")
             cursor.execute("ALTER TABLE bare ADD c INT")  # what was asked holds no lock
-
-
-def test_the_ways_on(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
-    """Rows that were rolled back count for the leader's numbers alone; an order of rows without a key is each's own."""
-    name = own_name(tmp_path)
-    keys = {"resource": name, "topic": name, "producer": {"start": "now"}, "filters": {"include_dbs": [name]}}
-    source = write_profile(tmp_path, leader, kafka, name="source", **keys)
-    target = write_profile(tmp_path, follower, kafka, name="target", **keys)
-    run_well("cdc-producer", source, "--until-current")
-    with leader.root() as connection, connection.cursor() as cursor:
-        for statement in (f"CREATE DATABASE {name}", f"USE {name}", *TABLES.strip().splitlines()[:6]):
-            cursor.execute(statement)
-        cursor.execute("ALTER TABLE single ADD n INT AUTO_INCREMENT PRIMARY KEY FIRST")
-        cursor.execute("INSERT INTO single (v) VALUES ('2')")
-        cursor.execute("INSERT INTO bare VALUES (7, '1'), (0, '2')")
-        cursor.execute("INSERT INTO counted (v) VALUES ('a'), ('b')")
-        cursor.execute("BEGIN")
-        cursor.execute("INSERT INTO counted (v) VALUES ('never'), ('never')")
-        cursor.execute("ROLLBACK")
-        cursor.execute("ALTER TABLE bare MODIFY i INT AUTO_INCREMENT UNIQUE")
-        cursor.execute(f"ALTER TABLE counted MODIFY p INT NOT NULL, {NEW_KEY}")
-        cursor.execute("ALTER TABLE single DROP PRIMARY KEY, DROP n, ADD m INT AUTO_INCREMENT UNIQUE")
-    run_well("cdc-producer", source, "--until-current")
-    line = refused("cdc-consumer", target, "--until-current", status=3)
-    assert "may number the rows otherwise than the leader, the table has no primary key" in line
-    with follower.root(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("UPDATE bare SET i = 8 WHERE v = '2'")
-    line = refused("cdc-consumer", target, "--until-current", status=3)
-    assert "may number the rows otherwise than the leader, its numbers go on from a counter" in line
-    with follower.root(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE counted AUTO_INCREMENT = 5")
-        cursor.execute(f"ALTER TABLE counted MODIFY p INT NOT NULL, {NEW_KEY}")
-    line = refused("cdc-consumer", target, "--until-current", "--skip", sequence_of(line), status=3)
-    assert "the table has rows, and each server numbers them in an order of its own" in line
-    with follower.root(database=name) as connection, connection.cursor() as cursor:
-        cursor.execute("ALTER TABLE single DROP PRIMARY KEY, DROP n, ADD m INT AUTO_INCREMENT UNIQUE")
-    run_well("cdc-consumer", target, "--until-current", "--skip", sequence_of(line))
-    assert content(follower, name) == content(leader, name)
-
-
-def sequence_of(line: str) -> str:
-    """The sequence of the record that a message is about."""
-    return line.partition("sequence ")[2].split()[0].rstrip(",);:")

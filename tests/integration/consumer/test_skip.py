@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import BIN, refused, run_well, running, write_profile
+from tests.harness.programs import BIN, refused, run_well, running
 from tests.harness.topic import Stage, number, text
 from tests.harness.wait import until
 
@@ -34,55 +32,9 @@ def skip(stage: Stage, *sequences: int) -> str:
     return run_well("cdc-consumer", stage.profile, "--until-current", *options)
 
 
-def rows(stage: Stage) -> list[tuple[object, ...]]:
-    return stage.execute("SELECT * FROM t ORDER BY id")
-
-
 def skipped(stage: Stage) -> list[tuple[object, ...]]:
     ours = f"resource = '{stage.name}' AND state = 'skipped'"
     return stage.execute(f"SELECT sequence, statement, note FROM cdc.ledger WHERE {ours} ORDER BY sequence")
-
-
-def test_a_record_is_skipped_whole_and_its_transaction_goes_on(stage: Stage) -> None:
-    stage.topic.send([add(stage, (1, "a"))])
-    stage.topic.send([add(stage, (2, "b")), add(stage, (3, "c"), (4, "long")), add(stage, (5, "e"))])
-    stage.topic.send([add(stage, (6, "f"))])
-    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert line.endswith("to do without this record for good: cdc-consumer PROFILE --skip 4")
-    log = skip(stage, 4)
-    # Row 3 was in the same record; the records around it, of the same leader transaction, are there.
-    assert rows(stage) == [(1, "a"), (2, "b"), (5, "e"), (6, "f")]
-    ((sequence, statement, note),) = skipped(stage)
-    assert (sequence, statement) == (4, f"Add, 2 rows of flv://{stage.name}/{stage.name}/t")
-    assert "Data too long" in str(note)
-    assert " record skipped sequence=4 " in log
-    assert stage.checkpoint() == 6
-
-
-def test_several_records_of_one_batch(stage: Stage) -> None:
-    stage.topic.send([add(stage, (1, "long"))], [add(stage, (2, "b"))], [add(stage, (3, "long"))])
-    assert "--skip 2" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    line = refused("cdc-consumer", stage.profile, "--until-current", "--skip", "2", status=3)
-    assert "--skip 4" in line
-    assert (rows(stage), skipped(stage)) == ([], [])
-    skip(stage, 2, 4)
-    assert rows(stage) == [(2, "b")]
-    assert [row[0] for row in skipped(stage)] == [2, 4]
-
-
-def test_what_the_follower_takes_is_not_skipped(stage: Stage) -> None:
-    stage.topic.send([add(stage, (1, "a"))])
-    line = refused("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
-    assert "the follower has applied record 2, so it is not skipped" in line
-    assert rows(stage) == [(1, "a")]
-    assert skipped(stage) == []
-
-
-def test_what_is_applied_or_not_there_is_refused(stage: Stage) -> None:
-    line = refused("cdc-consumer", stage.profile, "--until-current", "--skip", "1")
-    assert "record 1 has been applied or skipped already: the follower is at sequence 1" in line
-    line = refused("cdc-consumer", stage.profile, "--until-current", "--skip", "2")
-    assert "there is no record 2 in the topic: the last is 1" in line
 
 
 def test_a_skip_that_is_done_is_not_done_again(stage: Stage) -> None:
@@ -93,26 +45,6 @@ def test_a_skip_that_is_done_is_not_done_again(stage: Stage) -> None:
         process.wait()
     assert "applied or skipped already" in refused("cdc-consumer", stage.profile, "--skip", "2")
     assert len(skipped(stage)) == 1
-
-
-def test_a_conflict_under_stop_can_be_skipped(tmp_path: Path, stage: Stage, follower: MySql, kafka: Kafka) -> None:
-    write_profile(tmp_path, follower, kafka, name=stage.name, resource=stage.name, consumer={"on_conflict": "stop"})
-    stage.execute("INSERT INTO t VALUES (1, 'own')")
-    stage.topic.send([add(stage, (1, "a")), add(stage, (2, "b"))])
-    assert "--skip 2" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    skip(stage, 2)
-    assert rows(stage) == [(1, "own"), (2, "b")]
-
-
-def test_a_value_that_is_not_known_can_be_skipped(stage: Stage) -> None:
-    odd = stage.topic.add(f"{stage.name}/t", COLUMNS, [{"NewType": 1}, text("a")], key=["id"])
-    stage.topic.send([odd, add(stage, (2, "b"))])
-    line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert "a value of flv://" in line
-    assert "NewType" in line
-    assert "--skip 2" in line
-    skip(stage, 2)
-    assert rows(stage) == [(2, "b")]
 
 
 def test_a_conflict_that_was_rolled_back_is_not_counted(tmp_path: Path, stage: Stage) -> None:
@@ -133,13 +65,3 @@ def test_a_conflict_that_was_rolled_back_is_not_counted(tmp_path: Path, stage: S
     assert process.returncode == 0, said.read_text()
     assert said.read_text().count(" conflict ") == 2
     assert " conflicts=1 " in said.read_text()
-
-
-def test_a_statement_and_what_follows_it(stage: Stage) -> None:
-    statement = stage.topic.query("ALTER TABLE t ADD name INT", ("AlterTable", f"{stage.name}/t"), database=stage.name)
-    stage.topic.send([statement])
-    stage.topic.send([add(stage, (1, "a"))])
-    assert "--skip 2" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    skip(stage, 2)
-    assert rows(stage) == [(1, "a")]
-    assert skipped(stage)[0][:2] == (2, "ALTER TABLE t ADD name INT")

@@ -121,47 +121,11 @@ def alter(stage: Stage, column: str) -> Body:
     )
 
 
-def test_one_that_is_refused_leaves_those_before_it_committed(stage: Stage) -> None:
-    path = stage.create_table("t", "(i INT)")
-    stage.topic.send(*([alter(stage, column)] for column in "abbc"))
-    stage.topic.send([stage.topic.add(path, ["i", "c"], [number(1), number(2)])])
-    for _ in range(2):
-        line = refused("cdc-consumer", stage.profile, "--until-current", status=3)
-        assert "Duplicate column name 'b'" in line
-        assert stage.checkpoint() == 3
-    run_well("cdc-consumer", stage.profile, "--until-current", "--skip", "4")
-    assert stage.execute("SELECT * FROM t") == [(1, None, None, 2)]
-    states = stage.execute("SELECT sequence, state FROM cdc.ledger ORDER BY sequence")
-    assert states == [*((at, "done") for at in range(4)), (4, "skipped"), (5, "done")]
-
-
-def test_a_run_commits_its_intents_and_its_ends_once(stage: Stage) -> None:
-    """And no statement takes the default database of the one before."""
-    stage.create_table("t", "(i INT)")
-    stage.topic.send(*([alter(stage, f"c{at}")] for at in range(20)))
-    before = commits(stage)
-    stage.apply()
-    assert commits(stage) - before < 15  # with three for each it would be 40 more than the statements
-    without = stage.topic.query("CREATE TABLE nowhere (i INT)", ("CreateTable", f"{stage.name}/nowhere"))
-    stage.topic.send([alter(stage, "last")], [without])
-    refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert (stage.checkpoint(), stage.execute("SHOW TABLES")) == (22, [("t",)])
-
-
 def rows_and_alters(stage: Stage, path: str, names: str) -> list[list[Body]]:
     """Before each ALTER a row of a table without a key, in which a row that is applied twice would show."""
     return [
         [body] for name in names for body in (stage.topic.add(path, ["i"], [number(ord(name))]), alter(stage, name))
     ]
-
-
-def test_rows_commit_with_the_intents_of_the_statements_behind_them(stage: Stage) -> None:
-    stage.create_table("t", "(i INT)")
-    stage.topic.send(*rows_and_alters(stage, stage.create_table("rows_of", "(i INT)"), "klmnopqrst"))
-    before = commits(stage)
-    stage.apply()
-    assert commits(stage) - before < 30  # two for each, and some at the start; it would be ten more
-    assert stage.execute("SELECT COUNT(*) FROM rows_of") == [(10,)]
 
 
 def test_a_connection_lost_at_a_commit_applies_nothing_twice(stage: Stage) -> None:
@@ -176,14 +140,6 @@ def test_a_connection_lost_at_a_commit_applies_nothing_twice(stage: Stage) -> No
         assert stage.checkpoint() == first + 3
     assert stage.execute("SELECT i FROM rows_of ORDER BY i") == [(ord(name),) for name in names]
     assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", *names]
-
-
-def test_rows_before_a_statement_that_is_not_run_are_committed(stage: Stage) -> None:
-    path = stage.create_table("t", "(i INT)")
-    other = stage.topic.query("DROP TABLE other", ("DropTable", path), database=stage.name)
-    stage.topic.send([stage.topic.add(path, ["i"], [number(1)])], [other])
-    assert "a statement is not run" in refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert (stage.checkpoint(), stage.execute("SELECT * FROM t")) == (2, [(1,)])
 
 
 class Lost(Session):
@@ -232,8 +188,3 @@ def test_until_a_place_that_a_killed_consumer_has_passed_is_refused(stage: Stage
     assert stage.checkpoint() == 2
     run_well("cdc-consumer", stage.profile, "--until", "4")
     assert [row[0] for row in stage.execute("SHOW COLUMNS FROM t")] == ["i", "a", "b", "c"]
-
-
-def commits(stage: Stage) -> int:
-    ((_, count),) = stage.execute("SHOW GLOBAL STATUS LIKE 'Com_commit'")
-    return int(count)

@@ -34,11 +34,6 @@ def test_a_fresh_follower(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kaf
     assert line(lines, "consumer") == "not running"
 
 
-def test_a_follower_that_is_away(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
-    profile = write_profile(tmp_path, follower, kafka, name="status_away", database={"port": 1})
-    assert "the follower cannot be queried: Can't connect" in refused("cdc-consumer", profile, "--status")
-
-
 def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
@@ -150,18 +145,6 @@ def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
     at = "2001-09-09 06:46:40"
     assert stage.execute(events) == [("e", "DISABLED", "SELECT 'ä'", "+05:00", at, "latin1_german1_ci")]
     stage.execute("DROP EVENT e", f"{scheduler}ON")
-
-
-def test_objects_of_a_dropped_database_are_not_missed(stage: Stage) -> None:
-    other = f"{stage.name}_2"
-    for statement, action, path in (
-        (f"CREATE DATABASE {other}", "CreateDatabase", other),
-        (f"CREATE EVENT {other}.e ON SCHEDULE EVERY 1 DAY DO SELECT 1", "CreateEvent", f"{other}/e"),
-        (f"DROP DATABASE {other}", "DropDatabase", other),
-    ):
-        stage.topic.send([stage.topic.query(statement, (action, path), database=stage.name)])
-    stage.apply()
-    assert line(status(stage.profile), "not here") == "no triggers or events of the leader"
 
 
 def test_a_ledger_of_the_first_kind_is_read_and_brought_up_to_date(

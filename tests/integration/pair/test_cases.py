@@ -3,6 +3,7 @@
 A case is a file in ``tests/cases``; how one is written stands in ``tests/checks/case.py``.
 """
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,4 +69,4 @@ def test_case_with_programs_of_its_own(
     name = f"{case.name}_{own_name(tmp_path)}"
     programs = Programs.make(tmp_path, (leader, follower), kafka, name=name, **case.profiles)
     with CaseRun(case, leader, follower, name) as run:
-        run_alone(run, programs, lambda following: LeaderTopic(kafka, name, resource=name, next_sequence=following))
+        run_alone(run, programs, partial(LeaderTopic.from_sequence, kafka, name, name))

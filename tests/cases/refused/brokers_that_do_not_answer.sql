@@ -1,0 +1,16 @@
+-- A topic that is not there, a setting that the Kafka library does not know, and brokers that do not answer.
+-- @profile consumer consumer.retry_seconds = 0
+CREATE DATABASE no_brokers;
+-- @apply
+-- @profile consumer kafka.topic = "no_such_topic"
+-- @run cdc-consumer
+-- @stops cdc-consumer 2 cdc-consumer: there is no such topic; at topic no_such_topic; hint: start cdc-producer, which creates it, or fix kafka.topic in the profile
+-- @profile consumer kafka.librdkafka."no.such.thing" = "1"
+-- @run cdc-consumer
+-- @stops cdc-consumer 2 No such configuration property: "no.such.thing"
+-- @profile consumer kafka.librdkafka = {}
+-- @profile consumer kafka.bootstrap_servers = "127.0.0.1:1"
+-- @run cdc-consumer
+-- @stops cdc-consumer 4 Kafka cannot be reached
+-- @stops cdc-consumer 4 Connection refused
+-- @stops cdc-consumer 4 127.0.0.1:1

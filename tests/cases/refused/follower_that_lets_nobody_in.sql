@@ -1,0 +1,24 @@
+-- The profile's user, port or host are wrong: each is said in one line, with the table of the profile.
+-- @profile consumer consumer.retry_seconds = 0
+CREATE DATABASE lets_nobody_in;
+-- @apply
+-- @profile consumer database.password = "wrong"
+-- @run cdc-consumer
+-- @stops cdc-consumer 2 Access denied for user 'fluvio' … (profile table database)
+-- @silent the address in the profile
+-- @profile consumer database.user = "stranger"
+-- @run cdc-consumer
+-- @stops cdc-consumer 2 Access denied for user 'stranger' … (profile table database)
+-- @silent the address in the profile
+-- @profile consumer database.port = 1
+-- @run cdc-consumer --status
+-- @stops cdc-consumer 2 the follower cannot be queried: Can't connect
+-- @run cdc-consumer
+-- @stops cdc-consumer 4 the follower cannot be used: Can't connect
+-- @stops cdc-consumer 4 (profile table database)
+-- @stops cdc-consumer 4 the address in the profile may be wrong
+-- @profile consumer database.ip_or_host = "no.such.host.invalid"
+-- @run cdc-consumer
+-- @stops cdc-consumer 4 the follower cannot be used: Can't connect
+-- @stops cdc-consumer 4 (profile table database)
+-- @stops cdc-consumer 4 the address in the profile may be wrong

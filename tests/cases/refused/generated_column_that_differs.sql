@@ -1,0 +1,33 @@
+-- What the leader's div_precision_increment makes of a generated column is in the rows, and in nothing else. The way out
+-- is the same setting; and a literal of a stored expression that the leader read anew is refused, too.
+-- @alone
+CREATE DATABASE division;
+USE division;
+CREATE TABLE t (id INT PRIMARY KEY, g DOUBLE AS (id / 3) STORED);
+-- @apply
+SET GLOBAL div_precision_increment = 10;
+FLUSH TABLES;
+-- @leader NEW
+INSERT INTO division.t (id) VALUES (1), (2);
+SELECT g FROM division.t;
+-- = [0.3333333333]
+-- = [0.6666666667]
+-- @leader
+-- @apply
+-- @stops cdc-consumer 3 a generated column becomes another one here than on the leader
+-- @follower
+SELECT * FROM division.t;
+-- = nothing
+SET GLOBAL div_precision_increment = 10;
+FLUSH TABLES;
+-- @apply
+-- @equal
+-- @follower
+SELECT * FROM division.t;
+-- = [1, 0.3333333333]
+-- = [2, 0.6666666667]
+-- @leader
+CREATE TABLE u (id INT PRIMARY KEY, s VARCHAR(9) AS (CONCAT(id, '\\')) STORED);
+-- @record {"uri":"flv://mysql-srv1/division/u","columns":["id","s"],"key":["id"],"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":1},{"String":"1\\\\"}]}]}}}
+-- @apply
+-- @stops cdc-consumer 3 a generated column becomes another one here

@@ -1,0 +1,28 @@
+-- The leader has a database by the new name, too: refused before anything of it is applied. Filters go by the leader's
+-- names, so one that leaves it out is the way on.
+-- @profile consumer renames.name_taken = "name_taken_2"
+-- @differs name_taken_2
+CREATE DATABASE name_taken;
+CREATE TABLE name_taken.t (i INT);
+CREATE DATABASE name_taken_2;
+-- @apply
+-- @stops cdc-consumer 2 two of the leader's databases would have the name name_taken_2 on the follower: name_taken_2 itself and name_taken
+-- @leader
+USE name_taken_2;
+CREATE TABLE name_taken_2.t (i INT);
+BEGIN;
+INSERT INTO name_taken_2.t VALUES (1);
+INSERT INTO name_taken.t VALUES (2);
+COMMIT;
+-- @apply
+-- @stops cdc-consumer 2 two of the leader's databases would have the name
+-- @follower
+SHOW DATABASES LIKE 'name_taken%';
+-- = ["name_taken_2"]
+-- @profile consumer filters.exclude_dbs = ["name_taken_2"]
+-- @apply
+-- @follower
+SELECT * FROM name_taken_2.t;
+-- = [2]
+SHOW DATABASES LIKE 'name_taken%';
+-- = ["name_taken_2"]

@@ -1,0 +1,13 @@
+-- A record has a value of a kind that this version does not know: it stops, and can be skipped.
+-- @record {"uri":"flv://mysql-srv1/skip_value","operation":{"Query":"CREATE DATABASE skip_value"},"context":{"database":"skip_value","sql_mode":"STRICT_TRANS_TABLES"},"affects":[{"action":"CreateDatabase","uri":"flv://mysql-srv1/skip_value"}]}
+-- @record {"uri":"flv://mysql-srv1/skip_value","operation":{"Query":"CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9))"},"context":{"database":"skip_value","sql_mode":"STRICT_TRANS_TABLES"},"affects":[{"action":"CreateTable","uri":"flv://mysql-srv1/skip_value/t"}]}
+-- @apply
+-- @run cdc-consumer --skip 2
+-- @stops cdc-consumer 2 there is no record 2 in the topic: the last is 1
+-- @record [{"uri":"flv://mysql-srv1/skip_value/t","columns":["id","name"],"key":["id"],"operation":{"Add":{"rows":[{"cols":[{"NewType":1},{"String":"a"}]}]}}},{"uri":"flv://mysql-srv1/skip_value/t","columns":["id","name"],"key":["id"],"operation":{"Add":{"rows":[{"cols":[{"SignedInteger":2},{"String":"b"}]}]}}}]
+-- @apply
+-- @stops cdc-consumer 3 a value of flv:// … NewType … --skip 2
+-- @run cdc-consumer --skip {skip}
+-- @follower
+SELECT * FROM skip_value.t;
+-- = [2, "b"]
