@@ -19,25 +19,6 @@ from tests.harness.wait import LIMIT_SECONDS, until
 pytestmark = pytest.mark.integration
 
 
-def test_rows_arrive_and_are_applied_once(stage: Stage) -> None:
-    path = stage.create_table("pet", "(id INT PRIMARY KEY, name VARCHAR(20))")
-    topic, columns = stage.topic, ["id", "name"]
-    topic.send(
-        [topic.add(path, columns, [number(1), text("a")], [number(2), text("b")], key=["id"])],
-        [
-            topic.update(path, columns, ([number(1), text("a")], [number(3), text("c")]), key=["id"]),
-            topic.delete(path, columns, [number(2), text("b")], key=["id"]),
-        ],
-    )
-    assert "sequence=4" in stage.apply()
-    assert stage.execute("SELECT * FROM pet") == [(3, "c")]
-    assert stage.checkpoint() == 4
-    topic.send([topic.add(path, columns, [number(4), text("d")], key=["id"])])
-    stage.apply()
-    stage.apply()
-    assert stage.execute("SELECT * FROM pet") == [(3, "c"), (4, "d")]
-
-
 def test_every_follower_commit_carries_the_checkpoint(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.apply()
@@ -83,65 +64,6 @@ def test_a_transaction_is_applied_whole_when_its_end_arrives(stage: Stage) -> No
     stage.topic.send_raw(records[3])
     stage.apply()
     assert len(stage.execute("SELECT * FROM t")) == 4
-
-
-def test_an_update_that_changes_nothing_is_no_conflict(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY)")
-    stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
-    stage.topic.send([stage.topic.update(path, ["id"], ([number(1)], [number(1)]), key=["id"])])
-    assert "conflicts=0" in stage.apply()
-
-
-def test_rows_that_refer_to_one_another_go_in_the_leaders_order(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES t (id))")
-    columns, topic = ["id", "up"], stage.topic
-    topic.send([topic.add(path, columns, [number(1), "Null"], [number(2), number(1)], key=["id"])])
-    topic.send([topic.delete(path, columns, [number(2), number(1)], [number(1), "Null"], key=["id"])])
-    # Without the checks the child comes first.
-    topic.send(
-        [topic.add(path, columns, [number(4), number(3)], key=["id"], flags=2)],
-        [topic.add(path, columns, [number(3), "Null"], key=["id"])],
-    )
-    assert "conflicts=0" in stage.apply()
-    assert stage.execute("SELECT * FROM t ORDER BY id") == [(3, None), (4, 3)]
-
-
-def test_generated_columns_are_computed_by_the_follower(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY, v INT AS (id * 2), s INT AS (id * 3) STORED UNIQUE)")
-    columns, topic = ["id", "v", "s"], stage.topic
-    topic.send([topic.add(path, columns, [number(1), number(2), number(3)], key=["id"])])
-    pair = ([number(1), number(2), number(3)], [number(2), number(4), number(6)])
-    topic.send([topic.update(path, columns, pair, key=["id"])])
-    assert "conflicts=0" in stage.apply()
-    assert stage.execute("SELECT * FROM t") == [(2, 4, 6)]
-
-
-def test_expressions_of_a_table_with_quotes_and_backslashes(stage: Stage) -> None:
-    """The server keeps them as text, and reads that anew for the session that opens the table."""
-    generated, default = r"REPLACE(c, '\\', '''')", r"CONCAT('\\', '''')"
-    check = r"CHECK (c <> '\\' AND c <> '''')"
-    path = stage.create_table(
-        "t", f"(i INT PRIMARY KEY, c TEXT, g TEXT AS ({generated}) STORED, d TEXT DEFAULT ({default}), {check})"
-    )
-    stage.apply()
-    with stage.follower.root(database=stage.name) as connection, connection.cursor() as cursor:
-        cursor.execute("FLUSH TABLES t")
-    rows = [[number(1), text(r"a\b"), text("a'b"), text("\\'")], [number(2), text(r"\\"), text("''"), text("'")]]
-    stage.topic.send([stage.topic.add(path, ["i", "c", "g", "d"], *rows, key=["i"])])
-    assert "conflicts=0" in stage.apply()
-    assert stage.execute("SELECT * FROM t") == [(1, r"a\b", "a'b", "\\'"), (2, r"\\", "''", "'")]
-
-
-def test_auto_increment_zero_and_timestamps_stay_as_they_are(stage: Stage) -> None:
-    path = stage.create_table(
-        "t", "(id INT PRIMARY KEY AUTO_INCREMENT, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
-    )
-    columns, topic = ["id", "at"], stage.topic
-    stamp = {"Timestamp": {"unix_time": 1, "subsecond": 0}}
-    topic.send([topic.add(path, columns, [number(0), stamp], key=["id"])])
-    topic.send([topic.update(path, columns, ([number(0), stamp], [number(5), stamp]), key=["id"])])
-    stage.apply()
-    assert stage.execute("SELECT id, UNIX_TIMESTAMP(at) FROM t") == [(5, 1)]
 
 
 def test_it_runs_until_it_is_told_to_stop_and_survives_sigkill(stage: Stage) -> None:

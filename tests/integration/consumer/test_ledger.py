@@ -1,16 +1,13 @@
 """Statements run once, in the context they had on the leader, wherever a crash falls."""
 
 import signal
-from pathlib import Path
 
 import pytest
 
 from cdc.consumer.follower.locks import lock_name
 from cdc.model.statement_gtid import LAST, former_gtid, statement_gtid, statement_uuid
-from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import refused, running
-from tests.harness.topic import Body, Stage, number, text
+from tests.harness.topic import Body, Stage, number
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
@@ -146,78 +143,3 @@ def test_a_statement_of_a_former_life_is_not_taken_for_done(stage: Stage) -> Non
         line = refused("cdc-consumer", stage.profile, "--until-current")
         assert "has executed" in line
         assert gtid in line
-
-
-def test_the_context_is_the_leaders(stage: Stage) -> None:
-    path = f"{stage.name}/t"
-    context = {
-        "sql_mode": "ANSI_QUOTES",
-        "charset": "latin1",
-        "collation": "latin1_german1_ci",
-        "server_collation": "latin1_swedish_ci",
-        "database_collation": "latin1_swedish_ci",
-        "time_zone": "+05:00",
-        "foreign_key_checks": False,
-        "unique_checks": True,
-        "explicit_defaults_for_timestamp": True,
-        "default_collation_for_utf8mb4": "utf8mb4_0900_ai_ci",
-        "sql_require_primary_key": False,
-        "default_table_encryption": False,
-        "timestamp_us": 1_000_000_000_000_000,
-    }
-    statement = """CREATE TABLE "t" (i INT DEFAULT 0, "ü" TIMESTAMP DEFAULT '2001-09-09 06:46:40',
-        p INT, FOREIGN KEY (p) REFERENCES nowhere (id))"""
-    stage.topic.send([stage.topic.query(statement, ("CreateTable", path), database=stage.name, **context)])
-    stage.topic.send([stage.topic.add(path, ["i"], [number(1)])])
-    add = 'ALTER TABLE "t" ADD COLUMN at DATETIME DEFAULT CURRENT_TIMESTAMP'
-    stage.topic.send([stage.topic.query(add, ("AlterTable", path), database=stage.name, **context)])
-    stage.apply()
-    assert stage.execute("SELECT i, UNIX_TIMESTAMP(ü), CAST(at AS CHAR) FROM t") == [
-        (1, 1_000_000_000, "2001-09-09 06:46:40")
-    ]
-
-
-def test_create_table_select_brings_its_rows(stage: Stage) -> None:
-    path = f"{stage.name}/t"
-    create = "CREATE TABLE `t` (\n  `i` int NOT NULL DEFAULT '0',\n  `n` varchar(5) DEFAULT NULL\n) START TRANSACTION"
-    rows = stage.topic.add(path, ["i", "n"], [number(1), text("a")], [number(2), text("b")])
-    stage.topic.send([stage.topic.query(create, ("CreateTable", path), database=stage.name), rows])
-    stage.apply()
-    assert stage.execute("SELECT * FROM t") == [(1, "a"), (2, "b")]
-    assert ledger(stage)[1] == (1, "done")
-    assert stage.checkpoint() == 2
-
-
-def test_dropping_tables_of_two_engines_at_once_is_one_statement(stage: Stage) -> None:
-    stage.create_table("a", "(i INT)")
-    stage.create_table("b", "(i INT) ENGINE=MyISAM")
-    names = [("DropTable", f"{stage.name}/{table}") for table in "ab"]
-    stage.topic.send([stage.topic.query("DROP TABLE `a`,`b`", *names, database=stage.name)])
-    stage.apply()
-    assert stage.execute("SHOW TABLES") == []
-    assert executed(stage, statement_gtid(stage.name, 4))
-
-
-def test_a_routine_goes_with_its_database_though_only_tables_are_let_in(
-    tmp_path: Path, follower: MySql, kafka: Kafka
-) -> None:
-    name = "a_routine_goes"
-    stage = Stage.make(tmp_path, follower, kafka, name=name, filters={"include_tables": [f"{name}.t"]})
-    for statement, affects in (
-        ("CREATE TABLE t (i INT)", ("CreateTable", f"{name}/t")),
-        ("CREATE TABLE hidden (i INT)", ("CreateTable", f"{name}/hidden")),
-        ("CREATE PROCEDURE p() SELECT * FROM t", ("CreateProcedure", f"{name}/p")),
-    ):
-        stage.topic.send([stage.topic.query(statement, affects, database=name)])
-    stage.apply()
-    assert ledger(stage) == [(0, "done"), (1, "done"), (2, "not applied"), (3, "done")]
-
-
-def test_settings_that_no_record_carries_do_not_refuse_what_the_leader_took(stage: Stage) -> None:
-    """As a leader takes it whose users turn these off; the follower's own are ON, as they are by default."""
-    stage.create_table("t", "(i INT, KEY (i))")
-    stage.create_table("f", "(i INT, FOREIGN KEY (i) REFERENCES t (i))")
-    stage.create_table("r", "(i INT) ROW_FORMAT=FIXED")
-    assert stage.execute("SELECT @@GLOBAL.innodb_strict_mode, @@GLOBAL.restrict_fk_on_non_standard_key") == [(1, 1)]
-    stage.apply()
-    assert stage.execute("SHOW TABLES") == [("f",), ("r",), ("t",)]

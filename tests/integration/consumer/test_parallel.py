@@ -5,8 +5,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from cdc.consumer.follower.locks import lock_name
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.memory import peak_to_the_end
-from tests.harness.programs import BIN, run_well, write_profile
+from tests.harness.programs import BIN
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Stage, number, text
 from tests.harness.wait import LIMIT_SECONDS, until
@@ -41,72 +39,6 @@ def send_rows(stage: Stage, numbers: range) -> None:
 
 def is_whole(stage: Stage, numbers: range) -> bool:
     return stage.execute("SELECT * FROM t ORDER BY id") == [(each, f"row {each}") for each in numbers]
-
-
-@contextmanager
-def general_log(follower: MySql) -> Iterator[None]:
-    with follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SET GLOBAL log_output = 'TABLE', GLOBAL general_log = ON")
-        try:
-            yield
-        finally:
-            cursor.execute("SET GLOBAL log_output = DEFAULT, GLOBAL general_log = OFF")
-
-
-def who_inserted(stage: Stage, table: str) -> list[int]:
-    """The connections, in the order in which they inserted."""
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT thread_id FROM mysql.general_log WHERE CONVERT(argument USING utf8mb4) LIKE %s ORDER BY event_time",
-            [f"INSERT INTO `{stage.name}`.`{table}`%"],
-        )
-        return [thread for (thread,) in cursor.fetchall()]
-
-
-def test_an_end_inside_of_a_parallel_run(stage: Stage) -> None:
-    send_rows(stage, range(30))  # the records from 2 on
-    assert "sequence=20 next_sequence=21" in run_well("cdc-consumer", stage.profile, "--until", "20")
-    assert is_whole(stage, range(19))
-    assert stage.checkpoint() == 20
-
-
-@pytest.mark.parametrize("connections", [1, 2, 3])
-def test_who_adds(tmp_path: Path, follower: MySql, kafka: Kafka, connections: int) -> None:
-    consumer = {"batch_rows": 1, "connections": connections}
-    stage = Stage.make(tmp_path, follower, kafka, name=f"who_adds_{connections}", consumer=consumer)
-    stage.create_table("t", "(id INT PRIMARY KEY, name VARCHAR(20), UNIQUE (name))")
-    send_rows(stage, range(30))
-    with general_log(follower):
-        log = stage.apply()
-    assert is_whole(stage, range(30))
-    assert APART not in log
-    assert len(set(who_inserted(stage, "t"))) == connections
-
-
-def test_changes_of_other_kinds_wait(stage: Stage) -> None:
-    """A row that goes may be one that has just come: the second batch needs the first."""
-    path = f"{stage.name}/t"
-    rows = [[number(each), text(f"row {each}")] for each in range(10)]
-    for row in rows:
-        add, delete = (
-            stage.topic.add(path, COLUMNS, row, key=["id"]),
-            stage.topic.delete(path, COLUMNS, row, key=["id"]),
-        )
-        stage.topic.send([add], [delete], [add])
-    with general_log(stage.follower):
-        log = stage.apply()
-    assert is_whole(stage, range(10))
-    assert APART not in log and "conflicts=0" in log
-    assert len(who_inserted(stage, "t")) == 20
-    assert len(set(who_inserted(stage, "t"))) == 1
-
-
-def test_a_foreign_row_in_the_way(stage: Stage) -> None:
-    stage.execute("INSERT INTO t VALUES (17, 'foreign'), (1000, 'row 23')")
-    send_rows(stage, range(40))
-    log = stage.apply()
-    assert is_whole(stage, range(40))
-    assert APART in log and "conflicts=2" in log
 
 
 def test_a_lock_of_somebody_else_is_waited_for(stage: Stage) -> None:
@@ -229,28 +161,3 @@ def is_held(stage: Stage) -> bool:
     names = ",".join(f"IS_USED_LOCK('{lock_name(stage.name, place)}')" for place in (0, 1))
     ((*holders,),) = stage.execute(f"SELECT {names}")
     return any(holder is not None for holder in holders)
-
-
-def test_no_more_connections(stage: Stage) -> None:
-    send_rows(stage, range(40))
-    with stage.follower.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SET GLOBAL max_user_connections = 1")
-        try:
-            log = stage.apply()
-        finally:
-            cursor.execute("SET GLOBAL max_user_connections = DEFAULT")
-    assert is_whole(stage, range(40))
-    assert APART in log and "MySQL error 1203" in log
-
-
-def test_two_profiles_of_one_follower(stage: Stage, tmp_path: Path, kafka: Kafka) -> None:
-    """A profile that says another number of connections is the same follower's all the same."""
-    send_rows(stage, range(10))
-    stage.apply()
-    send_rows(stage, range(10, 60))
-    more = write_profile(
-        tmp_path, stage.follower, kafka, name="more", resource=stage.name, topic=stage.topic.name,
-        consumer={"batch_rows": 2, "connections": 8},
-    )  # fmt: skip
-    run_well("cdc-consumer", more, "--until-current")
-    assert is_whole(stage, range(60))

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cdc.consumer.state.conflicts import KEPT
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import refused, run, run_well, running, write_profile
+from tests.harness.programs import run, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.topic import Stage, number
 from tests.harness.wait import until
@@ -77,44 +76,6 @@ def test_the_lag_is_that_of_the_producers_commit_log(
     assert body["lag"]["seconds"] > 0
     assert [entry["statement"] for entry in body["newest"]] == [f"CREATE DATABASE {name}"]
     assert "--json goes with --status" in run("cdc-consumer", consumer, "--json").stderr
-
-
-def test_conflicts_survive_the_consumer(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY, u INT UNIQUE)")
-    stage.apply()
-    stage.execute("INSERT INTO t VALUES (1, 10), (2, 20)")
-    stage.topic.send([stage.topic.add(path, ["id", "u"], [number(1), number(20)], key=["id"])])
-    stage.apply()
-    stage.topic.send([stage.topic.delete(path, ["id", "u"], [number(9), number(9)], key=["id"])])
-    stage.apply()
-    lines = status(stage.profile)
-    assert line(lines, "conflicts") == "2"
-    uri = f"flv://{stage.name}/{path}"
-    assert any(f"Add of id=1 in {uri}: Duplicate entry" in each and each.endswith("; removed id=2") for each in lines)
-    assert any(each.endswith(f"Delete of id=9 in {uri}: the row is not there") for each in lines)
-
-
-def test_a_conflict_of_a_batch_that_fails_is_not_noted(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY)")
-    stage.apply()
-    missing = stage.topic.delete(path, ["id"], [number(9)], key=["id"])
-    stage.topic.send([missing, stage.topic.add(path, ["id", "no"], [number(1), number(1)], key=["id"])])
-    refused("cdc-consumer", stage.profile, "--until-current", status=3)
-    assert line(status(stage.profile), "conflicts") == "0"
-
-
-def test_the_number_of_conflicts_that_are_kept_is_bounded(stage: Stage) -> None:
-    path = stage.create_table("t", "(id INT PRIMARY KEY)")
-    stage.apply()
-    columns = "resource, number, sequence, uri, operation, row_key, reason, removed, at"
-    stage.execute(
-        f"INSERT INTO cdc.conflicts ({columns}) VALUES "
-        + ", ".join(f"('{stage.name}', {n}, 1, '', '', '', '', '', NOW())" for n in range(1, KEPT + 1))
-    )
-    stage.topic.send([stage.topic.delete(path, ["id"], [number(9)], key=["id"])])
-    stage.apply()
-    kept = f"SELECT COUNT(*), MIN(number), MAX(number) FROM cdc.conflicts WHERE resource = '{stage.name}'"
-    assert stage.execute(kept) == [(KEPT, 2, KEPT + 1)]
 
 
 def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
