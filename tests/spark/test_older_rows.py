@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from cdc.spark.compare import causes
 from cdc.spark.compare.copied_tables import Copied
 from cdc.spark.compare.fold import carried, changes, fold, segments
 from cdc.spark.compare.row_drift import as_folded, compare, fold_of
 from cdc.spark.ddl.lineage import Beginning, lineage
 from cdc.spark.input.records import LEADER, parse
 from cdc.spark.streams.contents import statements
-from tests.generators.streams import Stream, Table, both, checkpoint, follower_stream, messages, query
+from tests.generators.streams import Stream, Table, checkpoint, follower_stream, messages, query
 from tests.harness.seed import SEED
 from tests.spark.conftest import Judge
 
@@ -24,7 +23,6 @@ pytestmark = pytest.mark.spark
 STEPS = int(os.environ.get("CDC_OLDER_STEPS", "400"))
 TOY = Table("db/toy", ["id", "name"], ["id"])
 WIDER = Table("db/toy", ["id", "name", "size"], ["id"])
-MADE, PERHAPS, ANEW = (Table(f"db/{name}", ["id", "name"], ["id"]) for name in ("made", "perhaps", "anew"))
 
 
 def images(found: dict[str, str] | None) -> dict[str, Any]:
@@ -95,75 +93,6 @@ def test_whatever_was_there_before_what_differs_is_told(judged: Judge, folded: b
     assert all(row.kind == kinds[row.leader_image is not None, row.follower_image is not None] for row in audit.drifted)
     assert {line.table: line.older for line in audit.tables} == {"a": True, "b": True, "c": True, "made": False}
     assert audit.discontinuities == {"leader": 0, "follower": 0}, which
-
-
-@pytest.mark.parametrize("folded", [False, True])
-def test_one_side_s_change_of_a_row_that_was_there_before(judged: Judge, folded: bool) -> None:
-    leader, follower = Stream(), follower_stream()
-    leader.transaction(query("CREATE TABLE made", "db", ("CreateTable", "db/made")))
-    follower.transaction(query("CREATE TABLE made", "db", ("CreateTable", "db/made")), checkpoint(-1, 0))
-    leader.transaction(TOY.update(((1, "1"), (1, "one"))))
-    follower.transaction(TOY.update(((1, "1"), (1, "one"))), checkpoint(0, 1))
-    leader.transaction(TOY.update(((2, "2"), (2, "two"))), TOY.delete((3, "3")), TOY.update(((4, "4"), (4, "4"))))
-    follower.transaction(checkpoint(1, 4))  # what the consumer lost
-    follower.transaction(TOY.update(((5, "5"), (5, "five"))), TOY.delete((6, "6")))
-    # What is put back by hand, in one way or another.
-    follower.transaction(TOY.update(((7, "7"), (7, "seven"))), TOY.delete((8, "8")))
-    follower.transaction(TOY.update(((7, "seven"), (7, "7"))), TOY.add((8, "8")))
-    # No row of this table was there before: this one came with the binlog off.
-    follower.transaction(MADE.update(((1, "ghost"), (1, "spirit"))), MADE.update(((1, "spirit"), (1, "ghost"))))
-    audit = judged(leader, follower, folded=folded)
-    found = {(row.table, json.loads(row.identity["id"])["SignedInteger"]): row for row in audit.drifted}
-    assert {key: (row.kind, row.cause, row.columns) for key, row in found.items()} == {
-        ("toy", 2): ("different", causes.MISSING, ["name"]),
-        ("toy", 3): ("extra", causes.MISSING, []),
-        ("toy", 5): ("different", causes.FOREIGN, ["name"]),
-        ("toy", 6): ("missing", causes.FOREIGN, []),
-        ("made", 1): ("extra", causes.FOREIGN, []),
-    }
-    assert found["toy", 5].leader_image == {"id": '{"SignedInteger":5}', "name": '{"String":"5"}'}
-    assert found["toy", 2].follower_image == {"id": '{"SignedInteger":2}', "name": '{"String":"2"}'}
-    (made, toy) = audit.tables
-    assert (made.leader_rows, made.follower_rows) == (0, 1)
-    assert (toy.leader_rows, toy.follower_rows, toy.missing, toy.extra, toy.different) == (7, 7, 1, 1, 2)
-
-
-def test_a_table_that_one_side_has_from_its_beginning_or_perhaps_both(judged: Judge) -> None:
-    """What came there with the binlog off is not taken for what was there before."""
-    there = query("CREATE TABLE IF NOT EXISTS perhaps (id INT)", "db", ("CreateTable", "db/perhaps"))
-    anew = query("CREATE TABLE anew (id INT)", "db", ("CreateTable", "db/anew"))
-    leader, follower = both([there], [TOY.update(((1, "1"), (1, "one")))])
-    leader.transaction(anew)  # skipped on the follower
-    follower.transaction(checkpoint(1, 2))
-    for table in (PERHAPS, ANEW):
-        follower.transaction(table.update(((1, "ghost"), (1, "spirit"))), table.update(((1, "spirit"), (1, "ghost"))))
-    audit = judged(leader, follower)
-    assert [(row.table, row.kind) for row in audit.drifted] == [("anew", "extra"), ("perhaps", "extra")]
-    assert {line.table: line.older for line in audit.tables} == {"anew": False, "perhaps": True, "toy": True}
-
-
-@pytest.mark.parametrize(("folded", "entire"), [(False, False), (True, True)])
-def test_a_write_after_an_alter_that_was_undone(judged: Judge, folded: bool, entire: bool) -> None:
-    alter = query("ALTER TABLE toy ADD size INT DEFAULT 4", "db", ("AlterTable", "db/toy"))
-    create = query("CREATE TABLE toy", "db", ("CreateTable", "db/toy"))
-    rows = [(number, str(number)) for number in range(1, 7)]
-    known = TOY.add(*rows) if entire else TOY.update(*(((key, "old"), (key, name)) for key, name in rows))
-    leader, follower = both([create] if entire else [MADE.add((1, "1"))], [known], [alter])
-    undone = ((1, "1", 4), (1, "one", 4)), ((1, "one", 4), (1, "1", 4))
-    follower.transaction(WIDER.update(undone[0], ((2, "2", 4), (2, "two", 4)), ((3, "3", 4), (3, "3", None))))
-    follower.transaction(WIDER.update(undone[1]), WIDER.delete((4, "4", 4)), WIDER.delete((5, "5", 4)))
-    # With the binlog off since the ALTER, and then as it was before that.
-    follower.transaction(WIDER.update(((6, "six", 4), (6, "VI", 4))), WIDER.update(((6, "VI", 4), (6, "six", 4))))
-    follower.transaction(WIDER.add((5, "5", 4)))
-    audit = judged(leader, follower, folded=folded)
-    assert [(images(row.identity)["id"], row.kind, row.columns) for row in audit.drifted] == [
-        (2, "different", ["name"]), (3, "different", ["size"]), (6, "different", ["name", "size"]), (4, "missing", []),
-    ]  # fmt: skip
-    # The leader's changes that the follower has not logged, one of them undone.
-    leader.transaction(WIDER.update(((2, "2", 4), (2, "II", 4))), WIDER.update(undone[0]), WIDER.update(undone[1]))
-    follower.transaction(checkpoint(leader.sequence - 4, leader.sequence - 1))
-    audit = judged(leader, follower, folded=folded)
-    assert sorted(images(row.identity)["id"] for row in audit.drifted) == [2, 3, 4, 6]
 
 
 def test_how_rows_were_found_is_known_on_from_a_state(spark: SparkSession) -> None:
