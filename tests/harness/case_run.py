@@ -25,7 +25,7 @@ from cdc.sandbox.server.mysql import MySql
 from tests.checks.binlog import position
 from tests.checks.case import LEADER, Case, Step, as_far_as, following, has, profile_keys, wanted_record
 from tests.checks.compare import content, databases, numbers_given_twice
-from tests.harness.programs import as_json, refused, run, write_profile
+from tests.harness.programs import as_json, run, stopped, write_profile
 from tests.harness.topic import LeaderTopic
 
 __all__ = ["CaseRun", "Programs", "run_alone", "run_together"]
@@ -90,6 +90,12 @@ class CaseRun:
             self._to_apply = False
             return Step("@apply", "", self.case.steps[-1].line)
         return None
+
+    def note_place(self, log: str) -> None:
+        """Keep what a stop says after --skip."""
+        _, mark, place = log.rpartition("--skip ")
+        number = 1 + sum(name.startswith("skip") for name in self.values if name != "skip")
+        self.values["skip"] = self.values[f"skip{number}"] = place.split()[0].rstrip(",;") if mark else ""
 
     def expected(self) -> list[Step]:
         """What the case says of the run that is next."""
@@ -180,7 +186,7 @@ class CaseRun:
         rows = [each.text for each in said if each.do == "="]
         try:
             with self._session().cursor() as cursor:
-                if changed := _GLOBAL.match(step.text):
+                if self._at[0] not in self.case.servers and (changed := _GLOBAL.match(step.text)):
                     cursor.execute(f"SELECT @@GLOBAL.{changed[1]}")
                     self._former.setdefault((self._at[0], changed[1]), cursor.fetchone()[0])
                 cursor.execute(self._encoded(step.text))
@@ -256,7 +262,7 @@ class Programs:
         return cls(name, source, target)
 
     def apply(self, options: str = "", stops: Iterable[Step] = (), *, producer: bool = True) -> Logs:
-        """Both run up to now, or to a stop that is expected; what they log, or the line of the stop."""
+        """Both run up to now, or to a stop that is expected; what they log."""
         logs: Logs = {}
         for program, more in (("cdc-producer", ""), ("cdc-consumer", options)):
             if program == "cdc-consumer" or producer:
@@ -270,16 +276,16 @@ class Programs:
         profile = self.source if program == "cdc-producer" else self.target
         own = [step.text.split(" ", 2) for step in stops if step.text.startswith(f"{program} ")]
         arguments = options.split()
-        if not {"--until", "--status"}.intersection(arguments):
+        if program != "cdc-tail" and not {"--until", "--status"}.intersection(arguments):
             arguments.append("--until-current")
         if not own:
             done = run(program, profile, *arguments)
             assert done.returncode == 0, done.stderr
             return done.stderr + done.stdout
-        line = refused(program, profile, *arguments, status=int(own[0][1]))
+        line, log = stopped(program, profile, *arguments, status=int(own[0][1]))
         for _, _, text in own:
             assert has(line, text), line
-        return line
+        return log
 
     def change(self, text: str) -> None:
         """A key of a profile is another one from here on."""
@@ -305,8 +311,7 @@ def run_alone(run: CaseRun, programs: Programs, topic: Callable[[int], LeaderTop
             continue
         logs = _run(programs, step, stops, producer=made is None)
         if stops:
-            _, mark, place = list(logs.values())[-1].rpartition("--skip ")
-            run.values["skip"] = place.split()[0].rstrip(",;") if mark else ""
+            run.note_place(list(logs.values())[-1])
         run.check(logs)
     run.check_end(lambda: () if run.case.made_by_hand else as_json(programs.source))
 

@@ -74,12 +74,17 @@ def run_well(program: str, *arguments: str | Path) -> str:
 
 def refused(program: str, *arguments: str | Path, status: int = 2, env: dict[str, str] | None = None) -> str:
     """Run one of our programs, which must end with ``status`` and one line that says why; that line."""
+    return stopped(program, *arguments, status=status, env=env)[0]
+
+
+def stopped(program: str, *arguments: str | Path, status: int, env: dict[str, str] | None = None) -> tuple[str, str]:
+    """The same, with all that it logged."""
     done = run(program, *arguments, env=env)
     assert done.returncode == status, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith(f"{program}: ")]
     assert len(lines) == 1, done.stderr
     assert "Traceback" not in done.stderr
-    return lines[0]
+    return lines[0], done.stderr
 
 
 @contextmanager

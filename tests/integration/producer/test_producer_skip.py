@@ -91,25 +91,6 @@ def test_what_the_filters_leave_out_passes_in_any_format(tmp_path: Path, leader:
     assert found == ["flv://skip_inside/percona/tr", "flv://skip_inside/skip_inside"]
 
 
-def test_two_refused_events_of_a_transaction_are_named_together(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    profile = made(tmp_path, leader, kafka, "skip_two")
-    with leader.root(database="skip_two") as connection, connection.cursor() as cursor:
-        for statement in (
-            "SET binlog_format = STATEMENT",
-            "BEGIN",
-            "DELETE FROM base",
-            "UPDATE base SET c = 9",
-            "COMMIT",
-        ):
-            cursor.execute(statement)
-    _, first = stops(profile)
-    line = refused("cdc-producer", profile, "--until-current", "--skip", first, status=3)
-    way = line.rpartition(" PROFILE ")[2].split()
-    assert way[:3] == ["--skip", first, "--skip"], line
-    run_well("cdc-producer", profile, "--until-current", *way)
-    assert len(skipped(profile)) == 2
-
-
 @pytest.mark.parametrize("layout", ["single", "per_table"])
 def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
     tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str
@@ -184,13 +165,6 @@ def test_each_event_that_is_refused_can_be_skipped_and_nothing_else(
     assert len(notes) == 4
     assert all("cdc-producer --skip" in note for _, note in notes)
     assert content(follower, name)["p"] == content(leader, name)["p"]
-
-
-def test_a_place_that_is_none_or_not_there_yet(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    profile = made(tmp_path, leader, kafka, "nowhere")
-    assert "'17' is not a position in a binlog" in refused("cdc-producer", profile, "--skip", "17")
-    line = refused("cdc-producer", profile, "--until-current", "--skip", "binlog.000099:4")
-    assert "there is no event at binlog.000099:4 yet" in line
 
 
 @pytest.mark.crash

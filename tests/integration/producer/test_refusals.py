@@ -5,7 +5,6 @@ import subprocess
 import threading
 from pathlib import Path
 
-import pymysql
 import pytest
 from confluent_kafka import Producer
 
@@ -19,15 +18,12 @@ from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from cdc.sandbox.server.ports import free_port
 from tests.harness.leader_settings import gtid_options
-from tests.harness.programs import BIN, own_name, records, refused, run_well, write_profile
+from tests.harness.programs import BIN, records, refused, run_well, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
-
-ER_STMT_CACHE_FULL = 1705
 
 
 def execute(server: MySql, *statements: str) -> None:
@@ -59,33 +55,6 @@ def test_a_profile_with_a_mistake(tmp_path: Path, program: str, text: str, said:
 @pytest.mark.parametrize("program", ["cdc-producer", "cdc-consumer", "cdc-tail"])
 def test_no_such_profile(program: str) -> None:
     assert "no such file: nowhere.toml" in refused(program, "nowhere.toml")
-
-
-def test_a_wrong_password(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    path = write_profile(tmp_path, leader, kafka, name="password", database={"password": "wrong"})
-    assert "Access denied" in refused("cdc-producer", path)
-
-
-def test_a_server_that_is_not_there(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    away = {"port": free_port()}
-    path = write_profile(tmp_path, leader, kafka, name="away", database=away, producer={"retry_seconds": 0})
-    line = refused("cdc-producer", path, status=4)
-    assert "cannot be reached" in line
-    assert "the address in the profile may be wrong" in line
-
-
-def test_a_broker_that_is_not_there(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    nobody = {"bootstrap_servers": f"127.0.0.1:{free_port()}"}
-    path = write_profile(tmp_path, leader, kafka, name="no-broker", kafka=nobody)
-    line = refused("cdc-tail", path)
-    assert "Kafka does not answer" in line
-    assert "Connection refused" in line
-
-
-def test_a_property_that_librdkafka_does_not_know(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    path = write_profile(tmp_path, leader, kafka, name="property", kafka={"librdkafka": {"no.such": "x"}})
-    assert "no.such" in refused("cdc-producer", path)
-    assert "no.such" in refused("cdc-tail", path)
 
 
 def test_the_topic_of_another_leader(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
@@ -132,102 +101,6 @@ def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) 
     for name in names:
         with pytest.raises(UserError, match="another leader"):
             topics.require_alone(name)
-
-
-@pytest.mark.parametrize(
-    ("option", "said"),
-    [
-        ("--skip-log-bin", "log_bin is OFF; start the server with --log-bin"),
-        ("--binlog-format=MIXED", "SET PERSIST binlog_format = ROW"),
-        ("--binlog-row-metadata=MINIMAL", "SET PERSIST binlog_row_metadata = FULL"),
-        ("--binlog-row-image=MINIMAL", "SET PERSIST binlog_row_image = FULL"),
-        (
-            "--binlog-row-value-options=PARTIAL_JSON",
-            "SET PERSIST binlog_row_value_options = '', or set producer.partial_json",
-        ),
-    ],
-)
-def test_a_setting_that_loses_changes(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, option: str, said: str
-) -> None:
-    path = write_profile(tmp_path, mysql_server(option), kafka, name="setting")
-    assert said in refused("cdc-producer", path)
-
-
-def test_a_replica_that_does_not_log_what_it_replicates(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
-) -> None:
-    server = mysql_server("--log-replica-updates=OFF")
-    path = write_profile(tmp_path, server, kafka, name="replica", producer={"start": "now"})
-    run_well("cdc-producer", path, "--until-current")
-    execute(server, "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1', SOURCE_PORT = 1")
-    assert "start it with --log-replica-updates" in refused("cdc-producer", path)
-
-
-@pytest.mark.parametrize(
-    ("statements", "said"),
-    [
-        (
-            ["SET GLOBAL binlog_row_metadata = MINIMAL", "INSERT INTO a VALUES (9, '{}', '')"],
-            "binlog_row_metadata = FULL",
-        ),
-        (["SET binlog_row_image = MINIMAL", "DELETE FROM a"], "SET PERSIST binlog_row_image = FULL"),
-        (["SET binlog_row_image = NOBLOB", "UPDATE a SET i = 9"], "SET PERSIST binlog_row_image = FULL"),
-        (["SET binlog_format = STATEMENT", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
-        (["SET binlog_format = MIXED", "DELETE FROM a"], "SET PERSIST binlog_format = ROW"),
-        (
-            [
-                "SET binlog_row_image = MINIMAL, binlog_row_value_options = PARTIAL_JSON",
-                "UPDATE a SET j = JSON_SET(j, '$.a', 2)",
-            ],
-            "SET PERSIST binlog_row_image = FULL",
-        ),
-        (
-            ["SET binlog_row_value_options = PARTIAL_JSON", "UPDATE a SET j = JSON_SET(j, '$.a', 2)"],
-            "SET PERSIST binlog_row_value_options = ''",
-        ),
-        (
-            [
-                "SET GLOBAL max_binlog_stmt_cache_size = 4096, GLOBAL binlog_stmt_cache_size = 4096",
-                "CREATE TABLE m (t LONGTEXT) ENGINE = MyISAM",
-                "INSERT INTO m VALUES (REPEAT('x', 100000)), (REPEAT('x', 100000))",
-            ],
-            "event 26 (Incident)",
-        ),
-    ],
-    ids=["metadata", "image", "noblob", "statement", "mixed", "partial-json-minimal", "partial-json", "incident"],
-)
-def test_a_setting_that_is_changed_later_stops_at_the_position(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, statements: list[str], said: str
-) -> None:
-    server = mysql_server()
-    path = write_profile(tmp_path, server, kafka, name=f"later-{own_name(tmp_path)}")
-    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY, j JSON, t TEXT)")
-    execute(
-        server, """INSERT INTO d.a VALUES (1, '{"a": 1, "b": "a long enough text to be left in its place"}', 't')"""
-    )
-    run_well("cdc-producer", path, "--until-current")
-    with server.root(database="d") as connection, connection.cursor() as cursor:
-        for statement in statements:
-            try:
-                cursor.execute(statement)
-            except pymysql.err.OperationalError as error:
-                assert error.args[0] == ER_STMT_CACHE_FULL, statement
-        cursor.execute("SET GLOBAL binlog_row_metadata = FULL")
-    line = refused("cdc-producer", path, "--until-current", status=3)
-    assert said in line
-    assert "at binlog.00000" in line
-    assert [record.sequence for record in records(path)][:3] == [0, 1, 2]
-
-
-def test_missing_grants_are_named_with_the_statement_that_gives_them(
-    tmp_path: Path, leader: MySql, kafka: Kafka
-) -> None:
-    execute(leader, "SET sql_log_bin = 0", "CREATE USER IF NOT EXISTS nobody IDENTIFIED BY 'x'")
-    path = write_profile(tmp_path, leader, kafka, name="grants", database={"user": "nobody", "password": "x"})
-    line = refused("cdc-producer", path)
-    assert "GRANT REPLICATION CLIENT ON *.* TO 'nobody'@'%'" in line
-    assert "GRANT REPLICATION SLAVE ON *.* TO 'nobody'@'%'" in line
 
 
 @pytest.mark.parametrize("gtids", ["ON", "OFF"])

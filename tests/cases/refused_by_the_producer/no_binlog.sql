@@ -1,0 +1,4 @@
+-- A leader without a binlog.
+-- @server leader --skip-log-bin
+-- @start
+-- @stops cdc-producer 2 log_bin is OFF; start the server with --log-bin

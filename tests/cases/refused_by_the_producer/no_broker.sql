@@ -1,0 +1,6 @@
+-- No broker listens at the profile's address.
+-- @profile consumer kafka.bootstrap_servers = "127.0.0.1:1"
+-- @start
+-- @run cdc-tail
+-- @stops cdc-tail 2 Kafka does not answer
+-- @stops cdc-tail 2 Connection refused

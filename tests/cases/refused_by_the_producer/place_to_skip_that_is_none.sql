@@ -1,0 +1,6 @@
+-- A place for --skip that is none, or that the binlog has not come to yet.
+-- @start
+-- @run cdc-producer --skip 17
+-- @stops cdc-producer 2 '17' is not a position in a binlog
+-- @run cdc-producer --skip binlog.000099:4
+-- @stops cdc-producer 2 there is no event at binlog.000099:4 yet

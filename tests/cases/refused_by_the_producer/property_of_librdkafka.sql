@@ -1,0 +1,6 @@
+-- A property that librdkafka does not know, for the producer and for cdc-tail.
+-- @profile both kafka.librdkafka = {"no.such" = "x"}
+-- @start
+-- @stops cdc-producer 2 no.such
+-- @run cdc-tail
+-- @stops cdc-tail 2 no.such

@@ -1,0 +1,6 @@
+-- No server listens at the profile's address.
+-- @profile producer database.port = 1
+-- @profile producer producer.retry_seconds = 0
+-- @start
+-- @stops cdc-producer 4 cannot be reached
+-- @stops cdc-producer 4 the address in the profile may be wrong

@@ -1,0 +1,4 @@
+-- A wrong password.
+-- @profile producer database.password = "wrong"
+-- @start
+-- @stops cdc-producer 2 Access denied
