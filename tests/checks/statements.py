@@ -1,6 +1,6 @@
 """The corpus of MySQL's statement forms, data/statements.sql: each statement with what the producer must make of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,3 +65,43 @@ def said_of(text: str, *, database: str, sql_mode: str) -> str:
         backslash_escapes="NO_BACKSLASH_ESCAPES" not in modes,
     )
     return ", ".join(map(in_words, effects)) if kind == "ddl" else kind
+
+
+@dataclass(frozen=True)
+class Said:
+    """A statement of a file of data/sql, what is ``expected`` of it, and the settings above it."""
+
+    text: str
+    expected: str
+    settings: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+def said_in(name: str, *settings: str) -> list[Said]:
+    """All statements of a file; a line ``-- databases: a b`` holds for those below it, if it is one of ``settings``."""
+    found: list[Said] = []
+    current: dict[str, str] = {}
+    text: list[str] = []
+    for line in (_FILE.parent / "sql" / name).read_text(encoding="utf-8").splitlines():
+        setting, _, value = line.removeprefix("-- ").partition(":")
+        if line.startswith(_EXPECTED):
+            found.append(Said("\n".join(text).removesuffix(";"), line.removeprefix(_EXPECTED), dict(current)))
+            text = []
+        elif line.startswith("-- ") and not text:
+            current |= {setting: value.strip()} if setting in settings else {}
+        elif line:
+            text.append(line)
+    assert found and not text, f"{name}: the last statement has no end"
+    return found
+
+
+def all_words(effect: Effect) -> str:
+    """As ``in_words``, with how rows are numbered and what else a statement does to columns."""
+    more = [f"like {'.'.join(effect.like)}"] if effect.like else []
+    more += ["numbered in the order of its key"] * effect.numbered + ["numbered in any order"] * effect.any_order
+    more += [f"fills {effect.filled}"] * bool(effect.filled) + [f"drops {' '.join(effect.dropped)}"] * bool(
+        effect.dropped
+    )
+    return ", ".join([in_words(effect), *more])
