@@ -18,9 +18,7 @@ from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.leader_settings import gtid_options
-from tests.harness.programs import BIN, records, refused, run_well, write_profile
-from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.programs import BIN, refused, run_well, write_profile
 from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
@@ -101,33 +99,6 @@ def test_two_leaders_that_found_a_commit_log_empty_see_each_other(kafka: Kafka) 
     for name in names:
         with pytest.raises(UserError, match="another leader"):
             topics.require_alone(name)
-
-
-@pytest.mark.parametrize("gtids", ["ON", "OFF"])
-def test_a_leader_that_purged_lost_or_exchanged_its_binlogs(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: str
-) -> None:
-    server = mysql_server(*gtid_options(gtids))
-    path = write_profile(tmp_path, server, kafka, name=f"history-{gtids}")
-    execute(server, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)", "INSERT INTO d.a VALUES (1)")
-    run_well("cdc-producer", path, "--until-current")
-    assert [record.sequence for record in records(path)] == [0, 1, 2]
-
-    other = mysql_server(*gtid_options(gtids))
-    execute(other, "CREATE DATABASE d")
-    replaced = write_profile(tmp_path, other, kafka, name="replaced", topic=f"history-{gtids}")
-    assert ("lost binlogs or was replaced" if gtids == "ON" else "another server") in refused("cdc-producer", replaced)
-
-    execute(server, "FLUSH BINARY LOGS", "INSERT INTO d.a VALUES (2)", "FLUSH BINARY LOGS")
-    execute(server, "PURGE BINARY LOGS TO 'binlog.000003'")
-    assert "purged" in refused("cdc-producer", path)
-    start = {"start": "beginning" if gtids == "ON" else "auto"}  # with GTIDs it would be copied
-    fresh = write_profile(tmp_path, server, kafka, name=f"fresh-{gtids}", producer=start)
-    assert "has purged its first binlogs" in refused("cdc-producer", fresh)
-
-    execute(server, "RESET BINARY LOGS AND GTIDS")
-    assert "lost binlogs" in refused("cdc-producer", path)
-    assert [record.sequence for record in records(path)] == [0, 1, 2]
 
 
 def test_a_topic_without_its_commit_log(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:

@@ -1,4 +1,4 @@
-"""Where cdc-producer begins and goes on: after what a copy of the leader holds, and by what the leader has."""
+"""Where cdc-producer begins and goes on by what the leader has: its transactions, and those that it has not sent."""
 
 import threading
 from pathlib import Path
@@ -7,15 +7,11 @@ import pytest
 
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
-from tests.harness.leader_settings import gtid_options
-from tests.harness.programs import records, refused, run_well, running, write_profile
+from tests.harness.programs import records, run_well, running, write_profile
 from tests.harness.server_fixtures import MySqlFactory
 from tests.harness.wait import until
 
 pytestmark = pytest.mark.integration
-
-NO_GTIDS = gtid_options("OFF")
-STRANGER = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
 def execute(server: MySql, *statements: str) -> list[tuple[object, ...]]:
@@ -30,66 +26,6 @@ def executed(server: MySql) -> str:
     return str(text)
 
 
-def copied(leader: MySql) -> tuple[str, str]:
-    """A leader that has purged its first binlog, is copied and goes on: the copy's GTIDs, and its place."""
-    execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)", "INSERT INTO d.a VALUES (1)")
-    execute(leader, "FLUSH BINARY LOGS", "PURGE BINARY LOGS TO 'binlog.000002'", "INSERT INTO d.a VALUES (2)")
-    held = executed(leader)
-    file, offset = execute(leader, "SHOW BINARY LOG STATUS")[0][:2]
-    execute(leader, "INSERT INTO d.a VALUES (3)", "FLUSH BINARY LOGS", "UPDATE d.a SET i = 10 WHERE i = 1")
-    return held, f"{file}:{offset}"
-
-
-def started(folder: Path, leader: MySql, kafka: Kafka, name: str, start: str) -> Path:
-    return write_profile(folder, leader, kafka, name=name, producer={"start": start})
-
-
-@pytest.mark.parametrize("gtids", [True, False])
-def test_after_a_copy(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka, gtids: bool) -> None:
-    leader = mysql_server(*(() if gtids else NO_GTIDS))
-    held, place = copied(leader)
-    name = f"copied-{gtids}"
-    path = started(tmp_path, leader, kafka, name, held if gtids else place)
-    run_well("cdc-producer", path, "--until-current")
-    execute(leader, "INSERT INTO d.a VALUES (4)")
-    run_well("cdc-producer", path, "--until-current")
-    assert [(record.sequence, record.operation) for record in records(path)] == [(0, "Add"), (1, "Update"), (2, "Add")]
-    assert [row.after for record in records(path) for row in record.rows] == [
-        [{"SignedInteger": number}] for number in (3, 10, 4)
-    ]
-
-
-def test_after_what_is_no_copy_of_this_leader(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    leader = mysql_server()
-    held, place = copied(leader)
-    uuid = held.partition(":")[0]
-
-    def said(start: str) -> str:
-        return refused("cdc-producer", started(tmp_path, leader, kafka, "no_copy", start), "--until-current")
-
-    assert "has not executed all of" in said(f"{held},{STRANGER}:1-3")
-    assert "purged binlogs that the copy lacks" in said(f"{uuid}:1")
-    assert "the leader has GTIDs" in said(place)
-    assert "is not a position to start from" in said("yesterday")
-
-
-def test_at_a_place_that_is_none(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    leader = mysql_server(*NO_GTIDS)
-    copied(leader)
-    file, size = execute(leader, "SHOW BINARY LOG STATUS")[0][:2]
-    (inside,) = [row[1] for row in execute(leader, f"SHOW BINLOG EVENTS IN '{file}'") if row[2] == "Table_map"]
-
-    def said(start: str) -> str:
-        return refused("cdc-producer", started(tmp_path, leader, kafka, "no_place", start), "--until-current")
-
-    assert f"the leader has no {file}:{int(str(size)) + 1}" in said(f"{file}:{int(str(size)) + 1}")
-    assert "the leader has no binlog.000001:4" in said("binlog.000001:4")
-    assert "has no GTIDs" in said(f"{STRANGER}:1-3")
-    assert "the leader refuses the position" in said(f"{file}:{int(str(inside)) + 3}")
-    path = started(tmp_path, leader, kafka, "inside", f"{file}:{inside}")
-    assert "transaction" in refused("cdc-producer", path, "--until-current", status=3)
-
-
 def test_a_gtid_set_of_any_length(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
     leader = mysql_server()
     execute(leader, "CREATE DATABASE d", "CREATE TABLE d.a (i INT PRIMARY KEY)")
@@ -101,7 +37,7 @@ def test_a_gtid_set_of_any_length(tmp_path: Path, mysql_server: MySqlFactory, ka
     run_well("cdc-producer", path, "--until-current")
     run_well("cdc-producer", path, "--until-current")
     assert len(records(path)) == 62
-    now = started(tmp_path, leader, kafka, "long_set_now", "now")
+    now = write_profile(tmp_path, leader, kafka, name="long_set_now", producer={"start": "now"})
     run_well("cdc-producer", now, "--until-current")
     execute(leader, "INSERT INTO d.a VALUES (1000)")
     run_well("cdc-producer", now, "--until-current")
