@@ -3,7 +3,7 @@
 Each block ```sh is run, unless a comment before it says why not: `<!-- not run: needs Docker … -->`. Others say how:
 
     <!-- run: exit status 2, … -->       each command must end with that status, not with 0
-    <!-- run: until it prints TEXT -->   then it goes on in the background until the page's end
+    <!-- run: until it prints TEXT -->   then it goes on until the page's end, and must end well by SIGTERM
     <!-- run: beside COMMAND -->         COMMAND runs in the background until the block's end
 
 A program that never ends by itself (`cdc-producer PROFILE`) runs until the page's end without such a comment.

@@ -2,11 +2,16 @@
 
 import gc
 import os
+import shlex
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyspark
 import pytest
@@ -14,12 +19,15 @@ from pyspark.sql import SparkSession
 
 from cdc.config.filters import Filters
 from cdc.config.profile import Kafka, Profile
+from cdc.lake import program as cdc_lake
+from cdc.lake.__main__ import main as lake_main
 from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
 from cdc.sandbox.server.kafka import Kafka as Broker
 from cdc.sandbox.server.mysql import MySql
 from cdc.service.java import require_java
+from cdc.spark import __main__ as cdc_audit
 from cdc.spark.input.one_part import set_tiny, uncache
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
@@ -35,17 +43,20 @@ from cdc.spark.report.outcome import Audit
 from cdc.spark.topics import Replication, Topics
 from tests.generators.frames import frame_of
 from tests.generators.streams import Stream, messages
+from tests.harness.hdfs import hdfs
 from tests.harness.pair import Pair
 from tests.harness.server_fixtures import started
 
 # Its name in the package is that of a function.
 audit = import_module("cdc.spark.audit")
 Judge = Callable[..., Audit]
+RunInSpark = Callable[[str], int]
 RunAudit = Callable[..., "subprocess.CompletedProcess[str]"]
 
 # Hundreds of small audits one after the other outgrow the JVM's defaults for compiled code and for classes: what no
-# longer fits is removed, and compiled and loaded again.
-_JVM = ("TieredStopAtLevel=1", "+UseSerialGC", "ReservedCodeCacheSize=256m", "MetaspaceSize=512m", "NewSize=768m")
+# longer fits is removed, and compiled and loaded again. They are so many that the second compiler, too, saves more than
+# it costs: a quarter of what comes after the first ones.
+_JVM = ("+UseSerialGC", "ReservedCodeCacheSize=256m", "MetaspaceSize=512m", "NewSize=768m")
 _SPARK = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -63,36 +74,20 @@ _LAKES: dict[str, bool | float | int | str | None] = {
     **DeltaTables.settings,
     _EXTENSIONS: ",".join(each.settings[_EXTENSIONS] for each in (DeltaTables, IcebergTables)),
 }
-# So many sessions are at work beside one another: with fewer, their tests take longest of all.
-_THIRD_SESSION = {
-    "test_folders",
-    "test_hdfs",
-    "test_lake",
-    "test_lake_example",
-    "test_lake_types",
-    "test_parquet_tables",
-    "test_killed_lake",
-    "test_seed",
-    "test_statement_cases",
-    "test_tables",
-    "test_tables_page",
-    "test_verdict",
-}
-_SECOND_SESSION = {"test_state", "test_cascades", "test_cut_streams", "test_agreement", "test_skipped_events"}
 
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark leaves the sockets it fetched results through to the garbage collector; that is no fault of ours.
 
-    With several workers, three of them run the tests that need a Spark session: one alone would take longest of all.
+    With several workers, one of them runs all tests that need the Spark session: each JVM first takes a minute of CPU
+    time to load and compile what the others have, too.
     """
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
             if "spark" in getattr(item, "fixturenames", ()):
-                number = "2" * (item.path.stem in _SECOND_SESSION) + "3" * (item.path.stem in _THIRD_SESSION)
-                item.add_marker(pytest.mark.xdist_group(f"spark{number}"))
+                item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 @pytest.fixture(autouse=True)
@@ -169,17 +164,59 @@ def judged(spark: SparkSession, tmp_path: Path) -> Judge:
 
 
 @pytest.fixture
-def run_audit(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunAudit:
-    """``run_audit(*options)``: what spark-submit runs for ``cdc-audit``, on the session that the tests share."""
+def run_in_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunInSpark]:
+    """``run_in_spark("cdc-audit …")``: the exit status of a program, or of spark-submit with the audit.
+
+    It is what users run up to the start of a JVM: from there on it has the Spark that the tests share.
+    """
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    umask = os.umask(0)
+    os.umask(umask)
+    jvm = nullcontext((SimpleNamespace(require_started=lambda: None), lambda _: None))
+    monkeypatch.setattr(cdc_audit, "launched", lambda *_, **__: jvm)
+    monkeypatch.setattr(cdc_lake, "started", lambda *_: spark)
     monkeypatch.setattr(audit, "session", lambda: spark)
-    monkeypatch.setattr(audit, "stop", lambda _: None)
+    for program in (audit, cdc_lake):
+        monkeypatch.setattr(program, "stop", lambda _: None)
+    mains = {"cdc-audit": cdc_audit.main, "cdc-lake": lake_main, "spark-submit": audit.main}
+
+    def run(command: str) -> int:
+        program, *arguments = shlex.split(command)
+        if program == "spark-submit":
+            arguments = arguments[arguments.index("cdc/spark/audit.py") + 1 :]
+        monkeypatch.setattr(sys, "argv", [program, *arguments])
+        try:
+            return mains[program]()
+        finally:
+            os.umask(umask)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            uncache(spark)
+
+    yield run
+
+
+@pytest.fixture
+def run_audit(
+    run_in_spark: RunInSpark, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> RunAudit:
+    """``run_audit(*options)``: what spark-submit runs for ``cdc-audit``, on the session that the tests share."""
     monkeypatch.setenv("COLUMNS", "1000")  # the terminal's own, in which lines are wrapped
 
     def run(*options: str) -> "subprocess.CompletedProcess[str]":
         capsys.readouterr()
-        return subprocess.CompletedProcess(options, audit.main(options), *capsys.readouterr())
+        status = run_in_spark(shlex.join(["spark-submit", "cdc/spark/audit.py", *options]))
+        return subprocess.CompletedProcess(options, status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an HDFS."""
+    with hdfs(tmp_path_factory.mktemp("hdfs")) as (address, _):
+        assert address.startswith("hdfs://")
+        yield address
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import os
 import random
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
@@ -14,25 +13,14 @@ from pyspark.sql import SparkSession
 from cdc.errors import UserError
 from cdc.lake.folder import LakeFolder
 from cdc.sandbox.fetch.jars import lake_jars, spark_connector_jars
-from cdc.spark.folders.folder import InUseError
 from cdc.spark.folders.hadoop import HadoopFolder
-from tests.harness.hdfs import hdfs
 from tests.harness.pair import Pair
 from tests.harness.programs import BIN, run_well
 from tests.harness.seed import SEED
-from tests.harness.wait import until
 from tests.spark.test_folders import has_files, moves_folders
 from tests.spark.test_lake import DEEDS, FORMATS, MANY, Opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of an HDFS."""
-    with hdfs(tmp_path_factory.mktemp("hdfs")) as (address, _):
-        assert address.startswith("hdfs://")
-        yield address
 
 
 def test_files(store: str, spark: SparkSession) -> None:
@@ -48,25 +36,6 @@ def test_one_process_writes(store: str, spark: SparkSession) -> None:
         LakeFolder(HadoopFolder(spark, address), {"format": "delta"})
     first.close()
     LakeFolder(HadoopFolder(spark, address), {"format": "delta"}).close()
-
-
-def test_the_lock_of_a_process_that_was_killed_ends(store: str, tmp_path: Path, spark: SparkSession) -> None:
-    folder = HadoopFolder(spark, store)
-    with hdfs(tmp_path, f"{store}/lock") as (held, process):
-        assert held == "held"
-        with pytest.raises(InUseError):
-            folder.lock("lock")
-        process.kill()
-        process.wait()
-    until(lambda: not in_use(folder), what="the end of the lease")
-
-
-def in_use(folder: HadoopFolder) -> bool:
-    try:
-        folder.lock("lock").close()
-    except InUseError:
-        return True
-    return False
 
 
 def test_a_lake_on_hdfs(pair: Pair, store: str, spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """A state on a real HDFS: the verdicts and the refusals are those of a folder of this machine, and so is the lock."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark.folders.folder import Folder
+from cdc.spark.folders.folder import Folder, InUseError
 from cdc.spark.folders.hadoop import HadoopFolder
 from cdc.spark.state.layers import newest_rows
 from cdc.spark.state.store import StateStore
@@ -23,14 +22,6 @@ from tests.spark.test_state import TOPICS, TOY, GrowingTopics, frames
 pytestmark = pytest.mark.spark
 
 OURS = {"format": 1}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URI of an HDFS."""
-    with hdfs(tmp_path_factory.mktemp("hdfs")) as (uri, _):
-        assert uri.startswith("hdfs://")
-        yield uri
 
 
 def test_audits_on_from_a_state_on_hdfs(spark: SparkSession, kafka: Kafka, tmp_path: Path, store: str) -> None:
@@ -134,6 +125,9 @@ def test_one_audit_has_the_state_and_the_lock_of_a_killed_one_ends(
     with hdfs(tmp_path, f"{uri}/lock") as (held, process):
         assert held == "held"
         assert in_use(spark, uri)
+        # A lake's lock is such a file, too.
+        with pytest.raises(InUseError):
+            HadoopFolder(spark, uri).lock("lock")
         process.kill()
         process.wait()
     until(lambda: not in_use(spark, uri), what="the end of the lease")

@@ -1,9 +1,11 @@
 """The commands in the documents, run in one sandbox as a reader would run them, page after page.
 
-How each block is run is in ``tests.checks.document_commands``.
+How each block is run is in ``tests.checks.document_commands``. Programs that start a Spark run in this process with the
+one that all tests share; what their own start does is tested by ``test_cdc_audit`` and ``test_killed_lake``.
 """
 
 import contextlib
+import io
 import os
 import re
 import shutil
@@ -20,18 +22,31 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.jars import lake_jars
 from cdc.sandbox.profiles import ProfileFiles
-from cdc.sandbox.programs import spark_jars
 from cdc.sandbox.server.ports import free_port
 from tests.checks.document_commands import ALL, MAKE, ROOT, Block
+from tests.spark.conftest import RunInSpark
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 BIN = Path(sys.executable).parent
-LIMIT_SECONDS = 400  # of a command that hangs; the first audit of an installation writes its class archive, too
+LIMIT_SECONDS = 600  # only against hangs
+IN_SPARK = ("cdc-audit", "cdc-lake", "cdc-seed", "spark-submit")
 ENDLESS = re.compile(r"cdc-(producer|consumer) \w+\.toml")
 METRICS_PORTS = ("9464", "9465")  # in the documents: of a producer or consumer, and of the audit
+
+
+class Printed(io.StringIO):
+    """What a program prints. This process gets SIGTERM, as the program would, when it prints what is ``awaited``."""
+
+    def __init__(self, awaited: str) -> None:
+        super().__init__()
+        self.awaited = awaited
+
+    def write(self, text: str) -> int:
+        if self.awaited and self.awaited in text:
+            signal.raise_signal(signal.SIGTERM)
+        return super().write(text)
 
 
 @dataclass
@@ -39,6 +54,7 @@ class Reader:
     """Somebody who types the commands: a home folder, a working folder, and the programs that are left running."""
 
     home: Path
+    run_in_spark: RunInSpark
     ports: dict[str, str] = field(default_factory=lambda: {port: str(free_port()) for port in METRICS_PORTS})
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
@@ -51,11 +67,6 @@ class Reader:
             "HOME": str(self.home),
             "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
             "CDC_CACHE": os.environ.get("CDC_CACHE", str(Path.home() / ".cache/cdc")),
-            # As fetched before; that is tested elsewhere.
-            "CDC_SPARK_JARS": ",".join(map(str, [*spark_jars(), *lake_jars()])),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            # A JVM that ends before its second compiler would be of use.
-            "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
 
     def read(self, block: Block) -> None:
@@ -70,6 +81,8 @@ class Reader:
                 self.get(url[1], where=f"{block}: {command}")
             elif ENDLESS.fullmatch(command):
                 self.start(command)
+            elif command.startswith(IN_SPARK):
+                self.run_in_process(command, block)
             elif prints := re.match("run: until it prints (.+)", block.comment):
                 self.start(command, until_it_prints=prints[1])
             else:
@@ -77,10 +90,18 @@ class Reader:
         if beside:
             self.stop()
 
+    def run_in_process(self, command: str, block: Block) -> None:
+        """Run a program that needs Spark, over what the others have written by then. One that goes on for ever gets a
+        signal when it has printed what the page says."""
+        self.catch_up()
+        prints = re.match("run: until it prints (.+)", block.comment)
+        output = Printed(prints[1] if prints else "")
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(output):
+            status = self.run_in_spark(command)
+        assert status == block.status, f"{block}: {command}: exit status {status}\n{output.getvalue()}"
+        assert output.awaited in output.getvalue()
+
     def run(self, command: str, *, status: int, where: str) -> None:
-        if command.startswith(("cdc-audit", "spark-submit")):
-            self.catch_up()
-            command = re.sub(r"--packages \S+", '--jars "$CDC_SPARK_JARS"', command)
         reads = "SELECT" in command  # which has nothing to read until the row has come
         give_up = time.monotonic() + LIMIT_SECONDS
         while True:
@@ -151,10 +172,10 @@ class Reader:
 
 
 @pytest.fixture
-def reader() -> Iterator[Reader]:
+def reader(run_in_spark: RunInSpark) -> Iterator[Reader]:
     # Not below pytest's folder: the path of a MySQL socket is short.
     with tempfile.TemporaryDirectory(prefix="cdc-docs-") as home:
-        one = Reader(Path(home))
+        one = Reader(Path(home), run_in_spark)
         try:
             yield one
         finally:
