@@ -1,14 +1,10 @@
 """cdc-consumer --status: what an operator needs to know of a follower, whatever state it and the consumer are in."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.server.kafka import Kafka
-from cdc.sandbox.server.mysql import MySql
-from tests.harness.programs import run, run_well, running, write_profile
-from tests.harness.server_fixtures import MySqlFactory
+from tests.harness.programs import run, running
 from tests.harness.topic import Stage, number
 from tests.harness.wait import until
 
@@ -26,13 +22,6 @@ def line(lines: list[str], name: str) -> str:
     return found[len(name) :].strip()
 
 
-def test_a_fresh_follower(tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka) -> None:
-    profile = write_profile(tmp_path, mysql_server(server_id=7), kafka, name="fresh_follower")
-    lines = status(profile)
-    assert line(lines, "checkpoint") == "none: nothing of this leader has been applied here"
-    assert line(lines, "consumer") == "not running"
-
-
 def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     stage.topic.send([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
@@ -48,34 +37,6 @@ def test_what_is_applied_beside_a_consumer_and_after_it(stage: Stage) -> None:
     assert line(lines, "ledger") == "2 done"
     assert line(lines, "conflicts") == "0"
     assert any("  done: CREATE TABLE t (id INT PRIMARY KEY)" in each for each in lines)
-
-
-def test_the_lag_is_that_of_the_producers_commit_log(
-    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka
-) -> None:
-    name = "status_lag"
-    keys = {"name": name, "resource": name, "filters": {"include_dbs": [name]}}
-    producer = write_profile(tmp_path, leader, kafka, **keys, producer={"start": "now"})
-    consumer = write_profile(tmp_path, follower, kafka, **keys | {"name": f"{name}_consumer"}, topic=name)
-    run_well("cdc-producer", producer, "--until-current")
-    with leader.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name}")
-        run_well("cdc-producer", producer, "--until-current")
-        run_well("cdc-consumer", consumer, "--until-current")
-        assert line(status(consumer), "lag") == "0 records"
-        for table in "ab":
-            cursor.execute(f"CREATE TABLE {name}.{table} (i INT)")
-    run_well("cdc-producer", producer, "--until-current")
-    assert line(status(consumer), "lag").startswith("2 records, at most ")
-    done = run("cdc-consumer", consumer, "--status", "--json")
-    body = json.loads(done.stdout)
-    assert (body["resource"], body["consumer"], body["applied"]["sequence"]) == (name, None, 0)
-    assert body["applied"]["offsets"][0] | {"next": 0} == {"topic": name, "partition": 0, "next": 0}
-    assert body["applied"]["at"].endswith("+00:00")
-    assert body["lag"]["records"] == 2
-    assert body["lag"]["seconds"] > 0
-    assert [entry["statement"] for entry in body["newest"]] == [f"CREATE DATABASE {name}"]
-    assert "--json goes with --status" in run("cdc-consumer", consumer, "--json").stderr
 
 
 def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
@@ -106,26 +67,3 @@ def test_a_promotion_can_create_what_the_follower_has_not(stage: Stage) -> None:
     at = "2001-09-09 06:46:40"
     assert stage.execute(events) == [("e", "DISABLED", "SELECT 'ä'", "+05:00", at, "latin1_german1_ci")]
     stage.execute("DROP EVENT e", f"{scheduler}ON")
-
-
-def test_a_ledger_of_the_first_kind_is_read_and_brought_up_to_date(
-    tmp_path: Path, mysql_server: MySqlFactory, kafka: Kafka
-) -> None:
-    stage = Stage.make(tmp_path, mysql_server(server_id=9), kafka, name="old_ledger")
-    stage.create_table("t", "(i INT)")
-    create = "CREATE TRIGGER r BEFORE INSERT ON t FOR EACH ROW SET NEW.i = 5"
-    stage.topic.send([stage.topic.query(create, ("CreateTrigger", f"{stage.name}/r"), database=stage.name)])
-    stage.apply()
-    stage.execute(
-        "ALTER TABLE cdc.ledger DROP COLUMN context, DROP COLUMN affects, "
-        "MODIFY state ENUM('intent', 'done', 'not applied') NOT NULL",
-        "DROP TABLE cdc.conflicts",
-    )
-    before = status(stage.profile)
-    assert f"{create};;" in before
-    stage.topic.send([stage.topic.query("DROP TABLE t", ("DropTable", f"{stage.name}/t"), database=stage.name)])
-    stage.apply()
-    assert stage.execute("SELECT sequence, state FROM cdc.ledger") == [
-        (0, "done"), (1, "done"), (2, "not applied"), (3, "done"),
-    ]  # fmt: skip
-    assert line(status(stage.profile), "ledger") == "3 done, 1 not applied"
