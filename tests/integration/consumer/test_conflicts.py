@@ -1,4 +1,4 @@
-"""Foreign writes on the follower: the leader's image wins and is logged, or the stream stops; nothing in between."""
+"""What the follower logs where others change its row, or it changes there and back: the audit knows no more of it."""
 
 import itertools
 from collections.abc import Callable

@@ -9,8 +9,6 @@ from tests.harness.topic import Body, Stage, number, text
 
 pytestmark = pytest.mark.integration
 
-COLUMNS = ["id", "name"]
-
 
 DAYS = [{"year": year, "month": 1, "day": 1} for year in (1000, 1999, 2038, 9999)]
 TIMES = [day | {"hour": 23, "minute": 59, "second": n, "subsecond": 5 * n} for n, day in enumerate(DAYS)]

@@ -1,4 +1,4 @@
-"""Statements run once, in the context they had on the leader, wherever a crash falls."""
+"""Statements run once, wherever a crash falls, under numbers of their own."""
 
 import signal
 
