@@ -1,4 +1,7 @@
-"""Which objects the statements of both sides define differently."""
+"""Which objects the statements of both sides define differently; data/definitions.txt has cases of it."""
+
+import re
+from pathlib import Path
 
 import pytest
 
@@ -6,6 +9,7 @@ from cdc.config.renames import Renames
 from cdc.model.statement_gtid import StatementSequences, statement_gtid
 from cdc.spark.ddl.definitions import definitions, renamed_statement
 from cdc.spark.ddl.lineage import TEXT, Act
+from cdc.sql.ddl import classify
 
 LEADER, OWN = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1", "22222222-2222-2222-2222-222222222222:7"
 
@@ -53,86 +57,35 @@ def made(sequence: int, action: str, path: str, to: str | None, text: str, *, tr
 def drift(leader: list[Act], follower: list[Act], *, rows: tuple[str, ...] = (), **not_run: str) -> dict[str, str]:
     """Each object that differs, and why; ``not_run`` as ``_3="skipped"``."""
     states = {int(number[1:]): state for number, state in not_run.items()}
-    names = {("db", name) for name in rows}
-    found = definitions(leader, follower, sequences=SEQUENCES, not_run=states, rows=names).drift
-    return {f"{each.kind} {each.database}.{each.name}": each.cause for each in found}
+    have_rows = {("db", name) for name in rows}
+    found = definitions(leader, follower, sequences=SEQUENCES, not_run=states, rows=have_rows).drift
+    names = [".".join(filter(None, (each.database, each.name))) for each in found]
+    return {f"{each.kind} {name}": each.cause for each, name in zip(found, names, strict=True)}
 
 
 T, U = {"Table db.t": "schema drift"}, {"Table db.u": "schema drift"}
 
 
-@pytest.mark.parametrize(
-    ("statements", "ran", "expected"),
-    [
-        ((CREATE, ALTER), (0, 1), {}),
-        ((CREATE, ALTER), (0,), T),
-        ((CREATE, DROP), (), {}),
-        ((CREATE, ALTER, DROP), (0, ALTER, 2), {}),
-        ((CREATE, DROP, CREATE), (0, ALTER, 1, 2), {}),
-        ((CREATE,), (), T),
-        ((CREATE,), (0, DROP), T),
-        ((CREATE,), (0, DROP, CREATE), T),
-        ((CREATE,), (0, TRUNCATE), {}),
-        ((CREATE, TRUNCATE), (0,), {}),
-        ((), (CREATE,), T),
-        ((), (CREATE, DROP), {}),
-        ((), (CREATE, RENAME, act("DropTable", "db/u")), {}),
-        ((), (ALTER,), T),
-        ((ALTER,), (0,), {}),
-        ((CREATE, RENAME), (0, 1), {}),
-        ((CREATE, RENAME), (0,), T | U),
-        ((CREATE, RENAME, ALTER), (0, 1, 2), {}),
-        ((CREATE,), (0, act("CreateTable", "db/t", text="CREATE TABLE IF NOT EXISTS t (i INT)")), {}),
-        ((), (act("DropTable", "db/x", text="DROP TABLE IF EXISTS x"),), {}),
-        # The statement with which the consumer, or its hint, drops triggers that a copy of the leader has.
-        ((), (act("DropTrigger", "db/x", text="DROP TRIGGER IF EXISTS `db`.`x`"),), {}),
-        ((), (act("DropTable", "db/x", text="DROP TABLE x"),), {"Table db.x": "schema drift"}),
-        (
-            (),
-            (act("DropTable", "db/exists_log", text="DROP TABLE exists_log"),),
-            {"Table db.exists_log": "schema drift"},
-        ),
-        ((CREATE,), (0, act("CreateIndex", "db/t")), T),
-        ((CREATE, act("DropDatabase", "db")), (0,), T | {"Database db.None": "schema drift"}),
-        ((CREATE, act("DropDatabase", "db")), (0, 1), {}),
-        ((act("CreateView", "db/v"),), (0, act("CreateView", "db/v")), {"View db.v": "schema drift"}),
-        ((), (act("CreateTrigger", "db/g"),), {"Trigger db.g": "schema drift"}),
-        ((act("CreateTrigger", "db/g"),), (), {}),
-        ((), (act("CreateTable", "cdc/ledger"),), {}),
-    ],
-)
-def test_drift(statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]) -> None:
-    leader = leaders(*statements)  # type: ignore[arg-type]
-    assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
-
-
 LIKE = act("CreateTable", "db/u", text="CREATE TABLE u LIKE t")
-SWAP = (LIKE, act("AlterTable", "db/u"), act("RenameTable", "db/t", "db/old"), act("RenameTable", "db/u", "db/t"),
-        act("DropTable", "db/old"))  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("statements", "ran", "expected"),
-    [
-        ((CREATE, *SWAP), (0, 1, 2, 3, 4, 5), {}),
-        ((CREATE, *SWAP), (0, ALTER, 1, 2, 3, 4, 5), T),
-        ((CREATE, *SWAP, *SWAP), (0, ALTER, *range(1, 11)), T),
-        ((CREATE, *SWAP), (0, 1, ALTER, 2, 3, 4, 5), {}),
-        # Objects older than the topic count as equal until a statement of one side alters them.
-        (SWAP, (0, 1, 2, 3, 4), {}),
-        (SWAP, (ALTER, 0, 1, 2, 3, 4), T),
-        ((CREATE, LIKE, DROP), (0, ALTER, 1, 2), U),
-        ((CREATE, LIKE, DROP, CREATE), (0, ALTER, 1, 2, 3), U),
-        ((CREATE, act("CreateTable", "db/u", text="CREATE TABLE u (a INT)"), DROP), (0, ALTER, 1, 2), {}),
-        # IF NOT EXISTS created nothing.
-        ((CREATE, act("CreateTable", "db/u"), LIKE), (0, ALTER, 1, 2), T),
-    ],
-)
-def test_a_table_that_is_created_like_another_has_its_definition(
-    statements: tuple[object, ...], ran: tuple[object, ...], expected: dict[str, str]
-) -> None:
-    leader = leaders(*statements)  # type: ignore[arg-type]
-    assert drift(leader, followers(*ran, of=leader)) == expected  # type: ignore[arg-type]
+TEXT_CASES = (Path(__file__).parents[2] / "data" / "definitions.txt").read_text(encoding="utf-8")
+CASES = re.findall(r"^leader: ?(.*)\nfollower: ?(.*)\n= (.*)$", TEXT_CASES, re.M)
+
+
+def as_act(text: str) -> tuple[str, str, str | None, str]:
+    """A statement in the database db, of which the first effect is taken."""
+    _, (effect, *_) = classify(text, database="db", ansi_quotes=False)
+    path = "/".join(filter(None, (effect.database, effect.name)))
+    return effect.action, path, "/".join(effect.to) if effect.to else None, text
+
+
+@pytest.mark.parametrize(("statements", "ran", "expected"), CASES)
+def test_a_case_of_definitions(statements: str, ran: str, expected: str) -> None:
+    leader = leaders(*map(as_act, filter(None, statements.split("; "))))
+    own = [int(each) - 1 if each.isdigit() else as_act(each) for each in ran.split("; ") if each]
+    found = drift(leader, followers(*own, of=leader))
+    assert (", ".join(f"{name}: {cause}" for name, cause in found.items()) or "none") == expected
 
 
 def test_evidence_for_a_table_that_was_created_like_another() -> None:
