@@ -35,6 +35,7 @@ _SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 _CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
 _GLOBAL = re.compile(r"SET\s+GLOBAL\s+(\w+)", re.I)
 _BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
+_NOT_TO_THE_END = {"--until", "--status", "--copy", "--copy-status"}  # options that --until-current does not go with
 Logs = dict[str, str]  # by program, in the order in which they ran
 Place = tuple[str, int]
 
@@ -276,7 +277,7 @@ class Programs:
         profile = self.source if program == "cdc-producer" else self.target
         own = [step.text.split(" ", 2) for step in stops if step.text.startswith(f"{program} ")]
         arguments = options.split()
-        if program != "cdc-tail" and not {"--until", "--status"}.intersection(arguments):
+        if program != "cdc-tail" and not _NOT_TO_THE_END.intersection(arguments):
             arguments.append("--until-current")
         if not own:
             done = run(program, profile, *arguments)

@@ -168,19 +168,6 @@ def test_what_the_filters_let_in_later_is_created_and_copied(
         assert cursor.fetchone() == (1,)
 
 
-def test_an_invalid_view_is_left_out(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
-    name = own_name(tmp_path)
-    keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "copy"}}
-    pair = Pair.make(tmp_path, leader, follower, kafka, name=name, source=keys, target=keys)
-    pair.on_leader(
-        f"CREATE DATABASE {name}", f"USE {name}", "CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT)",
-        "CREATE VIEW of_t AS SELECT * FROM t", "CREATE VIEW of_u AS SELECT * FROM u", "DROP TABLE u",
-    )  # fmt: skip
-    log = run_well("cdc-producer", pair.source, "--until-current")
-    assert f"a view is invalid, and left out view={name}.of_u" in log
-    run_well("cdc-consumer", pair.target, "--until-current")
-
-
 def test_a_table_is_put_right(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka) -> None:
     name = own_name(tmp_path)
     keys = {"filters": {"include_dbs": [name]}, "producer": {"start": "now"}, "consumer": {"on_conflict": "stop"}}

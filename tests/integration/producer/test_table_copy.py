@@ -137,26 +137,6 @@ def _waits_for_lock(server: MySql) -> bool:
         return any("metadata lock" in str(row) for row in cursor.fetchall())
 
 
-def test_what_cannot_be_copied_is_named_before_anything_is_asked(tmp_path: Path, leader: MySql, kafka: Kafka) -> None:
-    name = own_name(tmp_path)
-    _run(leader, "mysql", f"CREATE DATABASE {name}")
-    _run(
-        leader,
-        name,
-        "CREATE TABLE part (id INT PRIMARY KEY, e ENUM('?'))",
-        "CREATE TABLE old (id INT PRIMARY KEY) ENGINE = MyISAM",
-    )
-    profile = write_profile(tmp_path, leader, kafka, name=name, filters={"include_dbs": [name]})
-    assert f"no table that passes the filters matches {name}.none" in refused(
-        "cdc-producer", profile, "--copy", f"{name}.none"
-    )
-    line = refused("cdc-producer", profile, "--copy", f"{name}.*")
-    assert "2 of 2: " in line
-    assert f"{name}.part: column e has a member with a question mark" in line
-    assert f"{name}.old: its engine is MyISAM" in line
-    assert f"{name}.copies" not in kafka.admin().list_topics(timeout=10).topics
-
-
 def test_a_dry_run_names_all_that_would_be_done_and_writes_nothing(
     tmp_path: Path, mysql_server: Any, kafka: Kafka
 ) -> None:
