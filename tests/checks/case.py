@@ -20,8 +20,8 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
 ``-- @start``                    the stream begins here, with the producer's first run, and not before all statements
 ``-- @stops PROGRAM STATUS TEXT``  after ``@apply`` or ``@run``: one program ends so, with TEXT in its one line
 ``-- @run PROGRAM OPTIONS``      a program runs up to now, or as ``--until``, ``--status`` or ``--copy`` say; what it
-                                 prints is looked for by ``@logged``. ``{skip}`` is what the last stop says after ``--skip``,
-                                 and ``{skip1}`` what the first one did
+                                 prints is looked for by ``@logged``. ``{skip}`` is what the last stop says after
+                                 ``--skip``, and ``{skip1}`` what the first one did
 ``-- @record {…}``               a transaction in the topic that no producer wrote: this record, or this list of them.
                                  They come after what the leader has so far; its producer does not run any more, nor
                                  at all in a case that begins with one, as it must before ``--skip``. A ``sequence``
