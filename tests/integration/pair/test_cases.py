@@ -68,5 +68,6 @@ def test_case_with_programs_of_its_own(
     )
     name = f"{case.name}_{own_name(tmp_path)}"
     programs = Programs.make(tmp_path, (leader, follower), kafka, name=name, **case.profiles)
-    with CaseRun(case, leader, follower, name) as run:
+    shared = [server for role, server in (("leader", leader), ("follower", follower)) if role not in case.servers]
+    with new_databases_dropped(*shared), CaseRun(case, leader, follower, name) as run:
         run_alone(run, programs, partial(LeaderTopic.from_sequence, kafka, name, name))
