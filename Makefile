@@ -30,8 +30,9 @@ lint: $(READY)
 unit: $(READY)
 	$(BIN)/pytest --numprocesses 2 tests/unit
 
+# One of the three processes has the Spark session for most of the time.
 integration: $(READY)
-	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 4 --dist loadgroup --durations 15 tests/integration tests/spark
+	CDC_REQUIRE_INTEGRATION=1 $(BIN)/pytest --numprocesses 3 --dist loadgroup tests/integration tests/spark
 
 # How many of what the random tests try; CONTRIBUTING.md says what each is. They take far longer, and print their seeds.
 LONG := CDC_SEED=$${CDC_SEED:-$$(date +%s)} CDC_KILLS=300 CDC_POINT_KILLS=200 CDC_DDL_ROUNDS=7 CDC_RANDOM_TABLES=1000 CDC_RANDOM_KEYS=5000 CDC_NATIVE_ROUNDS=60 \

@@ -20,12 +20,11 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 _INTEGRATION = Path(__file__).with_name("integration")
-_LONGEST = {
-    "test_every_command_does_what_its_page_says", "test_the_verdict_follows_the_topics",
-    "test_a_cluster_of_two_executors", "test_the_server_ends_a_connection_that_died_without_a_word",
-    "test_each_program_tells_why_the_brokers_do_not_answer",
-}  # fmt: skip
-_BEFORE_LONGEST = 40  # other tests, which take some minutes with two processes or more
+# Wall time, in this order: with several processes these begin first, so that none is left alone with one at the end.
+_FIRST = (
+    "test_a_cluster_of_two_executors", "test_no_drift", "test_each_program_tells_why_the_brokers_do_not_answer",
+    "test_the_server_ends_a_connection_that_died_without_a_word", "test_random_kills", "test_a_large_transaction",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -83,21 +82,17 @@ class _Witness:
             terminalreporter.write_line("CDC_REQUIRE_INTEGRATION=1, but no test ran on real servers", red=True)
 
 
-def _first_things_first(items: list[pytest.Item]) -> None:
-    """Put the test first that archives Spark's classes, for all audits after it, and the longest ones after a while.
-
-    Later, all processes would end up waiting for these.
-    """
-    archiving = [item for item in items if item.name == "test_no_drift"]
-    longest = [item for item in items if item.name in _LONGEST or "spark" in getattr(item, "fixturenames", ())]
-    others = [item for item in items if item not in {*archiving, *longest}]
-    items[:] = [*archiving, *others[:_BEFORE_LONGEST], *longest, *others[_BEFORE_LONGEST:]]
+def _longest_first(items: list[pytest.Item]) -> None:
+    """Put the longest tests before the others. The group of tests with a Spark session, which pytest-xdist begins with
+    as the largest one, is not among them."""
+    place = {name: number for number, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: place.get(getattr(item, "originalname", item.name), len(place)))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A worker that does not know its groups would start a Spark session of its own, as each of the others."""
-    _first_things_first(items)
+    _longest_first(items)
     if hasattr(config, "workerinput") and config.getoption("dist") == "loadgroup":
         lost = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
         if lost:

@@ -192,6 +192,7 @@ def run_in_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterat
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             uncache(spark)
+            spark.sparkContext.setLogLevel("ERROR")  # which is off once jobs were cancelled
 
     yield run
 

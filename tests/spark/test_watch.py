@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +23,7 @@ from tests.generators.streams import CommitLog, GrowingTopic, Stream, Table, tut
 from tests.harness.outside import health, scrape
 from tests.harness.programs import BIN, own_name, run
 from tests.harness.wait import LIMIT_SECONDS, until
+from tests.spark.conftest import RunInSpark
 from tests.spark.test_cdc_audit import QUICK, environment, profiles
 
 pytestmark = pytest.mark.spark
@@ -47,72 +50,103 @@ def growing(kafka: Kafka, folder: Path, streams: Sequence[Stream]) -> list[Growi
 
 
 def open_to_others(*folders: Path) -> list[str]:
-    """What is in these folders, they included, that others than their owner may read or search."""
-    found = [path for folder in folders for path in (folder, *folder.rglob("*"))]
-    return [f"{path} {path.stat().st_mode:o}" for path in found if path.exists() and path.stat().st_mode & 0o077]
+    """What is in these folders, they included, that others than their owner may read or search.
+
+    A program may be at work there: what goes meanwhile is left out.
+    """
+    found = []
+    inside = (Path(at, name) for each in folders for at, inner, files in os.walk(each) for name in (*inner, *files))
+    for path in [*folders, *inside]:
+        with suppress(FileNotFoundError):
+            if (mode := path.stat().st_mode) & 0o077:
+                found.append(f"{path} {mode:o}")
+    return found
+
+
+def options_of(kafka: Kafka, folder: Path, *watch: str) -> list[str]:
+    """The program's options for the topics that ``growing`` makes, with its files in ``folder``."""
+    options = profiles(
+        folder, kafka.bootstrap_servers, leader=f"{own_name(folder)}-leader", follower=f"{own_name(folder)}-follower"
+    )
+    return [*options, "--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
 
 
 def watching(kafka: Kafka, folder: Path, *watch: str) -> "subprocess.Popen[str]":
     """The program on the topics that ``growing`` makes, with its files in ``folder`` and a process group of its own."""
-    options = profiles(
-        folder, kafka.bootstrap_servers, leader=f"{own_name(folder)}-leader", follower=f"{own_name(folder)}-follower"
-    )
-    options += ["--report", str(folder / "report"), "--state", str(folder / "state"), *watch]
     quick = f"{QUICK} -Dspark.sql.codegen.wholeStage=false"
     return subprocess.Popen(
-        [BIN / "cdc-audit", *options],
+        [BIN / "cdc-audit", *options_of(kafka, folder, *watch)],
         env=environment(SPARK_SUBMIT_OPTS=quick, SPARK_LOCAL_DIRS=str(folder / "spilled")),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0, umask=0,
     )  # fmt: skip
 
 
-def test_the_verdict_follows_the_topics(kafka: Kafka, tmp_path: Path) -> None:
+class User(threading.Thread):
+    """Does ``deeds`` while the program runs in the main thread, which then gets SIGINT, as a terminal sends it."""
+
+    def __init__(self, deeds: Callable[[], None]) -> None:
+        super().__init__(name="user", daemon=True)
+        self._deeds = deeds
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._deeds()
+        except BaseException as error:  # noqa: BLE001 - raised where the test is
+            self._error = error
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def require_done(self) -> None:
+        self.join(LIMIT_SECONDS)
+        if self._error is not None:
+            raise self._error
+
+
+def test_the_verdict_follows_the_topics(
+    kafka: Kafka, tmp_path: Path, run_in_spark: RunInSpark, capsys: pytest.CaptureFixture[str]
+) -> None:
     leader, follower = tutorial()
     topics, port = growing(kafka, tmp_path, (leader, follower)), free_port()
     logs = [CommitLog(kafka.bootstrap_servers, f"{own_name(tmp_path)}-{side}", resource=resource)
             for side, resource in (("leader", "mysql-srv1"), ("follower", "mysql-srv1-follower"))]  # fmt: skip
     logs[0].write(9)
     logs[1].write(13, age_seconds=86_400)
-    process = watching(kafka, tmp_path, "--watch", "5", "--metrics", str(port), "--max-age", "3600")
-    assert process.stdout is not None
-    try:
-        # The follower's capture is dead for a day: the topic says nothing of what was done there since.
-        dead = list(lines(process.stdout, "could not judge"))[-1]
-        assert f"the commit log of the follower's topic {own_name(tmp_path)}-follower is 864" in dead
-        assert "s old, and --max-age is 3600" in dead
-        until(lambda: scrape(port).get("cdc_audit_exit_status") == 2, what="the verdict in /metrics")
-        assert scrape(port)["cdc_audit_topic_age_seconds"] >= 86_400
-        assert health(port)[0] == 503
-        told = json.loads((tmp_path / "report/report.json").read_text())
-        assert (told["exit_status"], told["behind_records"], told["behind_seconds"]) == (2, 0, 0)
-        assert told["ages_seconds"]["leader"] < 3_600 < 86_400 <= told["ages_seconds"]["follower"]
-        logs[1].write(13)
-        assert "no drift at sequence 8 (0 rows drifted" in list(lines(process.stdout, "no drift at"))[-1]
-        until(lambda: scrape(port).get("cdc_audit_exit_status") == 0, what="the verdict in /metrics")
-        assert scrape(port)["cdc_audit_sequence"] == 8
-        assert health(port)[0] == 200
-        # What holds rows is its owner's alone, whatever the umask, and whoever made the folder.
-        folders = [tmp_path / name for name in ("report", "state", "spilled")]
-        assert list(folders[1].glob("*/rows/*.parquet"))
-        spilled = list(folders[2].glob("blockmgr-*"))
-        assert any(each.is_file() for each in spilled[0].rglob("*"))
-        assert open_to_others(*folders[:2], *spilled) == []
-        follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
-        topics[1].grow(follower.messages, len(follower.messages))
-        assert "1 rows drifted, 1 foreign writes" in list(lines(process.stdout, " drift at sequence 8 (1"))[-1]
-        until(lambda: scrape(port).get("cdc_audit_exit_status") == 1, what="the drift in /metrics")
-        found = scrape(port)
-        assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
-        assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
-        assert list((tmp_path / "report/drift.parquet").glob("*.parquet"))
-        assert open_to_others(*folders[:2]) == []
-        # A signal in the midst of a round, which is then cancelled.
-        until((tmp_path / "report" / ASIDE).exists, what="another round")
-    finally:
-        # As a terminal does on Ctrl-C: all of the group hear it.
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT_SECONDS)
-    assert (process.returncode, errors) == (1, "")
+    ends = os.pipe()
+    with os.fdopen(ends[0]) as said, os.fdopen(ends[1], "w") as output, redirect_stdout(output):
+
+        def deeds() -> None:
+            # The follower's capture is dead for a day: the topic says nothing of what was done there since.
+            dead = list(lines(said, "could not judge"))[-1]
+            assert f"the commit log of the follower's topic {own_name(tmp_path)}-follower is 864" in dead
+            assert "s old, and --max-age is 3600" in dead
+            until(lambda: scrape(port).get("cdc_audit_exit_status") == 2, what="the verdict in /metrics")
+            assert scrape(port)["cdc_audit_topic_age_seconds"] >= 86_400
+            assert health(port)[0] == 503
+            told = json.loads((tmp_path / "report/report.json").read_text())
+            assert (told["exit_status"], told["behind_records"], told["behind_seconds"]) == (2, 0, 0)
+            assert told["ages_seconds"]["leader"] < 3_600 < 86_400 <= told["ages_seconds"]["follower"]
+            logs[1].write(13)
+            assert "no drift at sequence 8 (0 rows drifted" in list(lines(said, "no drift at"))[-1]
+            until(lambda: scrape(port).get("cdc_audit_exit_status") == 0, what="the verdict in /metrics")
+            assert scrape(port)["cdc_audit_sequence"] == 8
+            assert health(port)[0] == 200
+            follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+            topics[1].grow(follower.messages, len(follower.messages))
+            assert "1 rows drifted, 1 foreign writes" in list(lines(said, " drift at sequence 8 (1"))[-1]
+            until(lambda: scrape(port).get("cdc_audit_exit_status") == 1, what="the drift in /metrics")
+            found = scrape(port)
+            assert (found["cdc_audit_drifted_rows"], found["cdc_audit_foreign_writes"]) == (1, 1)
+            assert {"cdc_audit_lag_seconds", "cdc_audit_age_seconds", "cdc_audit_duration_seconds"} <= found.keys()
+            assert list((tmp_path / "report/drift.parquet").glob("*.parquet"))
+            # A signal in the midst of a round, which is then cancelled.
+            until((tmp_path / "report" / ASIDE).exists, what="another round")
+
+        user = User(deeds)
+        user.start()
+        options = options_of(kafka, tmp_path, "--watch", "3", "--metrics", str(port), "--max-age", "3600")
+        status = run_in_spark(shlex.join(["cdc-audit", *options]))
+        user.require_done()
+    assert (status, capsys.readouterr().err) == (1, "")
 
 
 def jvm_below(pid: int) -> int:
@@ -127,11 +161,19 @@ def jvm_below(pid: int) -> int:
 
 @pytest.mark.parametrize("stopped", [False, True][:ENDS])
 def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool) -> None:
-    growing(kafka, tmp_path, tutorial())
+    """And what holds rows is its owner's alone, whatever the umask, and whoever made the folder."""
+    leader, follower = tutorial()
+    follower.transaction(PET.add(("Ghost", "Nobody", "2000-01-01", None)))
+    growing(kafka, tmp_path, (leader, follower))
     process = watching(kafka, tmp_path, "--watch", "600" if stopped else "1")
     assert process.stdout is not None
     try:
-        list(lines(process.stdout, "no drift at sequence 8"))
+        list(lines(process.stdout, " drift at sequence 8 (1"))
+        folders = [tmp_path / name for name in ("report", "state", "spilled")]
+        assert list(folders[0].glob("drift.parquet/*.parquet")) and list(folders[1].glob("*/rows/*.parquet"))
+        if not stopped:
+            until(lambda: any(folders[2].glob("blockmgr-*/*/*")), what="a file that Spark spilled")
+        assert open_to_others(*folders[:2], *folders[2].glob("blockmgr-*")) == []
         # As the kernel does where memory runs out.
         os.kill(jvm_below(process.pid), signal.SIGKILL)
         if stopped:
@@ -141,7 +183,7 @@ def test_the_watch_ends_with_its_jvm(kafka: Kafka, tmp_path: Path, stopped: bool
         process.kill()
     if stopped:
         # It was told to stop before it asked anything of Spark again, so the verdict stands.
-        assert (process.returncode, errors) == (0, "")
+        assert (process.returncode, errors) == (1, "")
     else:
         assert process.returncode == 2, errors
         assert errors.startswith("cdc-audit: Spark's JVM has ended; hint: start cdc-audit again")
@@ -152,7 +194,7 @@ def test_ctrl_c_ends_an_audit_and_its_jvm_without_a_traceback(kafka: Kafka, tmp_
     growing(kafka, tmp_path, tutorial())
     process = watching(kafka, tmp_path)
     try:
-        until((tmp_path / "report" / ASIDE).exists, what="the audit")
+        until(lambda: (tmp_path / "report" / ASIDE).exists() or process.poll() is not None, what="the audit")
         jvm = jvm_below(process.pid)
         # As a terminal does: all of the group hear it, to which the JVM does not belong.
         os.killpg(process.pid, signal.SIGINT)
