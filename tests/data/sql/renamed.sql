@@ -59,3 +59,7 @@ CREATE PROCEDURE p() BEGIN DECLARE shop INT; DELETE FROM shop.t; END;
 -- sql_mode: ANSI_QUOTES
 CREATE TABLE "shop"."t" (i INT);
 -- -> CREATE TABLE `shop_copy`."t" (i INT)
+-- sql_mode:
+-- A table that has the name of the database, of another database.
+CREATE VIEW v AS SELECT x.shop.i FROM x.shop;
+-- -> CREATE VIEW v AS SELECT x.shop.i FROM x.shop
