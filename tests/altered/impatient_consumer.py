@@ -12,7 +12,7 @@ from cdc.consumer.follower import locks, session
 from tests.altered.replaced import replace
 from tests.harness.wait import LIMIT_SECONDS
 
-SILENT_SECONDS = 6  # it speaks four times as often, so it may be held up for some seconds
+SILENT_SECONDS = 10  # it speaks four times as often, so it may be held up for some seconds
 
 
 @contextmanager

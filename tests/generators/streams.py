@@ -17,6 +17,7 @@ from cdc.model.record import Uri
 from cdc.model.statement_gtid import former_gtid, statement_gtid
 from tests.generators.frames import frame_of
 from tests.harness.readable import until_readable
+from tests.harness.wait import LIMIT_SECONDS
 
 Part = dict[str, Any]
 
@@ -224,9 +225,9 @@ def publish_per_table(brokers: str, names: Topics, messages: Iterable[str]) -> N
     placed = [(_topic_of(json.loads(record), names), number % 2, record) for number, record in enumerate(records)]
     topics = {topic for topic, _, _ in placed} | {names.events}
     for made in admin.create_topics([NewTopic(topic, 2) for topic in topics] + [NewTopic(names.commits, 1)]).values():
-        made.result(30)
+        made.result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": names.commits})
-    producer.init_transactions(30)
+    producer.init_transactions(LIMIT_SECONDS)
     producer.begin_transaction()
     for sequence, (topic, partition, record) in enumerate([*placed, (placed[-1][0], 0, beyond)]):
         for mark, fragment in (
@@ -250,10 +251,12 @@ def _topic_of(record: dict[str, Any], names: Topics) -> str:
 class CommitLog:
     """The commit log beside a topic, to which a test writes signs of life."""
 
-    def __init__(self, brokers: str, topic: str, *, resource: str) -> None:
+    def __init__(self, brokers: str, topic: str, *, resource: str, there: bool = False) -> None:
+        """``there``: a producer has made it."""
         self._topic, self._resource = f"{topic}.commits", resource
-        admin = AdminClient({"bootstrap.servers": brokers})
-        admin.create_topics([NewTopic(self._topic, 1)])[self._topic].result(30)
+        if not there:
+            admin = AdminClient({"bootstrap.servers": brokers})
+            admin.create_topics([NewTopic(self._topic, 1)])[self._topic].result(LIMIT_SECONDS)
         self._producer = Producer({"bootstrap.servers": brokers})
 
     def write(self, next_sequence: int, *, age_seconds: float = 0.0, fragmented: bool = False) -> None:
@@ -261,7 +264,7 @@ class CommitLog:
         body, at = {"next_sequence": next_sequence, "counts": {}}, int((time.time() - age_seconds) * 1_000)
         value = json.dumps(body | {"fragmented": fragmented}).encode()
         self._producer.produce(self._topic, value, key=self._resource.encode(), timestamp=at)
-        assert not self._producer.flush(30)
+        assert not self._producer.flush(LIMIT_SECONDS)
 
 
 class GrowingTopic:
@@ -272,10 +275,10 @@ class GrowingTopic:
 
     def __init__(self, brokers: str, topic: str, *, fragmented: bool = False) -> None:
         admin = AdminClient({"bootstrap.servers": brokers})
-        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(LIMIT_SECONDS)
         self._admin, self._topic, self._sent = admin, topic, 0
         self._producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
-        self._producer.init_transactions(30)
+        self._producer.init_transactions(LIMIT_SECONDS)
         self._fragmented = fragmented
         if fragmented:
             CommitLog(brokers, topic, resource="of no server").write(0, fragmented=True)
@@ -297,15 +300,15 @@ class GrowingTopic:
     def expire(self, before: int = OFFSET_END) -> None:
         """Let the topic begin at an offset, as retention does; without one, at its end."""
         place = TopicPartition(self._topic, 0, before)
-        self._admin.delete_records([place])[place].result(30)
+        self._admin.delete_records([place])[place].result(LIMIT_SECONDS)
 
 
 def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
     """Make a topic of one partition that holds ``messages``, written in Kafka transactions as the producer does."""
     admin = AdminClient({"bootstrap.servers": brokers})
-    admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, num_partitions=1)])[topic].result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": brokers, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(LIMIT_SECONDS)
     producer.begin_transaction()
     for at, message in enumerate(messages):
         if at % 3 == 2:
@@ -316,6 +319,6 @@ def publish(brokers: str, topic: str, messages: Iterable[str]) -> None:
     # What was aborted must not be seen.
     producer.begin_transaction()
     producer.produce(topic, b"never committed")
-    producer.flush(30)
+    producer.flush(LIMIT_SECONDS)
     producer.abort_transaction(30)
     until_readable(admin, topic)

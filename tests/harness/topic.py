@@ -13,6 +13,7 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import run_well, write_profile
 from tests.harness.readable import until_readable
+from tests.harness.wait import LIMIT_SECONDS
 
 Body = dict[str, Any]
 
@@ -41,7 +42,7 @@ class LeaderTopic:
     @classmethod
     def create(cls, kafka: Kafka, name: str, *, resource: str) -> Self:
         admin = kafka.admin()  # kept while the answer is on its way
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(30)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(LIMIT_SECONDS)
         return cls(kafka, name, resource=resource)
 
     @classmethod

@@ -43,7 +43,7 @@ from tests.harness.pair import Pair
 from tests.harness.programs import end_offset, json_lines, records, run_well, running, write_profile
 from tests.harness.seed import SEED
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 from tests.integration.pair.test_random_history import Moment, run_deeds
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
@@ -224,7 +224,7 @@ def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSess
         until(lambda: has(2), what="a row that does not")
     admin = kafka.admin()  # what it was asked for is dropped with it
     (cut,) = admin.delete_records([TopicPartition(topic, 0, begin)]).values()
-    cut.result(30)
+    cut.result(LIMIT_SECONDS)
     lake = Opened(spark, pair.source, tmp_path / "lake", "parquet")
     with pytest.raises(Refused, match=f"{database}.old"):
         lake.advance()

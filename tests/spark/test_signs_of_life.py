@@ -6,10 +6,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load
+from cdc.sandbox.server.kafka import Kafka
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.spans import newest_entry_us
 from cdc.spark.job.options import Terms
 from cdc.spark.pipeline import audit_topics
+from tests.generators.streams import CommitLog
 from tests.harness.pair import Pair
 from tests.harness.programs import running
 from tests.harness.wait import until
@@ -25,7 +27,7 @@ def newest(profile: Path) -> int:
 
 
 def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
-    spark: SparkSession, pair: Pair, tmp_path: Path
+    spark: SparkSession, pair: Pair, kafka: Kafka, tmp_path: Path
 ) -> None:
     database = load(pair.source).mysql_resource_name
     pair.on_leader(f"CREATE TABLE {database}.toy (id INT PRIMARY KEY)", f"INSERT INTO {database}.toy VALUES (1)")
@@ -36,14 +38,18 @@ def test_a_dead_capture_is_no_verdict_and_an_idle_server_is_not_dead(
     pair.on_follower(f"DELETE FROM {database}.toy")
     pair.on_leader(f"INSERT INTO {database}.toy VALUES (2)")
     pair.source.write_text(pair.source.read_text().replace("[producer]", "[producer]\nalive_seconds = 1"))
-    dead = newest(pair.capture)
+    # As if the newest entry were of yesterday.
+    capture = load(pair.capture)
+    log = CommitLog(kafka.bootstrap_servers, capture.kafka.topic, resource=capture.mysql_resource_name, there=True)
+    log.write(audit.follower.records, age_seconds=86_400)
     with running("cdc-producer", pair.source):
-        # Far beyond the insert: what shows that it lives are entries that it writes on an idle leader.
-        until(lambda: newest(pair.source) > dead + 5_000_000, what="signs of life of the leader's producer")
-        alive = newest(pair.source)
-        until(lambda: newest(pair.source) > alive, what="another one")
+        before = newest(pair.source)
+        # Entries that it writes on an idle leader.
+        for _ in range(3):
+            until(lambda before=before: newest(pair.source) > before, what="a sign of life of the leader's producer")
+            before = newest(pair.source)
         profiles = {LEADER: load(pair.source), FOLLOWER: load(pair.capture)}
-        audit = audit_topics(spark, profiles, None, tmp_path / "after", terms=Terms(max_age=4))
+        audit = audit_topics(spark, profiles, None, tmp_path / "after", terms=Terms(max_age=3_600))
     assert (audit.verdict, audit.exit_status, audit.drifted_rows) == ("could not judge", 2, 0)
     (reason,) = audit.reasons
     assert reason.startswith(f"the commit log of the follower's topic {database}-follower is ")

@@ -63,7 +63,7 @@ def test_a_topic_that_the_brokers_do_not_let_us_read(
         ResourceType.TOPIC, stage.name, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", AclOperation.DESCRIBE,
         AclPermissionType.DENY,
     )  # fmt: skip
-    admin.create_acls([denied])[denied].result(30)
+    admin.create_acls([denied])[denied].result(LIMIT_SECONDS)
     line = refusal(stage.profile)
     assert "Kafka refuses: Broker: Topic authorization failed" in line
     assert "the ACLs" in line
@@ -71,15 +71,15 @@ def test_a_topic_that_the_brokers_do_not_let_us_read(
 
 def test_a_topic_of_several_partitions(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
     admin = kafka.admin()
-    admin.create_topics([NewTopic("partitions", 2, 1)])["partitions"].result(30)
+    admin.create_topics([NewTopic("partitions", 2, 1)])["partitions"].result(LIMIT_SECONDS)
     assert "the topic has 2 partitions" in refusal(write_profile(tmp_path, follower, kafka, name="partitions"))
 
 
 def test_a_topic_made_anew(stage: Stage, kafka: Kafka) -> None:
     stage.apply()
     admin = kafka.admin()
-    admin.delete_topics([stage.name])[stage.name].result(30)
-    until(lambda: stage.name not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    admin.delete_topics([stage.name])[stage.name].result(LIMIT_SECONDS)
+    until(lambda: stage.name not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic is gone")
     LeaderTopic.create(kafka, stage.name, resource=stage.name)
     line = refusal(stage.profile)
     assert f"the follower's checkpoint is of topic {stage.name} (id " in line
@@ -92,8 +92,8 @@ def test_the_way_out_of_a_topic_made_anew(tmp_path: Path, mysql_server: MySqlFac
     stage.create_table("t", "(i INT)")
     stage.apply()
     admin = kafka.admin()
-    admin.delete_topics([stage.name])[stage.name].result(30)
-    until(lambda: stage.name not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    admin.delete_topics([stage.name])[stage.name].result(LIMIT_SECONDS)
+    until(lambda: stage.name not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic is gone")
     again = Stage.make(tmp_path, server, kafka, name=stage.name)
     again.create_table("other", "(i INT)")
     with server.root() as connection, connection.cursor() as cursor:
@@ -114,7 +114,7 @@ def test_retention_has_cut_what_is_needed(stage: Stage, kafka: Kafka) -> None:
         stage.topic.send([stage.topic.add(path, ["id"], [number(n)], key=["id"])])
     admin = kafka.admin()
     cut = TopicPartition(stage.name, 0, 6)
-    admin.delete_records([cut])[cut].result(30)
+    admin.delete_records([cut])[cut].result(LIMIT_SECONDS)
     line = refusal(stage.profile)
     assert "retention has deleted records: the checkpoint is at offset 3, the topic begins at 6" in line
     assert "sequence 2 is needed" in line
@@ -129,7 +129,7 @@ def test_retention_has_cut_what_was_applied(stage: Stage, kafka: Kafka) -> None:
         stage.apply()
         # The end of the last Kafka transaction goes too, which takes an offset after the last record's.
         all_of_it = TopicPartition(stage.name, 0, OFFSET_END)
-        admin.delete_records([all_of_it])[all_of_it].result(30)
+        admin.delete_records([all_of_it])[all_of_it].result(LIMIT_SECONDS)
         stage.apply()
     assert stage.execute("SELECT id FROM t ORDER BY id") == [(0,), (1,)]
 

@@ -21,7 +21,7 @@ from tests.harness.outside import scrape
 from tests.harness.programs import RETRY_SECONDS, refused, running, write_profile
 from tests.harness.server_fixtures import KafkaFactory, MySqlFactory
 from tests.harness.topic import Body, LeaderTopic, Stage, number, text
-from tests.harness.wait import uncommitted_rows, until
+from tests.harness.wait import LIMIT_SECONDS, uncommitted_rows, until
 
 pytestmark = pytest.mark.integration
 COLUMNS = ["id", "name"]
@@ -42,7 +42,7 @@ class Table:
     def make(cls, folder: Path, follower: MySql, kafka: Kafka, *, name: str) -> Self:
         names = Topics(name, layout="per_table", prefix=f"{name}.")
         admin = kafka.admin()  # kept while the answer is on its way
-        admin.create_topics([NewTopic(names.commits, 1, 1)])[names.commits].result(30)
+        admin.create_topics([NewTopic(names.commits, 1, 1)])[names.commits].result(LIMIT_SECONDS)
         keys = {"layout": "per_table", "prefix": f"{name}.", "topic": name}
         profile = write_profile(folder, follower, kafka, name=name, resource=name, kafka=keys)
         topic = LeaderTopic.create(kafka, names.of_table(name, "t"), resource=name)

@@ -17,6 +17,7 @@ from tests.harness.dump import dump, restore
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name, records, refused, run, run_well, write_profile
 from tests.harness.topic import Stage, number
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -100,11 +101,11 @@ def test_a_leader_without_gtids(stage: Stage, kafka: Kafka) -> None:
     """Its records name no GTID; the commit log is one of an earlier version, which began before its first record."""
     log = f"{stage.name}.commits"
     admin = kafka.admin()  # kept while the answer is on its way
-    admin.create_topics([NewTopic(log, 1, 1)])[log].result(30)
+    admin.create_topics([NewTopic(log, 1, 1)])[log].result(LIMIT_SECONDS)
     entry = {"next_sequence": 0, "counts": {}, "gtid_set": ""}
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce(log, json.dumps(entry).encode(), key=stage.name.encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(LIMIT_SECONDS) == 0
     path = stage.create_table("t", "(id INT PRIMARY KEY)")
     (record,) = stage.topic.transaction([stage.topic.add(path, ["id"], [number(1)], key=["id"])])
     record["transaction"]["id"] = "binlog.000003:1002"

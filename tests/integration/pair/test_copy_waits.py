@@ -12,7 +12,7 @@ from cdc.sandbox.server.ports import free_port
 from tests.harness.outside import scrape
 from tests.harness.pair import Pair
 from tests.harness.programs import own_name, run_well, running
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -49,6 +49,6 @@ def test_a_follower_that_applies_chunks_slowly_has_nearly_all_when_the_copy_ends
             until(lambda: copied() == _TABLES, what="the end of the copy")
             assert applied() >= chunks - 6
             producer.send_signal(signal.SIGTERM)
-            said = producer.communicate(timeout=60)[1]
+            said = producer.communicate(timeout=LIMIT_SECONDS)[1]
         until(lambda: applied() == chunks, what="the rest on the follower")
     assert "the copy keeps close to a follower follower=127.0.0.1:" in said

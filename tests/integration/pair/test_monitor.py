@@ -72,8 +72,8 @@ def test_the_producers_figures(tmp_path: Path, leader: MySql, kafka: Kafka, port
     assert found["cdc_producer_binlog_file_number"] == int(str(file).rpartition(".")[2])
     assert found["cdc_producer_binlog_offset_bytes"] == offset
     assert found["cdc_producer_behind_seconds"] == 0
-    assert found["cdc_producer_leader_silence_seconds"] < 3
-    assert 0 < found["cdc_producer_delay_seconds_sum"] < 60 * found["cdc_producer_delay_seconds_count"]
+    assert 0 <= found["cdc_producer_leader_silence_seconds"] < LIMIT_SECONDS
+    assert 0 < found["cdc_producer_delay_seconds_sum"] < LIMIT_SECONDS * found["cdc_producer_delay_seconds_count"]
     assert found["cdc_producer_commit_seconds_count"] >= 1
     assert found["cdc_producer_reconnects_total"] == found["cdc_producer_waiting"] == 0
     assert found["process_resident_memory_bytes"] > 1e6

@@ -66,7 +66,7 @@ class TableTopics:
         return read(self.kafka, f"{self.name}.{topic}")
 
     def topics(self) -> set[str]:
-        found = self.kafka.admin().list_topics(timeout=10).topics
+        found = self.kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics
         return {name.removeprefix(f"{self.name}.") for name in found if name.startswith(f"{self.name}.")}
 
 
@@ -89,7 +89,7 @@ def read(kafka: Kafka, topic: str) -> list[tuple[int, str, dict[str, str], dict[
         "bootstrap.servers": kafka.bootstrap_servers, "group.id": "reader", "enable.partition.eof": True,
         "isolation.level": "read_committed",
     })  # fmt: skip
-    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
+    partitions = consumer.list_topics(topic, timeout=LIMIT_SECONDS).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
     fragments, found, ended = Fragments(), [], 0
     while ended < len(partitions):
@@ -216,7 +216,7 @@ def test_names_that_collide_or_that_kafka_forbids(
     target = write_profile(tmp_path, follower, kafka, name="target", topic="a", kafka={"layout": "per_table"})
     run_well("cdc-producer", source, "--until-current")
     run_well("cdc-consumer", target, "--until-current")
-    topics = [name for name in kafka.admin().list_topics(timeout=10).topics if not name.startswith("_")]
+    topics = [name for name in kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics if not name.startswith("_")]
     assert len(topics) == len(names) + 2
     assert {"a_b_c", "a_B_c", "a.commits", "mysql_binlog_events"} < set(topics)
     for database in ("a", "a_b", long):
@@ -249,11 +249,11 @@ def test_a_topic_that_is_lost_or_of_another_layout_is_refused(stage: TableTopics
     assert "another layout" in refused("cdc-producer", single, "--until-current")
     topic = f"{stage.name}.{stage.name}_a"
     admin = stage.kafka.admin()
-    admin.delete_topics([topic])[topic].result(30)
-    until(lambda: topic not in admin.list_topics(timeout=10).topics, what="the topic's end")
+    admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
+    until(lambda: topic not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic's end")
     assert "it was deleted" in refused("cdc-producer", stage.producer, "--until-current")
     assert "deleted, or created again" in refused("cdc-consumer", stage.consumer, "--until-current")
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(LIMIT_SECONDS)
     assert "deleted or emptied" in refused("cdc-producer", stage.producer, "--until-current")
     assert "deleted, or created again" in refused("cdc-consumer", stage.consumer, "--until-current")
 
@@ -265,7 +265,7 @@ def test_a_gap_stops_the_consumer(stage: TableTopics) -> None:
     admin = stage.kafka.admin()
     place = TopicPartition(f"{stage.name}.{stage.name}_a", 0, 1)
     (deleted,) = admin.delete_records([place]).values()
-    deleted.result(30)
+    deleted.result(LIMIT_SECONDS)
     line = refused("cdc-consumer", stage.consumer, "--until-current", status=3)
     assert "a gap: sequence 0 is committed, but in no topic" in line
 
@@ -315,7 +315,7 @@ def test_a_transaction_that_kafka_ended_in_a_new_topic_only_is_completed(stage: 
     entry = entry_of(stage, shadow)
     ours = tables(stage, f"{stage.name}.")
     admin = stage.kafka.admin()
-    admin.create_topics([NewTopic(ours[1], 1, 1)])[ours[1]].result(30)
+    admin.create_topics([NewTopic(ours[1], 1, 1)])[ours[1]].result(LIMIT_SECONDS)
     leave_half(stage, seen={ours[1]: seen}, hidden={ours[0]: hidden[2:], f"{stage.name}.commits": [entry]})
     assert [len(raw(stage.kafka, topic)) for topic in ours] == [2, 2]
 
@@ -440,7 +440,7 @@ def test_a_message_that_is_no_record_is_cut_off(stage: TableTopics) -> None:
     assert content(stage.leader, stage.name) == content(stage.follower, stage.name)
     admin = stage.kafka.admin()
     (cut,) = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values()
-    cut.result(30)
+    cut.result(LIMIT_SECONDS)
     stage.execute("INSERT INTO a VALUES (2)")
     run_well("cdc-producer", stage.producer, "--until-current")
     run_well("cdc-consumer", stage.consumer, "--until-current")
@@ -456,7 +456,7 @@ def test_retention_in_the_topic_of_a_quiet_table(stage: TableTopics) -> None:
     def cut(table: str) -> None:
         admin, topic = stage.kafka.admin(), f"{stage.name}.{stage.name}_{table}"
         for done in admin.delete_records([TopicPartition(topic, 0, OFFSET_END)]).values():
-            done.result(30)
+            done.result(LIMIT_SECONDS)
 
     cut("a")
     stage.execute("INSERT INTO b VALUES (2)")
@@ -539,7 +539,7 @@ def test_a_topic_that_is_deleted_while_it_is_quiet(kafka: Kafka, layout: str, mo
         until(lambda: next(found) is not None, what="the record")
         until(lambda: next(found) is None, what="the topic's end")
         admin = kafka.admin()
-        admin.delete_topics([topic])[topic].result(30)
+        admin.delete_topics([topic])[topic].result(LIMIT_SECONDS)
         with pytest.raises(PromiseError, match=f"the topic was deleted while reading; at topic {topic} on"):
             until(lambda: next(found) is not None, what="the topic to be missed")
 
@@ -552,7 +552,7 @@ def written(kafka: Kafka, names: Topics, held: dict[str, list[int]]) -> None:
     """Topics with records of these sequences, and a commit log that speaks of them."""
     admin = kafka.admin()
     for made in admin.create_topics([NewTopic(name, 1, 1) for name in (*held, names.commits)]).values():
-        made.result(30)
+        made.result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": names.topic})
     producer.init_transactions()
     producer.begin_transaction()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from cdc.config.server_address import ServerAddress
+from cdc.producer.copy import reading as reading_module
 from cdc.producer.copy.reading import Answer, Reading, Wanted
 from cdc.producer.copy_pace.followers import Followers
 from cdc.producer.copy_pace.pace import Pace
@@ -21,7 +22,7 @@ from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import own_name
 from tests.harness.replica import Replica
 from tests.harness.server_fixtures import MySqlFactory
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -93,14 +94,14 @@ def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql)
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Threads_running'")
         limit = int(cursor.fetchone()[1]) + 2
         # Each waits for a lock that this session has.
-        cursor.execute("SELECT GET_LOCK(%s, 10)", (name,))
+        cursor.execute("SELECT GET_LOCK(%s, 600)", (name,))
         busy = [threading.Thread(target=_wait_for_lock, args=(leader, name)) for _ in range(limit)]
         for thread in busy:
             thread.start()
         with _reading(leader, name, threads_running=limit, log=lambda what, **_: said.append(what)) as reading:
             until(lambda: _running(leader) > limit, what="a busy leader")
             reading.ask(Wanted((name, "t"), None, ""))
-            until(lambda: said == ["the copy waits for the leader"], seconds=20, what="the reading waits")
+            until(lambda: said == ["the copy waits for the leader"], what="the reading waits")
             assert reading.answer() is None
             cursor.execute("SELECT RELEASE_LOCK(%s)", (name,))
             answer = _answer(reading)
@@ -111,7 +112,12 @@ def test_nothing_is_read_while_the_leader_is_busy(tmp_path: Path, leader: MySql)
         thread.join()
 
 
-def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(tmp_path: Path, leader: MySql) -> None:
+def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(
+    tmp_path: Path, leader: MySql, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It ends by itself, however long that takes here; its connections need not be broken.
+    monkeypatch.setattr(reading_module, "_END_SECONDS", LIMIT_SECONDS)
+    monkeypatch.setattr(reading_module, "_break", lambda _: pytest.fail("a connection was broken"))
     name, places = own_name(tmp_path), iter([{"f": 1}])
     behind: Any = SimpleNamespace(look=lambda: next(places, {"f": 2}))
     followers = Followers(behind, limit=1, log=lambda *_, **__: None)
@@ -122,8 +128,6 @@ def test_a_chunk_that_waits_for_a_follower_does_not_hold_up_the_end(tmp_path: Pa
         until(lambda: reading.waits_for == "f", what="the wait")
         assert _answer(reading).chunk is not None
         assert reading.answer() is None
-        ends = time.monotonic()
-    assert time.monotonic() - ends < 2  # breaking its connections takes longer
     assert followers.waits_for is None
 
 
@@ -170,7 +174,7 @@ def _execute(server: MySql, *statements: str) -> None:
 
 def _wait_for_lock(leader: MySql, name: str) -> None:
     with leader.root() as connection, connection.cursor() as cursor:
-        cursor.execute("SELECT GET_LOCK(%s, 60), RELEASE_LOCK(%s)", (name, name))
+        cursor.execute("SELECT GET_LOCK(%s, 600), RELEASE_LOCK(%s)", (name, name))
 
 
 def _running(leader: MySql) -> int:

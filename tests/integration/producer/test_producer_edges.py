@@ -129,7 +129,7 @@ def configure(kafka: Kafka, topic: str, settings: dict[str, str]) -> None:
     for key, value in settings.items():
         resource.add_incremental_config(ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET))
     admin = kafka.admin()
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(LIMIT_SECONDS)
 
 
 def test_a_commit_log_of_which_only_the_newest_is_left(
@@ -156,19 +156,19 @@ def emptied(kafka: Kafka, topic: str) -> None:
     configure(kafka, f"{topic}.commits", {"cleanup.policy": "delete"})
     admin = kafka.admin()
     place = TopicPartition(f"{topic}.commits", 0, end_offset(kafka, f"{topic}.commits"))
-    admin.delete_records([place])[place].result(30)
+    admin.delete_records([place])[place].result(LIMIT_SECONDS)
 
 
 def restored(kafka: Kafka, topic: str) -> None:
     """Put an old entry in place of the commit log, as a restored backup does."""
     old = entries(kafka, topic)[-1]
     admin, name = kafka.admin(), f"{topic}.commits"
-    admin.delete_topics([name])[name].result(30)
-    until(lambda: name not in admin.list_topics(timeout=10).topics, what="the topic's end")
-    admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})])[name].result(30)
+    admin.delete_topics([name])[name].result(LIMIT_SECONDS)
+    until(lambda: name not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic's end")
+    admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})])[name].result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     producer.produce(name, old.to_json(), topic.encode())
-    assert producer.flush(30) == 0
+    assert producer.flush(LIMIT_SECONDS) == 0
 
 
 @pytest.mark.parametrize(("damage", "status", "said"), [(emptied, 2, "no commit log"), (restored, 3, "no entry")])

@@ -107,8 +107,10 @@ def test_a_topic_without_its_commit_log(tmp_path: Path, leader: MySql, kafka: Ka
     execute(leader, "CREATE DATABASE lost")
     run_well("cdc-producer", path, "--until-current")
     admin = kafka.admin()
-    admin.delete_topics(["lost.commits"])["lost.commits"].result(30)
-    until(lambda: "lost.commits" not in admin.list_topics(timeout=10).topics, what="the end of the commit log")
+    admin.delete_topics(["lost.commits"])["lost.commits"].result(LIMIT_SECONDS)
+    until(
+        lambda: "lost.commits" not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the end of the commit log"
+    )
     assert "has records but no commit log" in refused("cdc-producer", path)
 
 
@@ -118,8 +120,8 @@ def test_a_topic_that_was_deleted(tmp_path: Path, leader: MySql, kafka: Kafka) -
     execute(leader, "CREATE DATABASE vanished")
     run_well("cdc-producer", path, "--until-current")
     admin = kafka.admin()
-    admin.delete_topics(["vanished"])["vanished"].result(30)
-    until(lambda: "vanished" not in admin.list_topics(timeout=10).topics, what="the topic's end")
+    admin.delete_topics(["vanished"])["vanished"].result(LIMIT_SECONDS)
+    until(lambda: "vanished" not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic's end")
     assert "it was deleted or emptied" in refused("cdc-producer", path)
 
 

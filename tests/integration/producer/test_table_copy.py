@@ -13,7 +13,7 @@ from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import BIN, as_json, end_offset, own_name, refused, run, run_well, running, write_profile
-from tests.harness.wait import until
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -125,7 +125,7 @@ def test_a_table_that_is_locked_holds_neither_the_stream_nor_the_end(
             _run(leader, name, "INSERT INTO other VALUES (1)")
             until(lambda: len(as_json(profile)) == 1, what="a record of another table")
             producer.terminate()
-            assert producer.wait(timeout=10) == 0
+            assert producer.wait(timeout=LIMIT_SECONDS) == 0
         finally:
             producer.kill()
             producer.wait()
@@ -207,7 +207,7 @@ def test_a_copy_is_shown_and_stopped_and_asked_for_again_in_a_new_topic(
     # As many requests as there were before in a new topic of that name.
     admin = kafka.admin()
     admin.delete_topics([f"{name}.copies"])[f"{name}.copies"].result()
-    until(lambda: f"{name}.copies" not in admin.list_topics(timeout=10).topics, what="the topic is gone")
+    until(lambda: f"{name}.copies" not in admin.list_topics(timeout=LIMIT_SECONDS).topics, what="the topic is gone")
     fast = write_profile(tmp_path, leader, kafka, name=name, filters=filters)
     run_well("cdc-producer", fast, "--copy", f"{name}.t")
     run_well("cdc-producer", fast, "--copy", f"{name}.u")
@@ -230,5 +230,5 @@ def _chunks(profile: Path) -> list[Body]:
 def _state(leader: MySql, kafka: Kafka, name: str) -> tuple[Any, ...]:
     with leader.root() as connection, connection.cursor() as cursor:
         cursor.execute("SHOW BINARY LOG STATUS")
-        topics = kafka.admin().list_topics(timeout=10).topics
+        topics = kafka.admin().list_topics(timeout=LIMIT_SECONDS).topics
         return cursor.fetchall(), sorted(topic for topic in topics if topic.startswith(name))

@@ -9,6 +9,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import json_lines, records, refused, run_well, write_profile
+from tests.harness.wait import LIMIT_SECONDS
 
 pytestmark = pytest.mark.integration
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.integration
 def create(kafka: Kafka, name: str, **settings: str) -> None:
     config = {key.replace("_", "."): value for key, value in settings.items()}
     kafka_admin = kafka.admin()
-    kafka_admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(30)
+    kafka_admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(LIMIT_SECONDS)
 
 
 def configure(kafka: Kafka, command: str) -> None:
@@ -27,12 +28,14 @@ def configure(kafka: Kafka, command: str) -> None:
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     admin = kafka.admin()
-    admin.incremental_alter_configs([resource])[resource].result(30)
+    admin.incremental_alter_configs([resource])[resource].result(LIMIT_SECONDS)
 
 
 def settings_of(kafka: Kafka, topic: str) -> dict[str, str]:
     resource, admin = ConfigResource(ResourceType.TOPIC, topic), kafka.admin()
-    return {key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(30).items()}
+    return {
+        key: entry.value for key, entry in admin.describe_configs([resource])[resource].result(LIMIT_SECONDS).items()
+    }
 
 
 @pytest.mark.parametrize("layout", ["single", "per_table"])

@@ -87,19 +87,19 @@ def test_a_server_that_runs_is_not_started_twice(leader: MySql) -> None:
 def test_a_killed_broker_has_its_topics_when_started_again(kafka_broker: KafkaFactory) -> None:
     broker = kafka_broker()
     admin = broker.admin()
-    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=30)
+    admin.create_topics([NewTopic("kept", num_partitions=1)])["kept"].result(timeout=LIMIT_SECONDS)
     broker.kill()
     broker.start()
-    assert "kept" in admin.list_topics(timeout=30).topics
+    assert "kept" in admin.list_topics(timeout=LIMIT_SECONDS).topics
 
 
 def test_what_a_killed_broker_leaves_behind_is_in_its_folder(kafka_broker: KafkaFactory) -> None:
     broker = kafka_broker()
     admin = broker.admin()
-    admin.create_topics([NewTopic("packed", num_partitions=1)])["packed"].result(timeout=30)
+    admin.create_topics([NewTopic("packed", num_partitions=1)])["packed"].result(timeout=LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "compression.type": "lz4"})
     producer.produce("packed", b"x" * 10_000)
-    producer.flush(30)
+    producer.flush(LIMIT_SECONDS)
     maps = Path(f"/proc/{broker.process.pid}/maps").read_text().split()
     unpacked = {Path(word) for word in maps if word.endswith(".so") and "lz4" in word}
     assert unpacked

@@ -33,7 +33,7 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     topics = [names.of_table("tailed", table) for table in "ab"]
     made = kafka.admin()
     for created in made.create_topics([NewTopic(name, 1) for name in (names.commits, *topics)]).values():
-        created.result(30)
+        created.result(LIMIT_SECONDS)
     # As ours, in order: a batch that a broker refuses, since it has not heard of the topic yet, would come in late.
     producer = Producer(properties | {"enable.idempotence": True})
     for sequence in range(RECORDS):
@@ -44,7 +44,7 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
     counts = {f"{topic}/0": 1 for topic in topics}
     entry = Entry(RECORDS, Position("binlog.000001", 4), "", "", counts=counts)
     producer.produce(names.commits, entry.to_json(), b"r")
-    assert producer.flush(30) == 0
+    assert producer.flush(LIMIT_SECONDS) == 0
     consumer = Consumer(properties | {"group.id": "tailed", "enable.partition.eof": True})
     tailed = TailedTopics(consumer, properties, names, last=None, most_bytes=MOST_BYTES)
     shown, most = [], 0
@@ -54,7 +54,7 @@ def test_what_waits_for_its_turn_is_bounded_and_a_gap_is_passed(kafka: Kafka) ->
         most = max(most, tailed.waiting_bytes)
     # The binlog's other events have a topic of their own.
     producer.produce(topics[0], b'{"uri":"flv://r","bn_file":{},"event":{"Stop":{}}}')
-    assert producer.flush(30) == 0
+    assert producer.flush(LIMIT_SECONDS) == 0
     with pytest.raises(PromiseError, match="not a record"):
         while time.monotonic() < give_up:
             list(tailed.next(0.2))
@@ -72,7 +72,7 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
     topic = names.of_table(f"followed{last}", "a")
     admin = kafka.admin()
     for created in admin.create_topics([NewTopic(name, 1) for name in (names.commits, topic)]).values():
-        created.result(30)
+        created.result(LIMIT_SECONDS)
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for sequence in range(3):
         # The newest one is more messages than the program reads at first.
@@ -80,7 +80,7 @@ def test_new_records_are_shown_whatever_was_asked_of_the_old_ones(
             producer.produce(topic, fragment, headers=[(HEADER, mark)])
     entry = Entry(3, Position("binlog.000001", 4), "", "", counts={f"{topic}/0": 3})
     producer.produce(names.commits, entry.to_json(), b"r")
-    assert producer.flush(30) == 0
+    assert producer.flush(LIMIT_SECONDS) == 0
 
     path, out = tmp_path / "tail.toml", tmp_path / "out"
     settings = {"bootstrap_servers": kafka.bootstrap_servers, "topic": names.topic, "layout": layout}

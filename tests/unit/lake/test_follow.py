@@ -14,6 +14,7 @@ from cdc.lake.pipeline import Lake, Run
 from cdc.sandbox.server.ports import free_port
 from cdc.spark.frames.messages import Source
 from tests.harness.outside import get
+from tests.harness.wait import LIMIT_SECONDS
 
 HOUR = 3600
 
@@ -26,7 +27,7 @@ class Turns:
 
     def advance(self, source: Any) -> Run:
         self.begun.release()
-        self.let_go.acquire(timeout=30)
+        self.let_go.acquire(timeout=LIMIT_SECONDS)
         return Run(source.newest, "", None, 1, {}, ())
 
 
@@ -45,12 +46,12 @@ def test_a_first_run_may_take_hours_and_a_later_one_not(monkeypatch: pytest.Monk
             return get(port, "/healthz")[0]
 
     try:
-        assert turns.begun.acquire(timeout=30)
+        assert turns.begun.acquire(timeout=LIMIT_SECONDS)
         assert later(HOUR) == 200
         turns.let_go.release()
-        assert turns.begun.acquire(timeout=30)
+        assert turns.begun.acquire(timeout=LIMIT_SECONDS)
         assert [later(0), later(HOUR)] == [200, 503]
     finally:
         stop.set()
         turns.let_go.release(9)
-        runs.join(30)
+        runs.join(LIMIT_SECONDS)
