@@ -15,40 +15,50 @@ from cdc.spark.page.document import page
 from cdc.spark.report.outcome import Audit, to_json
 from cdc.spark.report.terminal import terminal
 from tests.checks.json_schema import SCHEMA, faults
-from tests.generators.streams import Stream, Table, both, query
+from tests.generators.streams import Part, Stream, Table, both, query
 from tests.spark.conftest import Judge, RunAudit
 from tests.spark.test_cdc_audit import published, reported
 
 pytestmark = pytest.mark.spark
 
-TOY = Table("flvDb/toy", ["id", "name", "note"], ["id"])
-PET = Table("flvDb/pet", ["name", "owner"])
-INDEX = query("CREATE INDEX i ON toy (name)", "flvDb", ("CreateIndex", "flvDb/toy"))
 ROWS = Entry(1, ("rows",), "flvDb.toy", "known")
 
 
-def drifted() -> tuple[Stream, Stream]:
-    """A follower with an index of its own and drift of all kinds."""
-    leader, follower = both(
-        [query("CREATE DATABASE flvDb", "flvDb", ("CreateDatabase", "flvDb"))],
-        [query("CREATE TABLE toy (…)", "flvDb", ("CreateTable", "flvDb/toy"))],
-        [TOY.add(*((number, "ball", "red") for number in range(1, 6)))],
-        [PET.add(("Jack", "Peter"), ("Jack", "Peter"))],
-    )
-    follower.transaction(INDEX)
-    follower.transaction(TOY.update(((1, "ball", "red"), (1, "ball", "blue"))), TOY.delete((2, "ball", "red")))
-    follower.transaction(TOY.update(((3, "ball", "red"), (3, "bone", "blue"))), TOY.add((9, "ghost", "red")))
-    follower.transaction(PET.add(("Spot", "Jane"), ("Spot", "Jane")))
+def drifted(*databases: str) -> tuple[Stream, Stream]:
+    """A follower with drift of all kinds and an index of its own, in ``flvDb`` or in each of these databases."""
+    names = databases or ("flvDb",)
+    leader, follower = both(*(transaction for name in names for transaction in created(name)))
+    for name in names:
+        toy, pet = tables(name)
+        follower.transaction(query("CREATE INDEX i ON toy (name)", name, ("CreateIndex", f"{name}/toy")))
+        follower.transaction(toy.update(((1, "ball", "red"), (1, "ball", "blue"))), toy.delete((2, "ball", "red")))
+        follower.transaction(toy.update(((3, "ball", "red"), (3, "bone", "blue"))), toy.add((9, "ghost", "red")))
+        follower.transaction(pet.add(("Spot", "Jane"), ("Spot", "Jane")))
     return leader, follower
 
 
-def left(audit: Audit) -> set[tuple[str, str, int]]:
+def created(database: str) -> list[list[Part]]:
+    toy, pet = tables(database)
+    return [
+        [query(f"CREATE DATABASE {database}", database, ("CreateDatabase", database))],
+        [query("CREATE TABLE toy (…)", database, ("CreateTable", f"{database}/toy"))],
+        [toy.add(*((number, "ball", "red") for number in range(1, 6)))],
+        [pet.add(("Jack", "Peter"), ("Jack", "Peter"))],
+    ]
+
+
+def tables(database: str) -> tuple[Table, Table]:
+    """A table with a key and one without."""
+    return Table(f"{database}/toy", ["id", "name", "note"], ["id"]), Table(f"{database}/pet", ["name", "owner"])
+
+
+def left(audit: Audit, databases: int = 1) -> set[tuple[str, str, str, int]]:
     """What still counts as drift, with the numbers of the report all of one opinion."""
     assert sum(row.rows for row in audit.drifted) == audit.drifted_rows == sum(t.drifted for t in audit.tables)
     assert sum(audit.drifted_by_cause.values()) == audit.drifted_rows
-    assert audit.accepted_rows + audit.drifted_rows == 6
+    assert audit.accepted_rows + audit.drifted_rows == 6 * databases
     assert audit.accepted_rows == sum(table.accepted for table in audit.tables)
-    return {(row.table, row.kind, number(row.identity.get("id"))) for row in audit.drifted}
+    return {(row.database, row.table, row.kind, number(row.identity.get("id"))) for row in audit.drifted}
 
 
 def number(text: str | None) -> int:
@@ -64,27 +74,33 @@ ALL = {
 }
 
 
-@pytest.mark.parametrize(
-    ("entry", "accepted"),
-    [
-        (ROWS, {row for row in ALL if row[0] == "toy"}),
-        (replace(ROWS, name="flvDb.*"), ALL),
-        (replace(ROWS, name="other.toy"), set()),
-        (replace(ROWS, kinds=("extra", "missing")), {("toy", "missing", 2), ("toy", "extra", 9)}),
-        (replace(ROWS, columns=("note",)), {("toy", "different", 1)}),
-        (replace(ROWS, keys=({"id": "1"}, {"id": "9"})), {("toy", "different", 1), ("toy", "extra", 9)}),
-        (replace(ROWS, keys=({"id": "1", "name": "ball"},)), set()),
-        (replace(ROWS, name="flvDb.pet", keys=({"name": "Spot", "owner": "Jane"},)), set()),
-        (replace(ROWS, what=("definition",)), set()),
-    ],
-)
-def test_an_entry_takes_what_it_names_and_nothing_else(
-    judged: Judge, entry: Entry, accepted: set[tuple[str, str, int]]
-) -> None:
-    audit = judged(*drifted(), terms=Terms(accepted=(entry,)))
-    assert left(audit) == ALL - accepted
+# Each entry is of a database of its own, with the rows that it takes there.
+ENTRIES: list[tuple[Entry, set[tuple[str, str, int]]]] = [
+    (ROWS, {row for row in ALL if row[0] == "toy"}),
+    (replace(ROWS, name="flvDb.*"), ALL),
+    (replace(ROWS, name="other.toy"), set()),
+    (replace(ROWS, kinds=("extra", "missing")), {("toy", "missing", 2), ("toy", "extra", 9)}),
+    (replace(ROWS, columns=("note",)), {("toy", "different", 1)}),
+    (replace(ROWS, keys=({"id": "1"}, {"id": "9"})), {("toy", "different", 1), ("toy", "extra", 9)}),
+    (replace(ROWS, keys=({"id": "1", "name": "ball"},)), set()),
+    (replace(ROWS, name="flvDb.pet", keys=({"name": "Spot", "owner": "Jane"},)), set()),
+    (replace(ROWS, what=("definition",)), set()),
+]
+
+
+def test_an_entry_takes_what_it_names_and_nothing_else(judged: Judge) -> None:
+    databases = [f"db{number}" for number in range(len(ENTRIES))]
+    entries = [
+        replace(entry, number=number, name=entry.name.replace("flvDb", name))
+        for number, (name, (entry, _)) in enumerate(zip(databases, ENTRIES, strict=True), 1)
+    ]
+    audit = judged(*drifted(*databases), terms=Terms(accepted=tuple(entries)))
+    found = left(audit, len(databases))
+    for name, (entry, accepted) in zip(databases, ENTRIES, strict=True):
+        assert {tuple(row) for database, *row in found if database == name} == ALL - accepted, entry
     assert (audit.verdict, audit.exit_status) == ("drift", 1)
-    assert audit.schema_drift == (entry.what != ("definition",))
+    # The last entry accepts a definition, and no row.
+    assert audit.schema_drift == len(databases) - 1
 
 
 def test_all_accepted_is_no_drift_and_is_told(judged: Judge, spark: SparkSession, tmp_path: Path) -> None:
