@@ -48,7 +48,7 @@ def test_what_is_kept_is_found_and_damage_is_refused(
     spark: SparkSession, tmp_path: Path, store: str, where: str
 ) -> None:
     """On HDFS, and by Hadoop's API on a file system without a lock, in which files are written in their place."""
-    uri = f"{store}/kept" if where == "hdfs" else f"file://{tmp_path}/kept"
+    uri = f"{store}/kept-state" if where == "hdfs" else f"file://{tmp_path}/kept"
     state = StateStore.open(spark, HadoopFolder(spark, uri), OURS)
     state.save(None, frames(spark, 3, rows=range(9)), TOPICS)
     state.save(state.load(TOPICS), frames(spark, 4, rows=[2], touched=True), TOPICS)
@@ -81,7 +81,7 @@ class _Killed(BaseException):
 def test_a_crash_before_the_rename_leaves_the_old_state(
     spark: SparkSession, store: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uri = f"{store}/crashed"
+    uri = f"{store}/crashed-state"
     state = StateStore.open(spark, uri, OURS)
     state.save(None, frames(spark, 3), TOPICS)
     before = HadoopFolder(spark, uri).read("state.json")
@@ -115,7 +115,7 @@ def test_a_folder_of_others_is_refused_and_one_that_is_away_is_told(spark: Spark
 def test_one_audit_has_the_state_and_the_lock_of_a_killed_one_ends(
     spark: SparkSession, store: str, tmp_path: Path
 ) -> None:
-    uri = f"{store}/locked"
+    uri = f"{store}/locked-state"
     state = StateStore.open(spark, uri, OURS)
     with pytest.raises(UserError, match=r"another audit uses the state"):
         StateStore.open(spark, uri, OURS)
