@@ -200,7 +200,8 @@ def _applied(
     if rewound is not None:
         wanted = parted(wanted, upto=rewound)
     transactions = UntilError(held(wanted))
-    yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
+    joined = batches(transactions, rows=profile.consumer.batch_rows, room=lambda: startup.session.binlog_room)
+    yield from applier.applied(joined)
     if until is not None and until.again:
         raise Reread
     if until is None or until.reached is None:
