@@ -45,10 +45,10 @@ class Session:
     """One connection to the follower, not connected at first, that can be opened again after it was lost.
 
     ``lock`` names the leader whose lock it takes, if any; it lives and dies with the connection that applies.
-    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements that take long
-    are given up. A session with a ``parent`` runs single statements: the server refuses a text with several, and the
-    parent's connection is kept alive while it waits. ``meanwhile`` is called several times a second while a statement
-    runs, with the seconds that it has taken so far.
+    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements
+    that take long are given up. A session with a ``parent`` runs single statements: the server refuses a text with
+    several, and the parent's connection is kept alive while it waits. ``meanwhile`` is called several times a second
+    while a statement runs, with the seconds that it has taken so far.
     """
 
     def __init__(
