@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 
@@ -22,6 +23,12 @@ def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest
     body = json.loads(capsys.readouterr().err)
     assert body | fields | {"position": "binlog.000001:4", "uri": "flv://srv/d/t"} == body
     assert body["event"] == "conflict"
+
+
+def test_a_line_of_text_has_its_date_and_zone(capsys: pytest.CaptureFixture[str]) -> None:
+    setup_logging(level="info", form="text")
+    event(logging.getLogger("cdc.test"), "start", level=logging.INFO)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info start\n", capsys.readouterr().err)
 
 
 STEERING = "a\x1b[2J\x9b\x7f\u202eb"
