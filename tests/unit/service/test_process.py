@@ -89,3 +89,19 @@ sys.exit(0 if stop.wait(30) and len(lines) > 1 else 1)
 def test_a_signal_inside_of_a_wait_ends_it() -> None:
     done = subprocess.run([sys.executable, "-c", _SIGNAL_INSIDE_WAIT], timeout=60, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("work", "redirected", "status"),
+    [("print", "> /dev/full", 2), ("print", "| true", 0), ("fails", "2> /dev/full", 2)],
+)
+def test_an_output_that_cannot_be_written_gives_no_traceback(work: str, redirected: str, status: int) -> None:
+    code = (
+        "import os, sys; from cdc.errors import UserError; from cdc.service.process import exit_status\n"
+        "def fails():\n    raise UserError('no')\n"
+        "def prints():\n    [print(number) for number in range(100000)]\n    return 0\n"
+        f"sys.exit(exit_status({work.replace('print', 'prints')}, program='cdc-test'))"
+    )
+    command = f'set -o pipefail; {sys.executable} -c "$0" {redirected}'
+    done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
