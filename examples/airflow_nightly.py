@@ -1,8 +1,8 @@
 """An Airflow DAG: each night the audit of a follower and, where it has not drifted, the lake as of then.
 
-Both commands go on from what they had the night before. Airflow's worker needs ``cdc-mysql[spark]`` and a JDK, and the
-profiles and folders that the commands name. A task fails with the exit status of its command: of the audit 1 is drift,
-2 no verdict, and its log has the reason; the page of the report shows the rows.
+Both commands go on from what they had the night before. Airflow's worker needs cdc with its extra ``spark`` and a
+JDK, and the profiles and folders that the commands name. A task fails with the exit status of its command: of the
+audit 1 is drift, 2 no verdict, and its log has the reason; the page of the report shows the rows.
 """
 
 from datetime import datetime, timedelta

@@ -9,6 +9,8 @@ Refused         the same statement fails again until an operator changes a row, 
 Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
 """
 
+from collections.abc import Iterable
+
 from cdc.errors import PromiseError
 from cdc.model.record import Record
 
@@ -122,11 +124,16 @@ class Unapplicable(PromiseError):
     """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it."""
 
     def __init__(self, what: str, *, record: Record, hint: str) -> None:
-        super().__init__(
-            what,
-            where=position_of(record),
-            hint=f"{hint}; to do without this record for good: cdc-consumer PROFILE --skip {record.sequence}",
-        )
+        super().__init__(what, where=position_of(record))
+        self._record, self._fix = record, hint
+        self.beside(())
+
+    def beside(self, skipped: Iterable[int]) -> None:
+        """Name these records, too: what the run had skipped was rolled back with this record's batch."""
+        numbers = sorted({*skipped, self._record.sequence})
+        these = "this record" if len(numbers) == 1 else "these records"
+        options = " ".join(f"--skip {number}" for number in numbers)
+        self.hint = f"{self._fix}; to do without {these} for good: cdc-consumer PROFILE {options}"
 
 
 def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:

@@ -13,7 +13,7 @@ from cdc.config.topic_names import PER_TABLE
 from cdc.consumer.apply.applier import Applied, Applier, Reread
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.counters import Counters
-from cdc.consumer.errors import Interrupted, Refused, Stopped
+from cdc.consumer.errors import Interrupted, Refused, Stopped, Unapplicable
 from cdc.consumer.extent.attachment import Attachment, with_gtids
 from cdc.consumer.extent.delay import Delay
 from cdc.consumer.extent.rate_limit import RateLimit
@@ -158,6 +158,9 @@ def _replicate(
                 source.commit({})  # so that the last ones do not wait for the next
                 if source.drained() and not counters.holding():
                     counters.drained()
+        except Unapplicable as error:
+            error.beside(number for number in skips.used if number > applier.checkpoint.sequence)
+            raise
         except Reread:
             begin = applier.checkpoint
             calls.call(partial(start, begin.offsets, sequence=begin.sequence + 1))
@@ -200,7 +203,8 @@ def _applied(
     if rewound is not None:
         wanted = parted(wanted, upto=rewound)
     transactions = UntilError(held(wanted))
-    yield from applier.applied(batches(transactions, rows=profile.consumer.batch_rows))
+    joined = batches(transactions, rows=profile.consumer.batch_rows, room=lambda: startup.session.binlog_room)
+    yield from applier.applied(joined)
     if until is not None and until.again:
         raise Reread
     if until is None or until.reached is None:

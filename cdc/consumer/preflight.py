@@ -35,7 +35,7 @@ _STATIC = (
 # To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
 # enough.
 _DYNAMIC = (
-    ("REPLICATION_APPLIER", "SUPER"),
+    ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", "SET_USER_ID", "SUPER"),

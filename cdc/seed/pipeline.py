@@ -199,7 +199,9 @@ class _Loading:
         transactions = map(self._renamed, self.stream.transactions(found, after=after))
         stop = self.startup.calls.stop
         wanted = takewhile(lambda _: not stop.is_set(), transactions)
-        return batches(wanted, rows=self.startup.profile.consumer.batch_rows)
+        return batches(
+            wanted, rows=self.startup.profile.consumer.batch_rows, room=lambda: self.startup.session.binlog_room
+        )
 
     def _renamed(self, transaction: Transaction) -> Transaction:
         """With the follower's names of tables; statements get theirs when they run."""

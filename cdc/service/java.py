@@ -8,7 +8,10 @@ from pathlib import Path
 
 from cdc.errors import UserError
 
-__all__ = ["require_java"]
+__all__ = ["WITH_SPARK", "require_java"]
+
+# No registry has the package, and anybody may take its name there.
+WITH_SPARK = "pip install '.[spark]' in the folder of cdc's sources"
 
 _OLDEST = 17
 

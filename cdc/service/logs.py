@@ -14,9 +14,9 @@ from cdc.model.printable import UNSEEN, visible
 
 __all__ = ["LIBRDKAFKA", "LastLine", "event", "print_error", "setup_logging"]
 
-# librdkafka logs each failed attempt to connect; the failures that matter reach the user as one of our errors.
+# librdkafka logs each failed attempt to connect, and fatal errors; those that matter reach the user as one of ours.
 LIBRDKAFKA = logging.getLogger("cdc.librdkafka")
-LIBRDKAFKA.setLevel(logging.CRITICAL)
+LIBRDKAFKA.setLevel(logging.CRITICAL + 1)
 
 _ERASE = "\r\x1b[K"  # to the start of the line, and clear to its end (ECMA-48, EL)
 _COLUMNS = 80  # of a terminal that does not tell its width
@@ -38,7 +38,7 @@ def _plain(value: object) -> object:
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        stamp = time.strftime("%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}"
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
         words = [stamp, record.levelname.lower(), record.getMessage()]
         for key, value in getattr(record, "fields", {}).items():
             text = str(value)

@@ -1,16 +1,21 @@
 """Runs a program's work: signals become an event that stops it, errors become one line and an exit status."""
 
+import errno
+import os
 import queue
 import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
-from cdc.errors import CdcError
+from cdc.errors import CdcError, UserError
 from cdc.service.logs import print_error
 
 __all__ = ["exit_status", "stop_on_signals"]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def stop_on_signals() -> threading.Event:
@@ -42,11 +47,33 @@ def stop_on_signals() -> threading.Event:
 def exit_status(work: Callable[[], int], *, program: str) -> int:
     """Run ``work`` and return its exit status; a CdcError becomes one line on standard error and its exit status."""
     try:
-        return work()
+        status = work()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except CdcError as error:
-        print_error(program, error)
-        return error.exit_status
+        return _said(program, error)
     except BrokenPipeError:
         # The reader of our output (head, less) has closed it; Python would print a traceback at exit.
-        sys.stderr.close()
+        _discard(1)
         return 0
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _discard(1)
+        return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
+    return status
+
+
+def _said(program: str, error: CdcError) -> int:
+    """Print the error, if that is possible; its exit status."""
+    try:
+        print_error(program, error)
+    except OSError:
+        _discard(2)
+    return error.exit_status
+
+
+def _discard(descriptor: int) -> None:
+    """What Python still holds of an output that can't be written would fail again at exit, with another status."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -85,7 +85,7 @@ class Chunks:
         try:
             self._run(_made(covering.steps, self._tables.shape(covering.chunk.uri)))
         except (Refused, Mismatch) as error:
-            event(_LOG, "chunk failed, retrying row by row", sequence=covering.chunk.sequence, reason=error)
+            _tell_failed(covering.chunk, error)
             self._apply_rows(covering)
             if self._row_by_row.removed:
                 raise _clash(covering.chunk, f"{self._row_by_row.removed} rows are in others' way") from None
@@ -102,7 +102,7 @@ class Chunks:
                 removed = sum(self._run(_made(_clashing(record, shape))))
                 self._run(_made([step for step in covering.steps if step.operation == "Add"], shape))
         except (Refused, Mismatch) as error:
-            event(_LOG, "chunk failed, retrying row by row", sequence=covering.chunk.sequence, reason=error)
+            _tell_failed(covering.chunk, error)
             return False
         if removed:
             _tell_removed(covering.chunk, removed)
@@ -167,6 +167,10 @@ def _clash(chunk: Record, what: str) -> Unapplicable:
         record=chunk,
         hint="make the table's keys as on the leader (SHOW CREATE TABLE on both): with the same columns and collations",
     )
+
+
+def _tell_failed(chunk: Record, reason: Exception) -> None:
+    event(_LOG, "chunk failed, retrying row by row", level=logging.DEBUG, sequence=chunk.sequence, reason=reason)
 
 
 def _tell_removed(chunk: Record, rows: int) -> None:

@@ -10,6 +10,9 @@ from cdc.model.values import display
 __all__ = ["ambiguous", "refusal", "shown_key", "stopped"]
 
 _SHOWN = 200  # characters
+_MEND = "make the follower's table take what the leader's takes and start again; nothing was applied in part"
+_BINLOG = "on the follower: SET PERSIST max_binlog_cache_size to the leader's at least; then start again"
+_HINTS = {1197: _BINLOG, 1705: _BINLOG}
 
 
 def ambiguous(record: Record, error: Refused) -> Unapplicable:
@@ -41,7 +44,7 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
     return Unapplicable(
         f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
         record=record,
-        hint="make the follower's table take what the leader's takes and start again; nothing was applied in part",
+        hint=_HINTS.get(error.code, _MEND),
     )
 
 

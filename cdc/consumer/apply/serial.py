@@ -176,7 +176,10 @@ class SerialExecutor:
         That identifies the row with a conflict. There may be none: where rows refer to one another, joining their
         changes into one statement can fail by itself.
         """
-        event(_LOG, "batch failed, retrying row by row", until=pending.batch.last.sequence, reason=reason)
+        copying = pending.chunk is not None or any(record.copying for record in pending.records)
+        # A table that is being copied may have any rows yet.
+        level = logging.DEBUG if copying else logging.INFO
+        event(_LOG, "batch failed, retrying row by row", level=level, until=pending.batch.last.sequence, reason=reason)
         self._session.reset(savepoint="" if pending.batch.begins else _PART)
         if pending.chunk is not None:
             self._chunks.apply(pending.chunk)

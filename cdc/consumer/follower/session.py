@@ -19,20 +19,14 @@ from cdc.consumer.follower.answers import responds, translated, version_number
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.follower.sent_packet import SentPacket
 from cdc.consumer.follower.socket_reader import SocketReader
-from cdc.consumer.literals.row_sql_mode import STRICT
+from cdc.consumer.literals.own_variables import own_variables
 from cdc.service.mysql_connection import connected
 
 __all__ = ["LOCK_WAIT_SECONDS", "Session"]
 
 # Short lock waits that are repeated: during one long wait the consumer could neither log nor react to a signal.
 LOCK_WAIT_SECONDS = 10
-_SETUP = (
-    f"SET SESSION sql_mode='{STRICT}', time_zone='+00:00', autocommit=0, transaction_isolation='READ-COMMITTED', "
-    "foreign_key_checks=1, unique_checks=1, "
-    f"innodb_lock_wait_timeout={LOCK_WAIT_SECONDS}, lock_wait_timeout={LOCK_WAIT_SECONDS}, "
-    # An administrator may have set stricter global defaults.
-    "transaction_read_only=0, sql_big_selects=1, sql_select_limit=18446744073709551615"
-)
+_SETUP = f"SET SESSION {own_variables(lock_wait_seconds=LOCK_WAIT_SECONDS)}"
 _KEPT = f", wait_timeout={SILENT_SECONDS}".encode()
 # The read timeout holds until the connection is set up, after that ``_check_wait`` decides. The write timeout is for a
 # whole packet.
@@ -50,11 +44,11 @@ Data = Mapping[int, bytes]
 class Session:
     """One connection to the follower, not connected at first, that can be opened again after it was lost.
 
-    ``lock`` names the leader whose lock it takes, if any. The lock lives and dies with the connection that applies, so
-    no connection applies without holding it. ``number`` is not 0 for an additional connection, which has a lock of its
-    own. Once ``stop`` is set, statements that take long are given up. A session with a ``parent`` runs single
-    statements: the server refuses a text with several, and the parent's connection is kept alive while it waits.
-    ``meanwhile`` is called several times a second while a statement runs, with the seconds that it has taken so far.
+    ``lock`` names the leader whose lock it takes, if any; it lives and dies with the connection that applies.
+    ``number`` is not 0 for an additional connection, which has a lock of its own. Once ``stop`` is set, statements
+    that take long are given up. A session with a ``parent`` runs single statements: the server refuses a text with
+    several, and the parent's connection is kept alive while it waits. ``meanwhile`` is called several times a second
+    while a statement runs, with the seconds that it has taken so far.
     """
 
     def __init__(
@@ -84,6 +78,8 @@ class Session:
         self._sent: SentPacket | None = None
         self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
+        self.binlog_room = 0  # bytes of records that surely fit into one transaction of its binlog
+        self._row_format = b""  # the assignment that makes it log rows, where the server's own value is another one
         self.version = 0
         self.server = ""  # its UUID: after a failover another server answers at the same address
 
@@ -172,15 +168,20 @@ class Session:
             raise translated(error) from None
         self._last_sent_at = time.monotonic()
         # pymysql sends SET NAMES, too, over a new connection.
-        self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT])
+        self.run([b"SET NAMES utf8mb4, " + _SETUP.removeprefix("SET ").encode() + _KEPT + self._row_format])
 
     def _set_up(self) -> None:
         # All names have their database; but an UPDATE that joins a JSON_TABLE is refused without a default one.
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
-        what = "SELECT @@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
-        ((packet, version, self.server, local_infile),) = self.rows(what)
-        self.max_packet, self.version, self.local_infile = int(packet), version_number(version), bool(local_infile)
+        what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
+        row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW'")[0]
+        self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
+        self.local_infile, self.binlog_room = bool(row[3]), int(row[4]) // 2
+        # Only where it is needed: it takes a privilege, and newer servers warn of it.
+        self._row_format = b"" if row[5] else b", binlog_format='ROW'"
+        if self._row_format:
+            self.run([b"SET SESSION" + self._row_format[1:]])
         if self._lock is not None:
             take(self, lock_name(self._lock, self._number), former=self._former(self.server))
             if self._number == 0:

@@ -7,7 +7,7 @@ from typing import Any
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.values import quoted, seconds
 
-__all__ = ["SessionVariables", "kept", "moment"]
+__all__ = ["VARIABLES", "SessionVariables", "kept", "moment"]
 
 # From a key of the recorded context to the session variable that it sets (MySQL source, class Query_event).
 _VARIABLES = {
@@ -47,6 +47,7 @@ _UNLESS_LOGGED = {
 }
 
 _AS_SELECTED = {"OFF": "0"}
+VARIABLES = frozenset(_VARIABLES.values()) | _UNLESS_LOGGED.keys()  # that sessions of statements get
 
 
 class SessionVariables:

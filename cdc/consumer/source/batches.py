@@ -1,6 +1,6 @@
 """Joins leader transactions into batches, each for one commit of the follower. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cdc.consumer.source.assembler import MOST_BYTES, Transaction
@@ -11,6 +11,7 @@ from cdc.model.record import COPY, SKIPPED, Record
 __all__ = ["Batch", "batches"]
 
 _STATEMENTS = 64  # in a batch
+_UNLIMITED = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,16 @@ class Batch:
         return sum(len(record.rows) for record in self.records)
 
 
-def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int = MOST_BYTES) -> Iterator[Batch | None]:
+def batches(
+    transactions: Iterable[Transaction | None],
+    *,
+    rows: int,
+    size: int = MOST_BYTES,
+    room: Callable[[], int] = lambda: _UNLIMITED,
+) -> Iterator[Batch | None]:
     """Joins transactions until they have about ``rows`` rows or ``size`` bytes, or a None comes.
+
+    Nor are they joined where they have more than ``room`` bytes together: the follower could not commit them as one.
 
     Transactions that are a statement each are joined, too, but not with rows. One with a statement and rows, each part
     of a large one, and each chunk of a table that is being copied is a batch of its own. A None is passed on after the
@@ -66,7 +75,7 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
     """
     run: list[Batch] = []
     try:
-        for batch in _batches(transactions, rows=rows, size=size):
+        for batch in _batches(transactions, rows=rows, size=size, room=room):
             if batch is not None and _joins_a_run(batch):
                 run.append(batch)
                 if len(run) < _STATEMENTS and sum(len(one.last.query) for one in run) < size:
@@ -85,11 +94,16 @@ def batches(transactions: Iterable[Transaction | None], *, rows: int, size: int 
         yield _run(run)
 
 
-def _batches(transactions: Iterable[Transaction | None], *, rows: int, size: int) -> Iterator[Batch | None]:
+def _batches(
+    transactions: Iterable[Transaction | None], *, rows: int, size: int, room: Callable[[], int]
+) -> Iterator[Batch | None]:
     waiting: list[Transaction] = []
     count = total = 0
     for transaction in transactions:
         if transaction is not None and _can_wait(transaction):
+            if waiting and total + transaction.size > room():
+                yield _joined(waiting, full=True)
+                waiting, count, total = [], 0, 0
             waiting.append(transaction)
             count += transaction.rows
             total += transaction.size

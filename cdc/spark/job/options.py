@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from cdc import __version__
 from cdc.config.profile import Profile, load
 from cdc.errors import UserError
 from cdc.spark.ddl.accepted_drift import Entry
@@ -42,6 +43,8 @@ def _parser(program: str) -> argparse.ArgumentParser:
         description="Compare the follower with the leader, by both topics, at the sequence the follower has applied.",
         epilog="Exit status: 0 no drift, 1 drift, 2 could not judge.",
     )
+
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
 
     def path(option: str, explained: str, *, required: bool = False, metavar: str | None = None) -> None:
         parser.add_argument(option, type=Path, required=required, metavar=metavar, help=explained)

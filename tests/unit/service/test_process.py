@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import subprocess
 import sys
 
@@ -22,6 +23,12 @@ def test_fields_in_json_are_numbers_or_the_text_of_the_other_form(capsys: pytest
     body = json.loads(capsys.readouterr().err)
     assert body | fields | {"position": "binlog.000001:4", "uri": "flv://srv/d/t"} == body
     assert body["event"] == "conflict"
+
+
+def test_a_line_of_text_has_its_date_and_zone(capsys: pytest.CaptureFixture[str]) -> None:
+    setup_logging(level="info", form="text")
+    event(logging.getLogger("cdc.test"), "start", level=logging.INFO)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info start\n", capsys.readouterr().err)
 
 
 STEERING = "a\x1b[2J\x9b\x7f\u202eb"
@@ -82,3 +89,19 @@ sys.exit(0 if stop.wait(30) and len(lines) > 1 else 1)
 def test_a_signal_inside_of_a_wait_ends_it() -> None:
     done = subprocess.run([sys.executable, "-c", _SIGNAL_INSIDE_WAIT], timeout=60, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("work", "redirected", "status"),
+    [("print", "> /dev/full", 2), ("print", "| true", 0), ("fails", "2> /dev/full", 2)],
+)
+def test_an_output_that_cannot_be_written_gives_no_traceback(work: str, redirected: str, status: int) -> None:
+    code = (
+        "import os, sys; from cdc.errors import UserError; from cdc.service.process import exit_status\n"
+        "def fails():\n    raise UserError('no')\n"
+        "def prints():\n    [print(number) for number in range(100000)]\n    return 0\n"
+        f"sys.exit(exit_status({work.replace('print', 'prints')}, program='cdc-test'))"
+    )
+    command = f'set -o pipefail; {sys.executable} -c "$0" {redirected}'
+    done = subprocess.run(["bash", "-c", command, code], capture_output=True, text=True, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr

@@ -53,6 +53,12 @@ def test_two_megabytes_are_a_batch() -> None:
     assert [each and len(each.records) for each in batches(given, rows=100)] == [2, 1]
 
 
+def test_a_batch_has_no_more_than_the_follower_can_commit_unless_one_transaction_has() -> None:
+    given = [transaction(0, size=60), transaction(1, size=40), transaction(2, size=1), transaction(3, size=150)]
+    found = batches([*given, transaction(4)], rows=100, size=1000, room=lambda: 100)
+    assert [each and len(each.records) for each in found] == [2, 1, 1, 1]
+
+
 def test_a_batch_has_the_records_of_its_transactions_and_the_last_offset_of_each_partition() -> None:
     given = [transaction(0), transaction(1, partition=U), transaction(2)]
     assert list(batches(given, rows=100)) == [Batch([rows_of(0), rows_of(1), rows_of(2)], rows_of(2), {T: 3, U: 2})]

@@ -1,0 +1,41 @@
+"""The session variables that the consumer's statements rely on, whatever the follower has set for everybody. Pure.
+
+All others are harmless, or given the leader's values (``follower/session_variables``):
+``tests/data/session_variables.txt`` says so of each.
+"""
+
+from cdc.consumer.literals.row_sql_mode import STRICT
+
+__all__ = ["OWN", "own_variables"]
+
+OWN = {
+    "sql_mode": f"'{STRICT}'",
+    "time_zone": "'+00:00'",
+    "autocommit": "0",
+    "completion_type": "0",  # else a COMMIT may end the connection, or begin the next transaction as the last one
+    "transaction_isolation": "'READ-COMMITTED'",
+    "transaction_read_only": "0",
+    "foreign_key_checks": "1",
+    "unique_checks": "1",
+    "collation_connection": "'utf8mb4_0900_ai_ci'",
+    "sql_big_selects": "1",
+    "sql_select_limit": "18446744073709551615",
+    "max_execution_time": "0",
+    "sql_safe_updates": "0",
+    "sql_auto_is_null": "0",  # else ``IS NULL`` finds the row that was inserted last
+    "updatable_views_with_limit": "1",
+    # LOAD DATA tells by its warnings of the rows that it left out.
+    "sql_notes": "1",
+    "max_error_count": "1024",
+}
+# A server that does not know it yet reads a comment.
+_SINCE = {"show_gipk_in_create_table_and_information_schema": (80030, "1")}
+_LOCK_WAITS = ("innodb_lock_wait_timeout", "lock_wait_timeout")
+
+
+def own_variables(*, lock_wait_seconds: int) -> str:
+    """The assignments of a SET SESSION."""
+    given = [f"{name}={value}" for name, value in OWN.items()]
+    given += [f"{name}={lock_wait_seconds}" for name in _LOCK_WAITS]
+    newer = [f"/*!{since} , {name}={value} */" for name, (since, value) in _SINCE.items()]
+    return ", ".join(given) + "".join(newer)
