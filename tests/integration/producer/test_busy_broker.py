@@ -17,7 +17,7 @@ from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.partitions import led
+from cdc.kafka.partitions import begin_offsets, end_offsets, led
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
@@ -28,9 +28,9 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import records, run_well, write_profile
-from tests.harness.relay import Relay
+from tests.harness.relay import LIST_OFFSETS, Relay
 from tests.harness.server_fixtures import KafkaFactory
-from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -141,6 +141,24 @@ def stopped(kafka: Kafka) -> Iterator[None]:
         yield
     finally:
         os.kill(kafka.process.pid, signal.SIGCONT)
+
+
+def test_no_offset_is_known_where_the_connection_is_lost(kafka_broker: KafkaFactory) -> None:
+    """librdkafka answers with the offset -1001 then, and without an error."""
+    port = free_port()
+    with Relay(port) as relay:
+        kafka_broker(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"})
+        properties = {"bootstrap.servers": f"127.0.0.1:{relay.port}"}
+        topics = TopicAdmin(properties, Topics("cut"), partitions=1, replicas=1, retention_hours=0)
+        topics.require()
+        place = "cut", 0
+        for ask in (begin_offsets, end_offsets):
+            relay.kafka_cut = LIST_OFFSETS
+            assert ask(properties, [place]) == {place: 0}
+            assert relay.kafka_cut is None
+        relay.kafka_cut = LIST_OFFSETS
+        assert led(properties, [place]) == set()
+        until(lambda: led(properties, [place]) == {place}, what="the next connection")
 
 
 def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: pytest.MonkeyPatch) -> None:
