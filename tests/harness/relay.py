@@ -53,7 +53,8 @@ class Relay:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for server in [*self._stranded, *(server for server, _ in self._late)]:
+        self.forget()
+        for server in self._stranded:
             server.close()
 
     @property
@@ -73,6 +74,11 @@ class Relay:
             # A second descriptor keeps the connection when the first one is closed.
             self._stranded.append(server.dup())
             client.shutdown(socket.SHUT_RDWR)
+
+    def forget(self) -> None:
+        """Let what was cut off never arrive."""
+        while self._late:
+            self._late.pop()[0].close()
 
     def _accept(self) -> None:
         while True:
