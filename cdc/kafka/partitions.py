@@ -20,6 +20,7 @@ _FIRST_WINDOW = 16
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
+    KafkaError._NOENT,
 })  # fmt: skip
 
 
@@ -43,14 +44,8 @@ def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set
 
     Raises KafkaException where the brokers do not answer or have no such partition.
     """
-    wanted = {TopicPartition(*partition): OffsetSpec.latest() for partition in partitions}  # type: ignore[no-untyped-call]
-    with admin_client(properties) as admin:
-        answers = admin.list_offsets(wanted, request_timeout=_ANSWER_SECONDS)
-        errors = {(each.topic, each.partition): answer.exception() for each, answer in answers.items()}
-    for error in errors.values():
-        if error is not None and not (isinstance(error, KafkaException) and error.args[0].code() in _NO_LEADER_YET):
-            raise error
-    return {partition for partition, error in errors.items() if error is None}
+    answers = _answers(properties, partitions, "latest", committed=True)
+    return {partition for partition, offset in answers.items() if offset is not None}
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:
@@ -127,24 +122,50 @@ def backwards(
 def _offsets(
     properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
 ) -> dict[Partition, int]:
+    give_up = time.monotonic() + _ANSWER_SECONDS
+    while True:
+        answers = _answers(properties, partitions, end, committed=committed)
+        offsets = {partition: offset for partition, offset in answers.items() if offset is not None}
+        if len(offsets) == len(answers):
+            return offsets
+        if time.monotonic() > give_up:
+            topic, number = min(set(answers) - set(offsets))
+            text = f"no broker says which offsets partition {number} of topic {topic} has"
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE, text))
+        time.sleep(_ASK_AGAIN_SECONDS)
+
+
+def _answers(
+    properties: Mapping[str, Any], partitions: Collection[Partition], end: str, *, committed: bool
+) -> dict[Partition, int | None]:
+    """The offset of each partition's ``end``, None where it is to be asked for again; the only place that asks for any.
+
+    A partition that was just created, or whose broker just came back, has no leader for a moment. Where a connection
+    is lost, librdkafka 2.16 gives the offset -1001 and no error; the next question then ends as one about a topic that
+    does not exist.
+    """
     if not partitions:
         return {}
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    give_up = time.monotonic() + _ANSWER_SECONDS
-    while True:
-        wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
-        try:
-            with admin_client(properties) as admin:
-                answers = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
-                return {
-                    (partition.topic, partition.partition): int(answer.result().offset)
-                    for partition, answer in answers.items()
-                }
-        except KafkaException as error:
-            # A partition that was just created, or whose broker just came back, has no leader for a moment.
-            if error.args[0].code() not in _NO_LEADER_YET or time.monotonic() > give_up:
-                raise
-            time.sleep(_ASK_AGAIN_SECONDS)
+    wanted = {TopicPartition(*partition): getattr(OffsetSpec, end)() for partition in partitions}
+    found: dict[Partition, int | None] = {}
+    with admin_client(properties) as admin:
+        asked = admin.list_offsets(wanted, isolation_level=level, request_timeout=_ANSWER_SECONDS)
+        for partition, answer in asked.items():
+            offset = -1
+            try:
+                offset = int(answer.result().offset)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if (
+                    code == KafkaError._NOENT
+                    and partition.topic not in admin.list_topics(timeout=_ANSWER_SECONDS).topics
+                ):
+                    raise KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)) from None
+                if code not in _NO_LEADER_YET:
+                    raise
+            found[partition.topic, partition.partition] = offset if offset >= 0 else None
+    return found
 
 
 def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[Partition, int]) -> Iterator[Message]:

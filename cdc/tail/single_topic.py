@@ -1,27 +1,31 @@
 """Gives the newest records of the topic of layout "single" and then new ones."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc.kafka.fragments import Fragments
+from cdc.kafka.partitions import begin_offsets, end_offsets
 
 __all__ = ["TailedTopic"]
 
-_ANSWER_SECONDS = 10.0
-
 
 class TailedTopic:
-    """The ``last`` records of the topic ``name``, or all (None), then new ones. Raises KafkaException."""
+    """The ``last`` records of the topic ``name``, or all (None), then new ones. ``properties`` are librdkafka's.
 
-    def __init__(self, consumer: Consumer, name: str, *, last: int | None) -> None:
+    Raises KafkaException.
+    """
+
+    def __init__(self, consumer: Consumer, properties: Mapping[str, Any], name: str, *, last: int | None) -> None:
         self._consumer = consumer
         self._name = name
         self._fragments = Fragments()
         self._last: deque[tuple[bytes, str]] | None = None if last is None else deque(maxlen=last)
         self.at_end = False
-        self._first, self._end = consumer.get_watermark_offsets(TopicPartition(name, 0), timeout=_ANSWER_SECONDS)
+        place = name, 0
+        self._first, self._end = begin_offsets(properties, [place])[place], end_offsets(properties, [place])[place]
         # Each Kafka transaction takes one more offset for its end, so there are fewer records than offsets.
         self._offsets = self._end if last is None else 2 * last + 100
         self._read()

@@ -11,7 +11,11 @@ from typing import Self
 
 from pymysql.constants import CLIENT
 
-__all__ = ["Relay"]
+__all__ = ["END_TRANSACTION", "LIST_OFFSETS", "Relay"]
+
+# Kinds of Kafka requests (https://kafka.apache.org/protocol#protocol_api_keys).
+LIST_OFFSETS, END_TRANSACTION = 2, 26
+_KAFKA_HEAD = struct.Struct(">ih")
 
 
 class Relay:
@@ -21,6 +25,9 @@ class Relay:
     next one at ``cuts[1]``, and so on. A connection takes each kilobyte ``slowly``, in so many seconds;
     ``uphill`` is the same for what the clients send. After ``tls_for`` connections a MySQL server behind it seems to
     have no TLS.
+
+    ``kafka_cut`` is the number of a kind of Kafka request: the connection on which the next one comes is cut instead of
+    answered. ``deliver`` passes that request on nevertheless, as a network does that is late.
     """
 
     def __init__(self, port: int) -> None:
@@ -32,6 +39,8 @@ class Relay:
         self.slowly = 0.0
         self.tls_for = 1 << 30
         self.uphill = 0.0
+        self.kafka_cut: int | None = None
+        self._late: list[tuple[socket.socket, bytes]] = []
         self._open: list[tuple[socket.socket, socket.socket]] = []
         self._stranded: list[socket.socket] = []
 
@@ -44,8 +53,20 @@ class Relay:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self.forget()
         for server in self._stranded:
             server.close()
+
+    @property
+    def has_late(self) -> bool:
+        """Whether a request was cut off that ``deliver`` can pass on."""
+        return bool(self._late)
+
+    def deliver(self) -> None:
+        """Pass on what was cut off by ``kafka_cut``, and wait for the server's answer, which nobody gets."""
+        for server, request in self._late:
+            server.sendall(request)
+            server.recv(1 << 16)
 
     def strand(self) -> None:
         """Cut the clients' side of all connections; the server does not learn of it before the relay's end."""
@@ -53,6 +74,11 @@ class Relay:
             # A second descriptor keeps the connection when the first one is closed.
             self._stranded.append(server.dup())
             client.shutdown(socket.SHUT_RDWR)
+
+    def forget(self) -> None:
+        """Let what was cut off never arrive."""
+        while self._late:
+            self._late.pop()[0].close()
 
     def _accept(self) -> None:
         while True:
@@ -88,6 +114,10 @@ class Relay:
                     if not data:
                         return
                     if source is client:
+                        if self.kafka_cut is not None and self.kafka_cut in _kafka_requests(data):
+                            self.kafka_cut = None
+                            self._late.append((server.dup(), data))
+                            return
                         server.sendall(_plain(data, at=4) if strips and not answered else data)
                         answered = True
                         continue
@@ -104,6 +134,16 @@ class Relay:
         del self.cuts[0]
         if self.reset:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def _kafka_requests(data: bytes) -> list[int]:
+    """The kinds of the Kafka requests in ``data``, which begins with one: each has its length and its kind first."""
+    kinds = []
+    while len(data) >= _KAFKA_HEAD.size:
+        length, kind = _KAFKA_HEAD.unpack_from(data)
+        kinds.append(kind)
+        data = data[4 + length :]
+    return kinds
 
 
 def _plain(packet: bytes, *, at: int) -> bytes:

@@ -21,7 +21,7 @@ from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = ["KafkaSink", "await_successor"]
@@ -56,7 +56,8 @@ class KafkaSink:
         self._fragmented = bool(recovered.visible_checksums or (recovered.entry and recovered.entry.fragmented))
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
         # A topic may be known by its records alone: it was created in a transaction of which Kafka lost the end.
-        ours = {topics.names.topic, *known, *recovered.ahead}
+        self._ahead = recovered.ahead
+        ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
         self._partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
         # All in one call: thousands of tables, one by one, would delay each new connection.
         self._partitioner.open(known)
@@ -118,7 +119,7 @@ class KafkaSink:
             if transactions.begun_at == NEVER:
                 transactions.begin()
             partition = partitioner.next_partition(topic)
-            if not self._already_visible or not self._is_visible(message):
+            if not self._already_visible or not self._is_visible(message, partition):
                 if len(value) > transactions.message_bytes:
                     self._write_fragments(message, partition)
                 elif isinstance(value, LargeText):
@@ -198,12 +199,21 @@ class KafkaSink:
         self.records += 1
         self.bytes += len(value)
 
-    def _is_visible(self, message: Message) -> bool:
+    def _is_visible(self, message: Message, partition: int) -> bool:
         """Whether readers can see the record already (module recovery); then it is counted and not written."""
-        checksum = self._already_visible.pop(self._partitioner.next_sequence, None)
+        sequence, topic = self._partitioner.next_sequence, message.topic
+        checksum = self._already_visible.pop(sequence, None)
         if checksum is None:
+            if sequence < (last := self._ahead.get((topic, partition), -1)):
+                raise PromiseError(
+                    f"readers see record {last} already, but not record {sequence}, which comes before it",
+                    where=f"topic {topic}, partition {partition}",
+                    hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+                )
             return False
-        if checksum != checksum_of(message.value):
+        value = message.value
+        plain = without_types(value) if isinstance(value, bytes) else value
+        if checksum not in (checksum_of(plain), checksum_of(value)):
             begin = bytes(message.value)[:_QUOTED_BYTES].decode("utf-8", "replace")
             raise PromiseError(
                 f"record {self._partitioner.next_sequence} is committed already, but with another content",

@@ -10,10 +10,15 @@ With several topics, readers may see the transaction's records in one and not in
 earlier one, below which no record is missing in any topic. The records after it are written again, except for those
 that readers can see. A partition gets its records in the order of their sequences, and none while a transaction is open
 in it: if its newest record is visible, so are all before.
+
+A commit that a network delays may arrive when the next transaction has begun, and end that one early: readers see a
+part of its records, and there is no entry for them. They are told apart in the same way, from the entry before.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -33,12 +38,16 @@ from cdc.model.record import Record, Uri
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin, unended
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
 _EXPIRED = 1 << 63
+_OPERATION = b',"operation":{'
+_TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
+# Of so many records without an entry the checksums fit into memory: a few Kafka transactions of the largest kind.
+_MOST_UNANNOUNCED = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,8 @@ class Recovered:
     """The ``entry`` to continue after, None where nothing was ever committed. ``rolled_back`` are topics.
 
     ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
-    are the topics that have such records. ``shown`` is the newest of the binlog's other events that readers can see.
+    are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of the binlog's
+    other events that readers can see.
     ``visible_chunks``: of the chunks among those records, topic and COPIED by sequence, since they can't be read again.
     """
 
@@ -54,7 +64,7 @@ class Recovered:
     rolled_back: list[str] = field(default_factory=list)
     visible_checksums: dict[int, int] = field(default_factory=dict)
     shown: Position | None = None
-    ahead: frozenset[str] = frozenset()
+    ahead: dict[Partition, int] = field(default_factory=dict)
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -68,10 +78,11 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     commits = topics.names.commits
     committed = next(commit_log.entries(properties, topic=commits, resource=resource), None)
     uncommitted = next(commit_log.entries(properties, topic=commits, resource=resource, committed=False), None)
+    topics.suspects -= {topic for entry in (committed, uncommitted) if entry for topic, _ in entry.partitions}
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
     # Compared also when no transaction is open: one may have been rolled back just before a crash.
-    visible = _visible(properties, partitions, open_in, resource)
+    visible = _visible(properties, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     # Without such an entry there may be no event, and the search would read the whole topic.
     events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
@@ -88,7 +99,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
     require_chunks_before(entry, chunks)
-    ahead = frozenset(topic for (topic, _), last in visible.items() if next_sequence <= last < _EXPIRED)
+    ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks)
 
 
@@ -102,10 +113,16 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 
 
 def _visible(
-    properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str
+    properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
 ) -> dict[Partition, int]:
-    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them."""
-    seen = {partition: _sequence(message, resource) for partition, message in newest(properties, partitions).items()}
+    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them.
+
+    Of ``suspects`` only records of our own: where another client wrote, the topic is refused before it is used.
+    """
+    seen = {}
+    for partition, message in newest(properties, partitions).items():
+        with suppress(*([UserError, PromiseError] if partition[0] in suspects else [])):
+            seen[partition] = _sequence(message, resource)
     empty = [partition for partition in partitions if partition not in seen and partition not in unended]
     begins = begin_offsets(properties, empty)
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}
@@ -165,7 +182,8 @@ def true_entry(
     """The newest of ``entries`` all of whose records are ``visible``; None where nothing was ever committed.
 
     An uncommitted entry is as true as a committed one: it says where in the binlog the records before a sequence end,
-    and that never changes. Raises PromiseError where there is none.
+    and that never changes. Of the newest records there may be none: a late commit shows a part of a transaction before
+    its entry is written. Raises PromiseError where there is none at all, or none of millions of records.
     """
     top = max((sequence for sequence in visible.values() if sequence != _EXPIRED), default=-1)
     found: Entry | None = None
@@ -177,6 +195,8 @@ def true_entry(
             found = entry
         if found is not None and announced >= top:
             return found
+    if found is not None and top - found.next_sequence < _MOST_UNANNOUNCED:
+        return found
     if entry is None and top < 0:
         return None
     raise PromiseError(
@@ -214,8 +234,14 @@ def _visible_records(
             if (copied := _mark(message, COPIED)) is not None:
                 chunks[sequence] = partition[0], copied
             elif _mark(message, AFTER) is None:
-                found[sequence] = fragment.checksum if fragment else crc32(message.value() or b"")
+                found[sequence] = fragment.checksum if fragment else crc32(without_types(message.value() or b""))
     return found, chunks
+
+
+def without_types(record: bytes) -> bytes:
+    """The JSON of a record without the types of its columns, which are told anew after each start of the producer."""
+    head, operation, rest = record.partition(_OPERATION)
+    return _TYPES.sub(b"", head, count=1) + operation + rest
 
 
 def require_chunks_before(entry: Entry | None, chunks: Mapping[int, tuple[str, str]]) -> None:

@@ -31,8 +31,8 @@ _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of 
 class TopicAdmin:
     """Creates and checks the topics called ``names``. ``properties`` are librdkafka's.
 
-    It lives as long as the process. ``suspects`` are topics in which a transaction without an end was found before
-    their first record; the recovery of the next sink rolls it back.
+    It lives as long as the process. ``suspects`` are topics in which something was found before their first record:
+    a transaction without an end, which the recovery of the next sink rolls back, or records that no entry counts.
     """
 
     def __init__(
@@ -193,13 +193,18 @@ class TopicAdmin:
     def _require_unused(self, partitions: list[Partition]) -> None:
         """Raise unless the partitions are empty: no other client may write to our topics.
 
-        Raises Disconnected where a transaction is open in one, UserError where there are messages.
+        Raises Disconnected where a transaction is open in one, or messages are found that may be ours: the recovery of
+        the next sink looks at them. UserError where it did not find them to be.
         """
         left = {topic for topic, _ in unended(self.properties, partitions)}
         if left:
             self.suspects |= left
             raise Disconnected("a transaction was left open in the topic", where=f"topic {', '.join(sorted(left))}")
         written = {topic for topic, _ in newest(self.properties, partitions)} if partitions else set()
+        if new := written - self.suspects:
+            self.suspects |= new
+            names = ", ".join(sorted(new))
+            raise Disconnected("the topic has messages that no entry of the commit log counts", where=f"topic {names}")
         if written:
             raise UserError(
                 "the topic has messages that this producer did not write",

@@ -1,5 +1,6 @@
 """A broker that takes its time: what is committed can be read when a sink is closed, and no question waits for ever."""
 
+import json
 import os
 import signal
 import threading
@@ -17,9 +18,10 @@ from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.partitions import led
+from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, led
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
+from cdc.model.record import Record
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.record_parts import Message
@@ -28,9 +30,9 @@ from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port
 from tests.harness.programs import records, run_well, write_profile
-from tests.harness.relay import Relay
+from tests.harness.relay import END_TRANSACTION, LIST_OFFSETS, Relay
 from tests.harness.server_fixtures import KafkaFactory
-from tests.harness.wait import LIMIT_SECONDS
+from tests.harness.wait import LIMIT_SECONDS, until
 
 pytestmark = pytest.mark.integration
 
@@ -141,6 +143,78 @@ def stopped(kafka: Kafka) -> Iterator[None]:
         yield
     finally:
         os.kill(kafka.process.pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def relayed(kafka_broker: KafkaFactory) -> Iterator[Relay]:
+    """The way to a broker that clients have no other way to."""
+    port = free_port()
+    with Relay(port) as relay:
+        kafka_broker(port=port, settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{relay.port}"})
+        yield relay
+
+
+def test_what_a_cut_connection_leaves_behind(relayed: Relay) -> None:
+    """No offset is taken from it, and a commit that comes late, and ends the next transaction, is recovered from."""
+    properties = {"bootstrap.servers": f"127.0.0.1:{relayed.port}"}
+    topics = TopicAdmin(properties, Topics("cut"), partitions=1, replicas=1, retention_hours=0)
+    topics.require()
+    no_offset_is_taken(relayed, properties, ("cut", 0))
+    a_late_commit_is_recovered_from(relayed, topics)
+
+
+def no_offset_is_taken(relay: Relay, properties: dict[str, Any], place: tuple[str, int]) -> None:
+    """librdkafka answers with the offset -1001 then, and without an error."""
+    for ask in (begin_offsets, end_offsets):
+        relay.kafka_cut = LIST_OFFSETS
+        assert ask(properties, [place]) == {place: 0}
+        assert relay.kafka_cut is None
+    relay.kafka_cut = LIST_OFFSETS
+    assert led(properties, [place]) == set()
+    until(lambda: led(properties, [place]) == {place}, what="the next connection")
+    relay.forget()
+
+
+def a_late_commit_is_recovered_from(relay: Relay, topics: TopicAdmin) -> None:
+    """librdkafka sends a commit again over a new connection; then the first one arrives, in the next transaction."""
+
+    def opened() -> KafkaSink:
+        size, stop = BatchSize(16_000_000), threading.Event()
+        return KafkaSink.open(topics, size, resource="r", instance="i", reopening=False, stop=stop)
+
+    def message(sequence: int) -> Message:
+        uri, place = "flv://r/d/t", {"fileName": "binlog.000001", "offset": 4 + sequence}
+        transaction = {"id": f"u:{sequence}", "index": 0, "last": True, "ts_us": 1}
+        body = {"uri": uri, "sequence": sequence, "bn_file": place, "transaction": transaction, "columns": ["i"]}
+        body["operation"] = {"Add": {"rows": [{"cols": [{"SignedInteger": sequence}]}]}}
+        return Message("cut", uri.encode(), json.dumps(body).encode(), 0, [])
+
+    def entry(following: int) -> Entry:
+        return Entry(following, Position("binlog.000001", 4 + following), "", "u", instance="i")
+
+    sink = opened()
+    sink.start(entry(0))
+    sink.write([message(0)])
+    relay.kafka_cut = END_TRANSACTION
+    sink.commit(entry(1))
+    assert relay.has_late
+    sink.write([message(1), message(2)])
+    sink._transactions.producer.flush()
+    relay.deliver()
+    until(lambda: end_offsets(topics.properties, [("cut", 0)])["cut", 0] == 5, what="the early end")
+    with pytest.raises(Disconnected, match="transaction"):
+        sink.write([message(3)])
+        sink.commit(entry(4))
+    sink.close()
+    sink = opened()
+    assert sink.entry is not None
+    assert sink.entry.next_sequence == 1
+    sink.start(sink.entry)
+    sink.write([message(number) for number in range(1, 4)])
+    sink.commit(entry(4))
+    sink.close()
+    found = [Record.parse(each.value() or b"", where="").sequence for each in backwards(topics.properties, ("cut", 0))]
+    assert found == [3, 2, 1, 0]
 
 
 def test_a_broker_that_hangs_is_away(kafka_broker: KafkaFactory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,9 +77,15 @@ def test_below_the_true_entry_nothing_is_missing_and_no_better_one_is_true(
     assert found.next_sequence == max(each.next_sequence for each in better)
 
 
-def test_records_that_no_entry_speaks_of_stop_it() -> None:
+def test_records_that_no_entry_speaks_of_follow_the_newest_one() -> None:
+    """As after a commit that came late, in the midst of the next transaction."""
+    past = history([["a"], ["b"]])
+    assert chosen(past, {("a", 0): 3, ("b", 0): 1}) == past.entries[-1]
+    assert chosen(past, {("a", 0): 3}) == past.entries[1]
+    with pytest.raises(PromiseError, match="up to sequence 9000000"):
+        chosen(past, {("a", 0): 9_000_000, ("b", 0): 1})
     with pytest.raises(PromiseError, match="up to sequence 9"):
-        chosen(history([["a"], ["b"]]), {("a", 0): 9})
+        chosen(History([], []), {("a", 0): 9})
 
 
 def test_nothing_was_ever_written() -> None:

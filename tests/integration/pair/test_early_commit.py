@@ -1,0 +1,71 @@
+"""A part of a leader transaction that readers see without an entry of the commit log, as a late commit leaves it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from cdc.config.topic_names import Topics
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from tests.checks.compare import content
+from tests.harness.programs import json_lines, run_well, write_profile
+from tests.harness.readable import until_readable
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_it_is_gone_on_from(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str) -> None:
+    name = f"early_{layout}"
+
+    def profile(server: MySql, topic: str, file: str) -> Path:
+        return write_profile(
+            tmp_path, server, kafka, name=file, topic=topic, resource=name, filters={"include_dbs": [name]},
+            producer={"start": "now", "record_bytes": 1000}, kafka={"layout": layout, "prefix": f"{topic}."},
+        )  # fmt: skip
+
+    model, real = (profile(leader, topic, topic) for topic in (f"{name}_model", name))
+    target = profile(follower, name, f"{name}_target")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        for path in (model, real):
+            run_well("cdc-producer", path, "--until-current")
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t VARCHAR(500))")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")
+        run_well("cdc-producer", real, "--until-current")
+        run_well("cdc-consumer", target, "--until-current")
+        before = len(json_lines(real))
+        cursor.execute(f"CREATE TABLE {name}.b LIKE {name}.a")  # in per_table its topic is one that no entry knows
+        cursor.execute("BEGIN")
+        for number in range(12):
+            cursor.execute(f"INSERT INTO {name}.{'ab'[number > 4]} VALUES ({number}, REPEAT('x', 500))")
+        cursor.execute("COMMIT")
+        run_well("cdc-producer", model, "--until-current")
+        wanted = json_lines(model)
+        names = Topics(name, layout=layout, prefix=f"{name}." if layout == "per_table" else "")
+        tables = "b" + "a" * 5 + "b" * 3
+        topics = [names.of_table(name, table) for table in tables]
+        show(kafka, name, list(zip(topics, wanted[before:], strict=False)))
+        # The consumer passes the part over, before the producer goes on and afterwards.
+        run_well("cdc-consumer", target, "--until-current")
+        run_well("cdc-producer", real, "--until-current")
+        assert json_lines(real) == wanted
+        run_well("cdc-consumer", target, "--until-current")
+        assert content(leader, name) == content(follower, name)
+
+
+def show(kafka: Kafka, name: str, lines: list[tuple[str, str]]) -> None:
+    """Commit these records, each in its topic, with no entry of the commit log."""
+    admin = kafka.admin()
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{name} early"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for topic in {topic for topic, _ in lines} - admin.list_topics(timeout=10).topics.keys():
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+    for topic, line in lines:
+        producer.produce(topic, line.encode(), json.loads(line)["uri"].encode())
+    producer.commit_transaction(30)
+    until_readable(admin, *{topic for topic, _ in lines})
