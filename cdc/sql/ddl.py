@@ -18,6 +18,7 @@ from cdc.sql.effects import (
     made_like,
     of_the_session,
 )
+from cdc.sql.maintenance import MAINTAIN, maintained, maintains_partitions
 from cdc.sql.parser import SqlReader
 from cdc.sql.tokens import tokens
 
@@ -25,7 +26,7 @@ __all__ = ["Effect", "classify"]
 
 _TRANSACTION = {"BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "XA"}
 _DML = {"INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT", "TABLE", "VALUES", "HANDLER"}
-_ADMIN = {"FLUSH", "ANALYZE", "OPTIMIZE", "REPAIR", "CHECK", "CHECKSUM", "CACHE", "INSTALL", "UNINSTALL", "RESET"}
+_ADMIN = {"FLUSH", "CHECK", "CHECKSUM", "CACHE", "INSTALL", "UNINSTALL", "RESET"}
 _OBJECTS = {
     "TABLE": "Table", "TABLES": "Table", "DATABASE": "Database", "SCHEMA": "Database", "INDEX": "Index", "VIEW": "View",
     "TRIGGER": "Trigger", "PROCEDURE": "Procedure", "FUNCTION": "Function", "EVENT": "Event", "LIBRARY": "Library",
@@ -88,6 +89,8 @@ def _about_accounts(reader: SqlReader) -> bool:
 
 
 def _definition(reader: SqlReader) -> tuple[str, tuple[Effect, ...]]:
+    if effects := maintained(reader):
+        return "ddl", effects
     if reader.take("RENAME", "TABLE") or reader.take("RENAME", "TABLES"):
         return "ddl", tuple(_renames(reader))
     if reader.take("TRUNCATE"):
@@ -158,8 +161,10 @@ def _effects(verb: str, kind: str, reader: SqlReader) -> tuple[str, tuple[Effect
     name = reader.name()
     if action == "CreateFunction" and reader.comes("RETURNS"):
         return "admin", ()  # no brackets: a loadable function, which belongs to the server and not to a database
-    if action == "AlterTable" and _is_upkeep(reader):
+    if action == "AlterTable" and _is_of_this_server(reader):
         return "admin", ()
+    if action == "AlterTable" and maintains_partitions(reader):
+        return "ddl", (Effect(MAINTAIN, *name),)
     if action == "AlterTable":
         return "ddl", tuple(alter_table(name, reader))
     if action == "CreateTable":
@@ -175,11 +180,9 @@ def _database(reader: SqlReader) -> str:
     return reader.database if reader.peek() in ("DEFAULT", "CHARACTER", "COLLATE", "READ") else reader.identifier()
 
 
-def _is_upkeep(reader: SqlReader) -> bool:
-    """Whether an ALTER TABLE only maintains the table, or its copy in a secondary engine."""
-    if reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD"):
-        return True
-    return any(reader.comes(word, "PARTITION") for word in ("ANALYZE", "CHECK", "OPTIMIZE", "REPAIR"))
+def _is_of_this_server(reader: SqlReader) -> bool:
+    """Whether an ALTER TABLE only looks at the table, or concerns its copy in a secondary engine."""
+    return reader.peek() in ("SECONDARY_LOAD", "SECONDARY_UNLOAD") or reader.comes("CHECK", "PARTITION")
 
 
 def _alter_event(name: tuple[str, str], reader: SqlReader) -> Effect:

@@ -33,8 +33,8 @@ __all__ = [
 
 
 class Effect(NamedTuple):
-    """``action`` is Create, Alter, Drop, Rename or Truncate and the kind of object; ``to`` the new (database, name).
-    Skip and the kind stands for what a left-out event may have changed.
+    """``action`` is Create, Alter, Drop, Rename, Truncate or Maintain and the kind of object; ``to`` the new (database,
+    name). Skip and the kind stands for what a left-out event may have changed.
 
     ``like`` is the table whose definition CREATE TABLE … LIKE copies. ``unfaithful`` says why a follower that executes
     the statement would differ from the leader; mostly empty. ``numbered``: it numbers the rows in the order of the

@@ -293,13 +293,13 @@ ALTER TABLE t11 TRUNCATE PARTITION p1;
 ALTER TABLE t11 TRUNCATE PARTITION ALL;
 -- -> AlterTable s.t11
 ALTER TABLE t11 ANALYZE PARTITION p1;
--- -> admin
+-- -> MaintainTable s.t11
 ALTER TABLE t11 CHECK PARTITION ALL;
 -- -> admin
 ALTER TABLE t11 OPTIMIZE PARTITION p1;
--- -> admin
+-- -> MaintainTable s.t11
 ALTER TABLE t11 REPAIR PARTITION p1;
--- -> admin
+-- -> MaintainTable s.t11
 CREATE TABLE t46 (id INT, d DATE, KEY (d));
 -- -> CreateTable s.t46
 ALTER TABLE t11 EXCHANGE PARTITION p1 WITH TABLE t46;
@@ -708,15 +708,15 @@ ALTER INSTANCE RELOAD TLS;
 ALTER INSTANCE ENABLE INNODB REDO_LOG;
 -- -> admin
 ANALYZE TABLE t1, t2;
--- -> admin
+-- -> MaintainTable s.t1, MaintainTable s.t2
 ANALYZE NO_WRITE_TO_BINLOG TABLE t1 UPDATE HISTOGRAM ON a WITH 4 BUCKETS;
--- -> admin
+-- -> MaintainTable s.t1
 OPTIMIZE LOCAL TABLE t1;
--- -> admin
+-- -> MaintainTable s.t1
 OPTIMIZE TABLE t1;
--- -> admin
+-- -> MaintainTable s.t1
 REPAIR TABLE t33 QUICK;
--- -> admin
+-- -> MaintainTable s.t33
 CHECK TABLE t1 FOR UPGRADE;
 -- -> admin
 CHECKSUM TABLE t1 EXTENDED;

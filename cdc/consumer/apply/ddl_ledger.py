@@ -27,7 +27,7 @@ from cdc.consumer.follower.statement_connection import StatementConnection
 from cdc.consumer.literals.values import quoted
 from cdc.consumer.plan.packets import Statement
 from cdc.consumer.scope import way_across
-from cdc.consumer.source.follower_statements import FollowerStatements
+from cdc.consumer.source.follower_statements import FollowerStatements, maintained_here, only_maintains
 from cdc.consumer.source.statement_check import check_claims, numbering
 from cdc.consumer.source.statement_text import to_send
 from cdc.consumer.state import ledger_table
@@ -177,7 +177,7 @@ class DdlLedger:
                 if ready is None:
                     if self._ready and self._reason(record) is not None:
                         break
-                    ready = self._statements.of(record)
+                    ready = self._statements.of(maintained_here(record, self._passes))
             except CdcError:
                 if not self._ready:
                     raise
@@ -227,7 +227,7 @@ class DdlLedger:
         if uris and not any(wanted):
             return "of a database or table that is not replicated to this follower"
         in_copy = self._copied.has(record)
-        if not (all(wanted) or in_copy):
+        if not (all(wanted) or in_copy or only_maintains(record)):
             raise Unapplicable(
                 f"a statement crosses the border of the filters: {excerpt(record.query)}",
                 record=record,

@@ -25,6 +25,7 @@ _IDLE_SECONDS = 5.0
 _TRUSTED_SECONDS = 10.0  # after which global values that an administrator has changed meanwhile count
 _ON_TABLES = frozenset({
     "CreateTable", "AlterTable", "DropTable", "RenameTable", "TruncateTable", "CreateIndex", "DropIndex",
+    "MaintainTable",
 })  # fmt: skip
 # User variables, queries, an open transaction, and the functions that keep something in the session.
 _OF_THE_SESSION = re.compile(

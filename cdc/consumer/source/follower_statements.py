@@ -6,17 +6,20 @@ no difference to them.
 """
 
 import logging
+from collections.abc import Callable
+from dataclasses import replace
 
 from cdc.consumer.errors import Unapplicable
 from cdc.consumer.source.renaming import Renaming
 from cdc.consumer.source.statement_text import parsed, quoting, spliced
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 from cdc.service.logs import event
+from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.redaction import excerpt
 from cdc.sql.table_options import Option, table_options
 from cdc.sql.tokens import tokens
 
-__all__ = ["FollowerStatements"]
+__all__ = ["FollowerStatements", "maintained_here", "only_maintains"]
 
 _LOG = logging.getLogger("cdc.consumer")
 _OWN = "innodb_file_per_table"  # what TABLESPACE calls a file of the table's own, on every server
@@ -77,6 +80,24 @@ class FollowerStatements:
                 hint="leave the table out with filters.exclude_tables",
             )
         return _INNODB if value.upper() in _CHANGED else None
+
+
+def only_maintains(record: Record) -> bool:
+    """Whether the statement is one such as OPTIMIZE TABLE, which may run for some of its tables only."""
+    return bool(record.affects) and all(affect["action"] == MAINTAIN for affect in record.affects)
+
+
+def maintained_here(record: Record, passes: Callable[[Uri], bool]) -> Record:
+    """The record of a statement that maintains tables, for those that are replicated to this follower."""
+    uris = [Uri.parse(affect["uri"]) for affect in record.affects]
+    wanted = [uri for uri in uris if passes(uri)]
+    if not only_maintains(record) or len(wanted) == len(uris):
+        return record
+    context = record.context or {}
+    names = [(uri.database, uri.table or "") for uri in wanted]
+    text = of_these_tables(parsed(record), names, sql_mode=context.get("sql_mode", ""))
+    spoken = {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}
+    return replace(record, query=text, exact=None, context=context | spoken)
 
 
 def _check_foreign_keys(record: Record, options: list[Option], values: set[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from cdc.sql.effects import Effect
+from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["Pending", "Table", "concerns"]
 
@@ -187,6 +188,8 @@ def concerns(effect: Effect, table: Table) -> bool:
     """Whether the statement may have changed or moved the table, or put another one in its place."""
     if effect.action == "DropDatabase":
         return effect.database == table[0]
+    if effect.action == MAINTAIN:
+        return False  # all rows are there as before
     return effect.action.endswith(("Table", "Index")) and table in ((effect.database, effect.name), effect.to)
 
 

@@ -12,7 +12,7 @@ from cdc.sql.text import is_lost
 
 __all__ = ["Damaged", "nameless", "not_closed", "passed_over", "refused_statement", "unknown_event", "unreadable"]
 
-_VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate)")
+_VERB = re.compile("^(Create|Alter|Drop|Rename|Truncate|Maintain)")
 _UNKNOWN_STATEMENT = (
     "run it on the follower by hand, then start a new topic there, or report the statement so that it can be added"
 )

@@ -1,20 +1,24 @@
 """Decides whether what a statement changes passes the filters; refuses one of which only a part does."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from cdc.config.filters import Filters, filtered_name
 from cdc.config.shadow_tables import swap
 from cdc.errors import PromiseError
 from cdc.producer.decode.changes import Statement
 from cdc.sql.effects import ANY_DATABASE, Effect, way_out
+from cdc.sql.maintenance import MAINTAIN, of_these_tables
 from cdc.sql.redaction import excerpt
 from cdc.sql.text import is_lost
 
-__all__ = ["may_fire", "may_pass", "passes", "tables"]
+__all__ = ["may_fire", "may_pass", "passing", "tables"]
 
 
-def passes(change: Statement, filters: Filters) -> bool:
-    """Whether any object that a statement affects passes the filters.
+def passing(change: Statement, filters: Filters) -> Statement | None:
+    """The statement, None where no object that it affects passes the filters.
+
+    One that maintains several tables does so for those that pass.
 
     Raises PromiseError where some pass and some do not, since half a statement can't be replicated, and for a statement
     whose text can't be sent, or with which a follower would differ from the leader.
@@ -24,7 +28,9 @@ def passes(change: Statement, filters: Filters) -> bool:
     if change.unreadable and may_pass(change.effects, filters):
         raise _unreadable(change)
     if not any(wanted):
-        return False
+        return None
+    if not all(wanted) and all(effect.action == MAINTAIN for effect in change.effects):
+        return _narrowed(change, wanted)
     if not all(wanted):
         names = ", ".join(".".join(part for part in each if part) for each in named)
         raise PromiseError(
@@ -39,7 +45,16 @@ def passes(change: Statement, filters: Filters) -> bool:
             where=str(change.event.position),
             hint=way_out(reason),
         )
-    return True
+    return change
+
+
+def _narrowed(change: Statement, wanted: list[bool]) -> Statement:
+    effects = tuple(effect for effect, passes in zip(change.effects, wanted, strict=True) if passes)
+    names = [(effect.database, effect.name or "") for effect in effects]
+    text = of_these_tables(change.text, names, sql_mode=change.context.get("sql_mode", ""))
+    # The names are as the server stores them, with letters that the session's character set need not have.
+    context = change.context | {"charset": "utf8mb4", "collation": "utf8mb4_0900_ai_ci"}
+    return replace(change, text=text, effects=effects, context=context, exact=None)
 
 
 def may_pass(effects: Iterable[Effect], filters: Filters) -> bool:

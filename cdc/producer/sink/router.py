@@ -17,7 +17,7 @@ from cdc.producer.copy.chunk import Beginning, Chunk
 from cdc.producer.decode.changes import Begin, Refused, Rows, Statement, TableShape, Whole
 from cdc.producer.decode.unsupported import passed_over
 from cdc.producer.sink.copied_records import Place, chunk_body, copied_message, creation_body
-from cdc.producer.sink.filter_boundary import may_fire, may_pass, passes, tables
+from cdc.producer.sink.filter_boundary import may_fire, may_pass, passing, tables
 from cdc.producer.sink.partial_transaction import CommittedPart, content_sum, row_sum
 from cdc.producer.sink.record_parts import (
     COPYING,
@@ -192,22 +192,21 @@ class Router:
     def statement(self, change: Statement) -> Iterator[Message]:
         """The message of a statement, none where nothing that it affects passes the filters; raises as ``refused``."""
         try:
-            wanted = passes(change, self._filters)
+            passed = passing(change, self._filters)
         except PromiseError as error:
             yield from self.refused(Refused(change.event, error, passed_over(change.effects), excerpt(change.text)))
             return
-        if not wanted:
+        if passed is None:
             self.filtered += 1
             return
+        change = passed
         self._told.forget(change.effects)
-        operation = {"Query": change.text}
-        if change.exact is not None:
-            operation["Bytes"] = b64encode(change.exact).decode("ascii")
+        exact = {} if change.exact is None else {"Bytes": b64encode(change.exact).decode("ascii")}
         context = change.context
         if self.incomplete and adds_foreign_keys(change.effects, change.text):
             # The rows that it refers to need not be on a follower yet. They are once the copy is complete.
             context = context | {"foreign_key_checks": False}
-        body = f'"operation":{json_text(operation)},"context":{json_text(context)}'
+        body = f'"operation":{json_text({"Query": change.text} | exact)},"context":{json_text(context)}'
         yield from self._on_objects(change.event, change.effects, body, change.text)
 
     def refused(self, change: Refused) -> Iterator[Message]:

@@ -11,6 +11,7 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, ENDS_COPY, Act, Name, table_name
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.told import History, Statement, Told
+from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["history_of", "read_history"]
 
@@ -92,6 +93,8 @@ def _acts(row: Row) -> Iterator[Act]:
     if row["affects"] is not None:
         text = row["operation"]["Query"] or ""
         for number, each in enumerate(row["affects"]):
+            if each["action"] == MAINTAIN:  # no column and no row is another one after it
+                continue
             names = (each["action"], each["uri"], each["to"], each["like"])
             yield Act(sequence, number, *names, *described, text, bool(row["copying"]))
     elif row["operation"] is not None and row["operation"]["Copy"] is not None:

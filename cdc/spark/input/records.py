@@ -65,7 +65,8 @@ _PARSING = {"columnNameOfCorruptRecord": "broken", "maxStringLen": str((1 << 31)
 _NAME = "(?:[A-Za-z0-9_.~-]|%[0-9A-Fa-f]{2})+"
 _URI = f"^flv://{_NAME}/{_NAME}(/{_NAME})?$"
 _ACTION = (
-    "^(Create|Alter|Drop|Rename|Truncate|Skip)(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
+    "^(Create|Alter|Drop|Rename|Truncate|Maintain|Skip)"
+    "(Table|Database|View|Index|Procedure|Function|Library|Trigger|Event)$"
 )
 _ROWS = """
     CASE

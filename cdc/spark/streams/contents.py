@@ -14,6 +14,7 @@ from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.questions import Question
 from cdc.spark.input.records import LEADER
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
+from cdc.sql.maintenance import MAINTAIN
 
 __all__ = ["Contents", "Shape", "commit_times", "joined", "offsets", "statements", "survey"]
 
@@ -225,6 +226,7 @@ def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:
             F.substring("query", 1, TEXT).alias("text"),
             F.expr("coalesce(copying, false)").alias("copying"),
         )
+        .where(f"affect.action != '{MAINTAIN}'")  # no definition and no row is another one after it
         .select("side", "sequence", "place", "affect.*", "transaction", "file", "position", "ts_us", "text", "copying")
     )
     return Question(acts, _acts_by_side)

@@ -5,6 +5,7 @@ USE no_text;
 CREATE TABLE a (i INT) /* gr{hex fc df}e */;
 -- -> {"operation":{"Query":"CREATE TABLE a (i INT) /* gr??e */"}}
 ANALYZE TABLE a /* {hex fc} */;
+-- -> {"affects":[{"action":"MaintainTable","uri":"flv://mysql-srv1/no_text/a"}]}
 ALTER TABLE a ADD j INT -- {hex fc};
 -- -> {"affects":[{"action":"AlterTable","uri":"flv://mysql-srv1/no_text/a"}]}
 INSERT INTO a VALUES (1, 2) /* {hex fc} */;

@@ -18,13 +18,13 @@ CREATE SERVER away FOREIGN DATA WRAPPER mysql OPTIONS (USER 'u', HOST 'h', PASSW
 DROP SERVER away;
 DROP USER keeper, 'keeper'@'10.0.0.1', keeper3;
 DROP ROLE keepers;
-ANALYZE TABLE a;
+FLUSH TABLES;
 -- @apply
 -- @logged cdc-producer kind=account statement="CREATE USER keeper@%"
 -- @logged cdc-producer statement="CREATE USER keeper@10.0.0.1, keeper2@%"
 -- @logged cdc-producer kind=account statement="ALTER USER keeper@%" … statement="ALTER USER keeper@%"
 -- @logged cdc-producer statement="GRANT keeper@%"
 -- @logged cdc-producer statement="RENAME USER keeper2, keeper3"
--- @logged cdc-producer kind=admin statement="ANALYZE TABLE a"
+-- @logged cdc-producer kind=admin statement="FLUSH TABLES"
 -- @silent cdc-producer hunter2
 -- @silent cdc-producer $A$

@@ -1,0 +1,43 @@
+"""Statements that maintain tables: REPAIR, OPTIMIZE and ANALYZE TABLE, and those of partitions in ALTER TABLE. Pure.
+
+They change no row and no definition, but what later statements meet: REPAIR moves rows that lie in a wrong partition,
+OPTIMIZE makes room for columns that are added INSTANT, ANALYZE has histograms. CHECK TABLE is in no binlog.
+"""
+
+from collections.abc import Iterable
+
+from cdc.sql.effects import Effect
+from cdc.sql.parser import SqlReader
+from cdc.sql.tokens import tokens
+
+__all__ = ["MAINTAIN", "maintained", "maintains_partitions", "of_these_tables"]
+
+MAINTAIN = "MaintainTable"
+_VERBS = ("ANALYZE", "OPTIMIZE", "REPAIR")
+
+
+def maintained(reader: SqlReader) -> tuple[Effect, ...]:
+    """The effects of a statement that maintains tables, none for another one. Raises ValueError: a name is missing."""
+    if not any(reader.take(verb) for verb in _VERBS):
+        return ()
+    if not reader.take("NO_WRITE_TO_BINLOG"):
+        reader.take("LOCAL")
+    if not reader.take("TABLES"):
+        reader.require("TABLE")
+    return tuple(Effect(MAINTAIN, *name) for name in reader.names())
+
+
+def maintains_partitions(reader: SqlReader) -> bool:
+    """Whether ALTER TABLE, read up to the table's name, maintains partitions."""
+    return any(reader.comes(verb, "PARTITION") for verb in _VERBS)
+
+
+def of_these_tables(text: str, tables: Iterable[tuple[str, str]], *, sql_mode: str) -> str:
+    """A statement that maintains several tables, for these of them: nothing but options can stand behind the names."""
+    modes = sql_mode.upper().split(",")
+    ansi_quotes, backslash_escapes = "ANSI_QUOTES" in modes, "NO_BACKSLASH_ESCAPES" not in modes
+    reader = SqlReader(list(tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)), "")
+    verb = reader.peek()
+    maintained(reader)
+    names = ", ".join(".".join(f"`{part.replace('`', '``')}`" for part in table) for table in tables)
+    return " ".join([verb, "TABLE", names, *(item.word() for item in reader.items[reader.at :])])
