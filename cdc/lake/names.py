@@ -7,8 +7,9 @@ something in paths: such names are free for files of the lake's own.
 
 import hashlib
 import re
+from collections.abc import Callable, Collection, Sequence
 
-__all__ = ["encoded", "folder", "quoted", "version_folder"]
+__all__ = ["encoded", "folder", "quoted", "unfit", "version_folder"]
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]|^_")
 _LONGEST = 120  # characters of a name of MySQL as it is encoded; longer ones end with a hash
@@ -35,3 +36,16 @@ def version_folder(version: int) -> str:
 def quoted(name: str) -> str:
     """The name of a column in Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
+
+
+def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[[str], str] = str) -> str:
+    """Why a format can't have these ``columns``, empty where it can: some are ``reserved``, or two are one name to
+    Spark or as they are written ``in_files``."""
+    if taken := [name for name in columns if name.lower() in reserved]:
+        return f"the format has columns of its own that are called so: {', '.join(taken)}"
+    for written in (str.lower, in_files):
+        first: dict[str, str] = {}
+        for name in columns:
+            if (other := first.setdefault(written(name), name)) != name:
+                return f"the names of two columns become one: {other}, {name}"
+    return ""

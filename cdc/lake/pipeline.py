@@ -44,6 +44,8 @@ class Tables(Protocol):
 
     def written(self, folder: str, since: int | None) -> Written | None: ...
 
+    def unfit(self, columns: Sequence[str]) -> str: ...
+
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None: ...
 
     def merge(
@@ -179,7 +181,9 @@ class Lake:
                 )  # fmt: skip
             try:
                 of_options = known if is_held else replace(known, same_options=False)
-                steps.append(decided(of_options, name, written, base))
+                step = decided(of_options, name, written, base)
+                self._require_fit(step)
+                steps.append(step)
             except CopyIncomplete:
                 copying.append(name)
             except UserError as error:
@@ -198,6 +202,14 @@ class Lake:
                 hint="run cdc-lake again once the copy is complete, or leave them out with --without",
             )
         return steps
+
+    def _require_fit(self, step: Step) -> None:
+        """Raises UserError where the format can't have the columns of a table that is written."""
+        if step.plan is not None and (why := self.tables.unfit([name for name, _ in step.plan.columns])):
+            raise UserError(
+                f"the lake's format can't have the columns: {why}", where=f"table {'.'.join(step.name)}",
+                hint="take another --format, or rename a column on the leader",
+            )  # fmt: skip
 
     def _base(self, held: Held | None, written: Written | None) -> int | None:
         """As of which sequence the table is in the lake; None where it has to be written as a whole."""

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc.spark.folders.local import LocalFolder
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.sql_meaning import own_session
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, side_profiles
-from cdc.spark.job.session import own_session
 from cdc.spark.pipeline import audit_topics
 from cdc.spark.report.files import FOREIGN, PARQUET, clear
 from cdc.spark.report.outcome import Audit

@@ -32,6 +32,7 @@ from cdc.spark.input.one_part import set_tiny, uncache
 from cdc.spark.input.records import FOLLOWER, LEADER, parse
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span
+from cdc.spark.input.sql_meaning import MEANING
 from cdc.spark.job.class_archive import class_archive, mapped
 from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import NO_TERMS, Terms
@@ -63,7 +64,7 @@ _SPARK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
-    "spark.sql.ansi.enabled": "true",
+    **MEANING,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     **dict([CODE_CACHE]),

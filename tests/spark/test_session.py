@@ -21,6 +21,7 @@ from pyspark import StorageLevel
 from cdc.spark.job.session import session, configure_for
 
 spark = session()
+assert spark.conf.get("spark.sql.variable.substitute") == "false"  # whatever spark-submit was told
 configure_for(spark, {RECORDS})
 row = "array(string(id * 100 + row), repeat('x', 200))"
 records = spark.range(0, {RECORDS}, 1, 2).selectExpr(f"transform(sequence(1, 100), row -> {{row}}) AS rows")
@@ -64,7 +65,8 @@ def test_each_function_of_pyspark_asks_the_jvm_once(spark: SparkSession, monkeyp
 
 
 def test_what_is_cached_may_be_larger_than_the_heap() -> None:
-    small = "--driver-memory 512m --master local[2] --conf spark.ui.enabled=false pyspark-shell"
+    settings = "--conf spark.ui.enabled=false --conf spark.sql.variable.substitute=true"
+    small = f"--driver-memory 512m --master local[2] {settings} pyspark-shell"
     ours = {"PYSPARK_SUBMIT_ARGS": small, "SPARK_LOCAL_IP": "127.0.0.1"}
     command = [sys.executable, "-c", CACHES_THEM]
     done = subprocess.run(

@@ -12,11 +12,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from cdc.config.profile import load as load_profile
 from cdc.errors import UserError
 from cdc.sandbox.server.kafka import Kafka
-from cdc.spark import changes, table
+from cdc.spark import changes, table, tables
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
@@ -41,6 +42,17 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration]
 DEEDS = int(os.environ.get("CDC_TYPED_DEEDS", "40"))
 TABLES = int(os.environ.get("CDC_TYPED_TABLES", "8"))  # of those in all_types.sql, some 110
 A_ROUND = 40  # deeds in one database
+ODD_SETTINGS = {
+    "spark.sql.variable.substitute": "true",
+    "spark.sql.parser.escapedStringLiterals": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "true",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.legacy.sizeOfNull": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
 LONGEST_NAME = "longest key 65535"
 ALWAYS = ("t_json", "t_json_short")
 
@@ -66,7 +78,11 @@ def test_a_table_is_what_the_server_has(pair: Pair, spark: SparkSession) -> None
     assert sorted(map(tuple, bare.collect())) == [(1, "x"), (1, "x"), (2, None)]
     logged = changes(spark, pair.source, f"{database}.orders")
     all_changes = changes(spark, pair.source, since=1)
-    assert [parses(each) for each in (orders, bare, logged, all_changes)] == [1, 1, 1, 1]
+    listed = tables(spark, pair.source)
+    assert {each.table: each.changes for each in listed.collect() if each.database == database} == {
+        "orders": 8, "bare": 5,
+    }  # fmt: skip
+    assert [parses(each) for each in (orders, bare, logged, all_changes, listed)] == [1, 1, 1, 1, 1]
 
 
 def parses(frame: DataFrame) -> int:
@@ -96,6 +112,36 @@ def test_a_moment_in_any_session_and_of_any_kind(pair: Pair, spark: SparkSession
     for wrong in (date(2026, 11, 1), 1.5, "yesterday"):
         with pytest.raises(UserError, match="no moment of the stream"):
             table(spark, pair.source, f"{database}.{{0}}", at=wrong)  # type: ignore[arg-type]
+
+
+def test_settings_of_the_session_change_nothing(pair: Pair, spark: SparkSession) -> None:
+    """Names and values are what the leader has, whatever the user's session makes of the SQL of its own."""
+    database, moment = "settings_of_the_session_change_nothing", "2026-11-01 12:00:00"
+    pair.on_leader(
+        "CREATE TABLE t (id INT PRIMARY KEY, at TIMESTAMP, e ENUM('\\\\', '${spark.master}'))",
+        "SET time_zone = '+00:00'", f"INSERT INTO t VALUES (1, '{moment}', 2)",
+        "ALTER TABLE t ADD c VARCHAR(200) DEFAULT '${env:HOME}', ADD `${x}` VARCHAR(40) DEFAULT 'Dear \"${name}\"'",
+        "CREATE TABLE `${env:HOME}` (id INT PRIMARY KEY, `(id)?+.+` INT, `first` INT)",
+        "INSERT INTO `${env:HOME}` VALUES (1, 2, 3)",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    session = spark.newSession()
+    for name, value in ODD_SETTINGS.items():
+        session.conf.set(name, value)
+    made = table(session, pair.source, f"{database}.t")
+    assert made.schema["at"].dataType == TimestampType()
+    made.createOrReplaceTempView("mine")  # in the session that was given
+    [row] = session.table("mine").withColumn("at", F.col("at").cast("string")).collect()
+    assert tuple(row) == (1, moment, "${spark.master}", "${env:HOME}", 'Dear "${name}"')
+    assert made.columns[-1] == "${x}"
+    name = f"{database}.${{env:HOME}}"
+    assert list(map(tuple, table(session, pair.source, name).collect())) == [(1, 2, 3)]
+    [change] = changes(session, pair.source, name).collect()
+    assert (change.op, change.after.asDict()) == ("insert", {"id": 1, "(id)?+.+": 2, "first": 3})
+    there = {each.table: each.changes for each in tables(session, pair.source).collect() if each.database == database}
+    assert there == {"t": 1, "${env:HOME}": 1}
+    assert session.conf.get("spark.sql.variable.substitute") == "true"
 
 
 def test_a_text_of_any_length(spark: SparkSession) -> None:

@@ -1,7 +1,7 @@
 """Tables of Delta Lake: written by Spark in one commit each, with the note in the commit's userMetadata."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,12 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampNTZType
 
 from cdc.lake.formats.merging import merge_statement
+from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_RESERVED = frozenset[str]()
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # characters that names of columns have only with Delta's column mapping
 
 
@@ -44,6 +46,10 @@ class DeltaTables:
             if any(map(_changes, actions)):
                 return Written(version, None)
         return Written(versions[-1], None) if versions else None
+
+    def unfit(self, columns: Sequence[str]) -> str:
+        """Why no table can have these columns; empty where one can."""
+        return unfit(columns, _RESERVED)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Make ``rows`` all of the table, with their columns."""

@@ -2,19 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc.lake.formats.merging import merge_statement
+from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
-__all__ = ["IcebergTables", "metadata_file"]
+__all__ = ["IcebergTables", "in_files", "metadata_file"]
 
 _NOTE = "cdc_lake"
+_RESERVED = frozenset({
+    "_deleted", "_file", "_pos", "_partition", "_spec_id", "_row_id", "_last_updated_sequence_number",
+})  # fmt: skip
 _ONLY_FILES = "replace"  # the operation of snapshots with the same rows in other files
 
 
@@ -52,6 +56,10 @@ class IcebergTables:
                 break
             snapshot = snapshots.get(snapshot.get("parent-snapshot-id"))
         return Written(int(newest["snapshot-id"]) if newest else -1, None)
+
+    def unfit(self, columns: Sequence[str]) -> str:
+        """Why no table can have these columns; empty where one can."""
+        return unfit(columns, _RESERVED, in_files)
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Make ``rows`` all of the table, with their columns."""
@@ -126,3 +134,14 @@ def metadata_file(lake: Folder, table: str) -> str | None:
         version += 1
     file = f"{folder}/v{version}.metadata.json"
     return file if lake.exists(file) else None
+
+
+def in_files(name: str) -> str:
+    """The name that a column has in files, as Iceberg makes it: letters, digits and ``_``, not with a digit first."""
+    return "".join(_in_files(character, at) for at, character in enumerate(name))
+
+
+def _in_files(character: str, at: int) -> str:
+    if character == "_" or character.isalpha() or (at and character.isdecimal()):
+        return character
+    return f"_{character}" if character.isdecimal() else f"_x{ord(character):X}"

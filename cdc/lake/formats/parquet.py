@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from cdc.lake.names import quoted, version_folder
+from cdc.lake.names import quoted, unfit, version_folder
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.folder import Folder
 
@@ -80,6 +80,10 @@ class ParquetTables:
         # What else was written to them, or is missing, is found by names and sizes.
         same = all(self._files(f"{folder}/{each.name}") == each.files for each in pointer.folders)
         return Written(pointer.version, Note.parse(pointer.note) if same else None)
+
+    def unfit(self, columns: Sequence[str]) -> str:
+        """Why no table can have these columns; empty where one can."""
+        return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Make ``rows`` all of the table, with their columns."""

@@ -18,6 +18,7 @@ from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.rows import changed_rows, left_rows, typed_rows
 from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import plan, plan_of_changes
+from cdc.spark.input.sql_meaning import of_session, own_session
 
 __all__ = ["changes", "schema", "table", "tables"]
 
@@ -40,12 +41,12 @@ def table(
     Spark raises an error that names the row where a value can't be had.
     """
     options = Options(**choices)
-    source = Source.of(spark, _profile(profile))
+    source = _source(spark, profile)
     sequence = sequence_at(source, at)
     wanted = plan(history_of(source, _name(name)), _name(name), sequence, cut=source.cut)
     messages = source.of_tables({each.name for each in wanted.stretches})
     changed = changed_rows(messages, wanted, since=0, upto=sequence)
-    return typed_rows(left_rows(changed, wanted), wanted, options)
+    return of_session(typed_rows(left_rows(changed, wanted), wanted, options), spark)
 
 
 def changes(
@@ -70,18 +71,19 @@ def changes(
     Raises UserError as ``table`` does, but not where rows are missing.
     """
     options = Options(**choices)
-    source = Source.of(spark, _profile(profile))
+    source = _source(spark, profile)
     first = 0 if since is None else sequence_at(source, since) + 1
     sequence = sequence_at(source, upto)
     last = END if stream else sequence
     if stream and upto is not None:
         raise UserError("a stream has no end", where="upto", hint="leave it out, or stream=True")
     if name is None:
-        return of_all_tables(source.stream_of(None) if stream else source.of_all(), since=first, upto=last)
+        messages = source.stream_of(None) if stream else source.of_all()
+        return of_session(of_all_tables(messages, since=first, upto=last), spark)
     wanted = plan_of_changes(history_of(source, _name(name)), _name(name), sequence)
     names = {each.name for each in wanted.stretches}
     messages = source.stream_of(names) if stream else source.of_tables(names)
-    return of_table(messages, wanted, options, since=first, upto=last)
+    return of_session(of_table(messages, wanted, options, since=first, upto=last), spark)
 
 
 def schema(
@@ -94,7 +96,7 @@ def schema(
 ) -> DataFrame:
     """The columns that the table ``name`` has at ``at``, now without it: position, column, mysql_type, spark_type,
     key_position. Raises UserError where there is no such table then, or its columns are not known."""
-    source = Source.of(spark, _profile(profile))
+    source = _source(spark, profile)
     wanted = plan_of_changes(history_of(source, _name(name)), _name(name), sequence_at(source, at))
     return columns_of(spark, wanted, Options(**choices))
 
@@ -104,8 +106,15 @@ def tables(spark: SparkSession, profile: str | Path | Profile, *, at: Moment = N
 
     ``first`` and ``last`` are sequences, NULL for a table of which no row was logged. Raises UserError.
     """
-    source = Source.of(spark, _profile(profile))
-    return tables_of(source, read_history(source), sequence_at(source, at))
+    source = _source(spark, profile)
+    return of_session(tables_of(source, read_history(source), sequence_at(source, at)), spark)
+
+
+def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
+    """The topics, read in a session with settings of our own but for the time zone, in which the user names times."""
+    own, zone = own_session(spark), "spark.sql.session.timeZone"
+    own.conf.set(zone, spark.conf.get(zone) or "UTC")
+    return Source.of(own, _profile(profile))
 
 
 def _profile(profile: str | Path | Profile) -> Profile:

@@ -15,6 +15,9 @@ from cdc.spark.input.records import parse
 
 __all__ = ["columns_of", "tables_of"]
 
+# In a generator, behind which Spark moves no filter: with each one that is moved to where messages are read, it parses
+# all of them once more for each field that the filter has.
+_COUNTED = "explode_outer(IF({}, array(struct(database, table, sequence, size(rows) AS count)), NULL))"
 _SEGMENTS = "database STRING, table STRING, first BIGINT, end BIGINT, owner STRUCT<database: STRING, table: STRING>"
 
 
@@ -46,11 +49,12 @@ def tables_of(source: Source, history: History, sequence: int) -> DataFrame:
         if each.owner is not None and each.owner in found
     ]
     names = {(str(each["database"]), str(each["table"])) for each in segments}
-    records = parse(source.of_tables(names)).where(f"valid AND rows IS NOT NULL AND sequence <= {sequence}")
+    counts = F.expr(_COUNTED.format(f"valid AND rows IS NOT NULL AND sequence <= {sequence}")).alias("record")
+    records = parse(source.of_tables(names)).select(counts).where("record IS NOT NULL").select("record.*")
     within = F.broadcast(local_frame(spark, segments, _SEGMENTS))
     owned = records.join(within, ["database", "table"]).where("sequence >= first AND sequence < end")
     counted = owned.groupBy("owner").agg(
-        F.sum(F.size("rows")).alias("changes"), F.min("sequence").alias("first"), F.max("sequence").alias("last")
+        F.sum("count").alias("changes"), F.min("sequence").alias("first"), F.max("sequence").alias("last")
     )
     counted = counted.select("owner.*", "changes", "first", "last")
     there = local_frame(spark, [_name(*name) for name in sorted(found)], "database STRING, table STRING")

@@ -2,19 +2,19 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from cdc.errors import CdcError
 from cdc.service.private_files import MASK
+from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.jvm_names import look_up_once
 from cdc.spark.job.options import SMALL
 
 __all__ = [
     "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
-    "own_session", "session", "stop",
+    "session", "stop",
 ]  # fmt: skip
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
@@ -37,10 +37,6 @@ NO_TRACES: dict[str, bool | float | int | str | None] = {
 }
 
 
-# A cast that fails must raise an error, not give a NULL that a comparison ignores.
-_MEANING: dict[str, Any] = {"spark.sql.ansi.enabled": "true", "spark.sql.session.timeZone": "UTC"}
-
-
 class SparkGone(CdcError):
     """Spark or its JVM has stopped, so this process can run no more audits; the exit status is that of no verdict."""
 
@@ -53,22 +49,14 @@ def session(name: str = "cdc-audit", settings: Mapping[str, str] | None = None) 
     # Py4J also raises what it logs with a stack trace, in part on the root logger.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(lambda record: record.levelno >= logging.CRITICAL)
-    builder = SparkSession.builder.appName(name).config(map=_MEANING)
+    builder = SparkSession.builder.appName(name).config(map=dict(MEANING))
     # Executors on other machines do not have this process's umask.
     builder = builder.config("spark.hadoop.fs.permissions.umask-mode", f"{MASK:03o}")
     builder = builder.config(map=NO_TRACES).config(*CODE_CACHE).config(*NO_REFERENCES)
     spark = builder.config(map=dict(settings or {})).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     look_up_once(spark)
-    return spark
-
-
-def own_session(spark: SparkSession) -> SparkSession:
-    """A session beside ``spark``, with settings of its own: those that give results their meaning."""
-    own = spark.newSession()
-    for name, value in _MEANING.items():
-        own.conf.set(name, value)
-    return own
+    return with_meaning(spark)
 
 
 def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:

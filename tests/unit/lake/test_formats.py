@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.lake.formats.delta import DeltaTables
-from cdc.lake.formats.iceberg import IcebergTables
+from cdc.lake.formats.iceberg import IcebergTables, in_files
+from cdc.lake.names import unfit
 from cdc.lake.note import Note, Written
 from cdc.spark.folders.local import LocalFolder
 
@@ -77,3 +78,23 @@ def test_the_note_of_an_iceberg_table_counts_until_rows_change(tmp_path: Path, m
 
 def test_spark_is_not_needed_to_find_it() -> None:
     assert SparkSession.getActiveSession() is None
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [("id", "_deleted"), ("id", "_POS"), ("2024", "_2024"), ("a.b", "a_x2Eb"), ("K", "\N{KELVIN SIGN}")],
+)
+def test_columns_that_iceberg_can_not_have(columns: tuple[str, ...], tmp_path: Path) -> None:
+    class Nothing:
+        conf = type("Conf", (), {"set": lambda *_: None})()
+
+    tables = IcebergTables(Nothing(), LocalFolder(tmp_path))  # type: ignore[arg-type]
+    why = tables.unfit(columns)
+    assert columns[1] in why
+    assert not tables.unfit(columns[:1])
+
+
+def test_names_in_files_are_those_of_iceberg() -> None:
+    names = ("id", "2024", "a.b", "é", "a b", "$")
+    assert [in_files(name) for name in names] == ["id", "_2024", "a_x2Eb", "é", "a_x20b", "_x24"]
+    assert unfit(["2024", "_2024"], ()) == ""
