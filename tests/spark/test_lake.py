@@ -21,7 +21,7 @@ from cdc.config.profile import load as load_profile
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import CHANGES, LakeFolder
 from cdc.lake.formats.delta import DeltaTables
-from cdc.lake.formats.iceberg import IcebergTables, metadata_file
+from cdc.lake.formats.iceberg import IcebergTables, in_files, metadata_file
 from cdc.lake.formats.parquet import POINTER, ParquetTables
 from cdc.lake.names import folder as folder_of
 from cdc.lake.pipeline import Lake, Refused, Run
@@ -204,6 +204,13 @@ def has_changes(lake: Opened, database: str) -> None:
 def image(columns: list[tuple[str, str]] | None) -> list[Any] | None:
     """The values of a row of ``orders`` as the changes have it, but what it took."""
     return columns and [next(iter(json.loads(text).values())) for name, text in columns if name != "took"]
+
+
+def test_names_of_columns_in_files_are_those_of_iceberg(spark: SparkSession) -> None:
+    names = ["id", "2024", "_2024", "a.b", "a_x2Eb", "é", "a b", "$", "٣x", "x٣", "日本", "a-b", "_"]
+    jvm: Any = spark._jvm
+    written = jvm.org.apache.iceberg.avro.AvroSchemaUtil.makeCompatibleName
+    assert [in_files(name) for name in names] == [written(name) for name in names]
 
 
 def test_what_the_topic_does_not_tell(pair: Pair, kafka: Kafka, spark: SparkSession, tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from cdc.spark.folders.folder import Folder
 __all__ = ["DeltaTables"]
 
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-_RESERVED = frozenset[str]()
 _NEEDS_MAPPING = frozenset(" ,;{}()\n\t=")  # characters that names of columns have only with Delta's column mapping
 
 
@@ -49,7 +48,7 @@ class DeltaTables:
 
     def unfit(self, columns: Sequence[str]) -> str:
         """Why no table can have these columns; empty where one can."""
-        return unfit(columns, _RESERVED)
+        return unfit(columns, ())
 
     def replace(self, rows: DataFrame, folder: str, note: Note) -> None:
         """Make ``rows`` all of the table, with their columns."""
