@@ -178,8 +178,9 @@ class Session:
         row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW'")[0]
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
         self.local_infile, self.binlog_room = bool(row[3]), int(row[4]) // 2
-        # Only where it is needed: it takes a privilege, and newer servers warn of it.
-        self._row_format = b"" if row[5] else b", binlog_format='ROW'"
+        # Only where it is needed: newer servers warn of it, and it takes a privilege, which one for the status lacks.
+        writes = self._lock is not None or self._parent is not None
+        self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""
         if self._row_format:
             self.run([b"SET SESSION" + self._row_format[1:]])
         if self._lock is not None:

@@ -1,7 +1,7 @@
 """The session variables that the consumer's statements rely on, whatever the follower has set for everybody. Pure.
 
-All others are harmless, or given the leader's values (``follower/session_variables``):
-``tests/data/session_variables.txt`` says so of each.
+None of them takes a privilege: who asks for the status has few. All others are harmless, or given the leader's values
+(``follower/session_variables``): ``tests/data/session_variables.txt`` says so of each.
 """
 
 from cdc.consumer.literals.row_sql_mode import STRICT
@@ -26,7 +26,6 @@ OWN = {
     "updatable_views_with_limit": "1",
     # LOAD DATA tells by its warnings of the rows that it left out.
     "sql_notes": "1",
-    "max_error_count": "1024",
 }
 # A server that does not know it yet reads a comment.
 _SINCE = {"show_gipk_in_create_table_and_information_schema": (80030, "1")}

@@ -318,7 +318,7 @@ def test_a_terminals_last_line(tmp_path: Path, leader: MySql, follower: MySql, k
     for terminal in (producer, consumer):
         # Whole log lines, each beginning with its time, and nothing of the line is left.
         *lines, last = terminal.screen()
-        assert all(re.match(r"\d\d:\d\d:\d\d\.\d{3} info ", line) for line in lines), lines
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info ", line) for line in lines), lines
         assert "stopped" in lines[-1]
         assert last == ""
         assert 1 < terminal.text.count("sequence ") < 2 * 60
