@@ -1,5 +1,6 @@
 -- A statement on a table without transactions that was too large for the binlog: the server logs that it is missing.
 -- @alone
+-- @server leader
 CREATE DATABASE incident;
 -- -> {"sequence":0}
 USE incident;
