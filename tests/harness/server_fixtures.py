@@ -81,7 +81,8 @@ def new_databases_dropped(*servers: MySql) -> Iterator[None]:
         for database in _databases(server) - earlier:
             with server.root() as connection, connection.cursor() as cursor:
                 # A session that a test left open fails it here, and does not hold the others up.
-                cursor.execute("SET lock_wait_timeout = 30")
+                # Tables of one database may refer to those of another.
+                cursor.execute("SET lock_wait_timeout = 30, foreign_key_checks = 0")
                 cursor.execute("DROP DATABASE `{}`".format(database.replace("`", "``")))
 
 
