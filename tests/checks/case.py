@@ -28,7 +28,6 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
                                  may be given, behind a gap; without an ``operation`` it is no record
 ``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``, from here on
 ``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
-``-- @needs NAME VERSION``       the case is of servers of that version or newer
 ``-- @alone``                    the case changes what other cases may see, such as a global variable. Those are put
                                  back at its end
 ``-- @differs [NAME …]``         the follower need not hold what the leader holds; with names, of these databases, and
@@ -67,7 +66,7 @@ _STEPS = {
     "@leader", "@follower", "@profile", "@start", "@equal",
 }  # fmt: skip
 _OF_A_RUN = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
-# What the programs of one run can't be shared for.
+# Directives that need programs of the case's own.
 _SINGLE = {"@stops", "@start", "@run", "@record", "@profile"}
 
 
@@ -88,7 +87,6 @@ class Case:
     steps: list[Step] = field(default_factory=list)
     profiles: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {"producer": {}, "consumer": {}})
     servers: dict[str, list[str]] = field(default_factory=dict)
-    needs: dict[str, str] = field(default_factory=dict)
     alone: bool = False
     compared: bool = True
     differing: set[str] = field(default_factory=set)  # databases, and tables as D.T, that are not as the leader's
@@ -146,8 +144,6 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
     elif word == "@server":
         name, *options = shlex.split(text)
         case.servers[name] = options
-    elif word == "@needs":
-        name, case.needs[name] = text.split()
     elif word == "@alone":
         case.alone = True
     else:
@@ -157,14 +153,14 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
 
 
 def profile_keys(text: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """What a ``@profile`` says: for each program, table and keys."""
+    """Parse a ``@profile``: a program, a table and its keys, for each program."""
     program, _, key = text.partition(" ")
     programs = ("producer", "consumer") if program == "both" else (program,)
     return [(name, table, keys) for name in programs for table, keys in toml.loads(key).items()]
 
 
 def _require_order(case: Case, path: Path) -> None:
-    """What is said of a run stands behind it; else it would be read as said of another one."""
+    """Raise AssertionError for a directive that does not follow the statement or run that it is about."""
     before = ""
     for step in case.steps:
         if step.do in _OF_A_RUN:

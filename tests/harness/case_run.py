@@ -108,7 +108,7 @@ class CaseRun:
         self._next += len(said)
         self._stopped = any(step.do == "@stops" for step in said)
         last = list(logs)[-1]
-        found = [line for line in logs[last].splitlines() if " conflict uri=" in line and self._is_ours(line)]
+        found = [line for line in conflicts(logs[last]) if self.is_ours(line)]
         wanted = [step.text for step in said if step.do == "@conflict"]
         assert len(found) == len(wanted), f"{self._where()}: {len(wanted)} conflicts expected, found {found}"
         for text in wanted:
@@ -223,13 +223,19 @@ class CaseRun:
             self._sessions[at] = (self.leader if at[0] == "leader" else self.follower).root(charset="utf8mb4")
         return self._sessions[at]
 
-    def _is_ours(self, line: str) -> bool:
+    def is_ours(self, line: str) -> bool:
+        """Whether a conflict that the consumer logs is in a database of this case."""
         database = re.search(r" uri=\"?flv://[^/]*/([^/\s\"]*)", line)
         return not self.case.shared or (database is not None and database[1] in self._own)
 
     def _where(self, step: Step | None = None) -> str:
         line = step.line if step else self.case.steps[min(self._next, len(self.case.steps)) - 1].line
         return f"{self.case.name}:{line}"
+
+
+def conflicts(log: str) -> list[str]:
+    """The lines about conflicts."""
+    return [line for line in log.splitlines() if " conflict uri=" in line]
 
 
 def _place(record: dict[str, Any]) -> Place:
@@ -351,6 +357,8 @@ def run_together(runs: list[CaseRun], programs: Programs, failures: dict[str, Ba
             going = [run for run in waiting if _attempt(run, run.to_next_action, failures) is not None]
             if going:
                 logs = programs.apply()
+                stray = [line for line in conflicts(logs["cdc-consumer"]) if not any(run.is_ours(line) for run in runs)]
+                assert not stray, f"conflicts in databases that no case has made: {stray}"
                 for run in going:
                     _attempt(run, partial(run.check, logs), failures)
             waiting = [run for run in going if run.case.name not in failures]

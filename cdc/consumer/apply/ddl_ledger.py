@@ -46,7 +46,7 @@ _LOG = logging.getLogger("cdc.consumer")
 _HINTS = {
     # Of a view whose text the server checks with the rights of its definer.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
-    # Of a definer such as root@localhost, whom only another system user may name.
+    # A definer such as root@localhost, whom only another system user may name.
     1227: "on the follower grant our user one of the privileges that the error names (docs/deployment.md), and start "
     "again: nothing is lost",
     # Where consumer.engine has made an InnoDB table of one of MyISAM.

@@ -24,7 +24,7 @@ OWN = {
     "sql_safe_updates": "0",
     "sql_auto_is_null": "0",  # else ``IS NULL`` finds the row that was inserted last
     "updatable_views_with_limit": "1",
-    # LOAD DATA tells by its warnings of the rows that it left out.
+    # LOAD DATA reports the rows that it left out as warnings.
     "sql_notes": "1",
 }
 # A server that does not know it yet reads a comment.

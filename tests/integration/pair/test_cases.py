@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.case import FOLDER, Case, cases, load
@@ -59,9 +58,6 @@ def test_case(case: Case, together: dict[str, BaseException | None]) -> None:
 def test_case_with_programs_of_its_own(
     case: Case, tmp_path: Path, request: pytest.FixtureRequest, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
-    for name, version in case.needs.items():
-        if mysql_programs().version < tuple(map(int, version.split("."))):
-            pytest.skip(f"the case needs a {name} of MySQL {version}")
     leader, follower = (
         mysql_server(*case.servers[name], server_id=number) if name in case.servers else request.getfixturevalue(name)
         for name, number in SERVER_IDS.items()
