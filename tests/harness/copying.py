@@ -99,6 +99,9 @@ class _Reading:
     def answer(self) -> Answer | None:
         return self.answers.pop(0) if self.answers else None
 
+    def forget(self) -> None:
+        return
+
     def close(self) -> None:
         return
 

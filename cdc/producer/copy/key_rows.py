@@ -11,7 +11,7 @@ from typing import Any
 from cdc.errors import PromiseError, UserError
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
-from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition, read_definition
+from cdc.producer.table_rows.definition import CopiedColumn, TableDefinition
 from cdc.producer.table_rows.key_literals import key_literals
 
 __all__ = ["has_key", "read_keys", "unfit"]
@@ -35,13 +35,12 @@ _HIGHEST = {"utf8mb4": "\U0010ffff", "utf8mb3": "\uffff", "utf8": "\uffff", "asc
 Found = tuple[TableDefinition, ReadChunk | None, tuple[tuple[str, ...], ...]]
 
 
-def read_keys(marks: Any, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
-    """The table, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
+def read_keys(definition: TableDefinition, reader: ChunkReader, keys: Keys, *, max_bytes: int) -> Found:
+    """The table, which ``definition`` is, the rows of the first of ``keys``, with about ``max_bytes``, and these keys.
 
     No rows where the table was altered meanwhile, or can't be read by these keys (then it has a refusal).
     Raises Disconnected.
     """
-    definition = read_definition(marks, *keys.table)
     refusal = definition.refusal or unfit(definition, keys)
     part = keys.values[:_MOST]
     if refusal is not None:

@@ -121,6 +121,8 @@ class Questions:
         """Ask for nothing any more of what was asked."""
         self.unwanted += sum(asked.answer is None for asked in self._asked)
         self._asked.clear()
+        if self._reading is not None:
+            self._reading.forget()
 
     @property
     def waits_for(self) -> str | None:

@@ -32,6 +32,7 @@ from cdc.producer.table_rows.cascades import above, unlogged_cascades
 from cdc.producer.table_rows.chunk_reader import ChunkReader, ReadChunk, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
 from cdc.producer.table_rows.estimates import estimates
+from cdc.producer.table_rows.misplaced_rows import MisplacedRows
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.service.mysql_connection import connected
 from cdc.sql.effects import Effect
@@ -112,6 +113,7 @@ class Reading:
         self._reader = ChunkReader(settings, name)
         self._snapshots = SnapshotReader(settings, name)
         self._snapshot: Answer | None = None
+        self._misplaced = MisplacedRows(settings)
         self._marks: Any = None
         self.wake, self._awake = os.pipe()
         self._stopped = threading.Event()
@@ -138,6 +140,10 @@ class Reading:
         """A chunk that was read is in the stream."""
         self._pace.followers.written(sequence, size)
 
+    def forget(self) -> None:
+        """Look for misplaced rows again: what was asked is taken back, since a statement may have moved some."""
+        self._misplaced.forget()
+
     @property
     def waits_for(self) -> str | None:
         """The follower that it waits for just now."""
@@ -155,8 +161,9 @@ class Reading:
                 os.close(self.wake)
                 os.close(self._awake)
                 return
-            for connection in (self._marks, self._reader.connection, self._snapshots.connection):
-                _break(connection)
+            for used in (self._reader, self._snapshots, self._misplaced):
+                _break(used.connection)
+            _break(self._marks)
             self._thread.join(_END_SECONDS)
         # It waits for a definition, over a connection of its own, and ends with the process. The pipe stays open, since
         # it will write to it.
@@ -193,6 +200,8 @@ class Reading:
                 return self._read_keys(marks, reader, wanted.keys)
             follows = above(wanted.table, unlogged_cascades(cursor))
             definition = read_definition(marks, *wanted.table)
+            if wanted.after is None:
+                definition = self._misplaced.refused(definition)
             estimated = self._estimate(cursor, wanted.table)
             if definition.whole and definition.refusal is None and wanted.after is None:
                 return self._open_snapshot(definition, follows, estimated)
@@ -211,7 +220,8 @@ class Reading:
         return self._estimated[1]
 
     def _read_keys(self, marks: Any, reader: ChunkReader, wanted: Keys) -> Answer:
-        definition, chunk, keys = read_keys(marks, reader, wanted, max_bytes=_CHUNK_BYTES)
+        definition = self._misplaced.refused(read_definition(marks, *wanted.table))
+        definition, chunk, keys = read_keys(definition, reader, wanted, max_bytes=_CHUNK_BYTES)
         with marks.cursor() as cursor:
             follows = above(wanted.table, unlogged_cascades(cursor))
             end, ts_us = end_of_binlog(cursor), time.time_ns() // 1000

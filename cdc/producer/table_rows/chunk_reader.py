@@ -21,6 +21,7 @@ from cdc.producer.table_rows.key_literals import key_literals
 from cdc.service.mysql_connection import connected
 
 __all__ = [
+    "CHANGED",
     "ArrivingRows",
     "ChunkReader",
     "ReadChunk",
@@ -42,7 +43,7 @@ _SESSION = (
     "group_concat_max_len = 4294967295, range_optimizer_max_mem_size = 0, net_write_timeout = 600, "
     "lock_wait_timeout = 60, transaction_isolation = 'REPEATABLE-READ', transaction_read_only = 1"
 )
-_CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # the last but one: an invalid view has its name now
+CHANGED = frozenset({1049, 1054, 1146, 1176, 1356, 1412})  # the last but one: an invalid view has its name now
 _LARGEST_PAYLOAD = 0xFFFFFF
 _HEADER_BYTES = 4
 _ERROR = 0xFF
@@ -195,7 +196,7 @@ def require_unchanged(connection: Any, table: TableDefinition) -> None:
 
 def read_failed(error: pymysql.MySQLError, table: TableDefinition, settings: dict[str, Any], name: str) -> CdcError:
     """An error of a statement that reads ``table`` from the server ``name``, as one of ours."""
-    if error.args and error.args[0] in _CHANGED:
+    if error.args and error.args[0] in CHANGED:
         return _changed(table)
     if not error.args or not isinstance(error.args[0], int):
         return Disconnected(f"the leader sent what is no answer: {error}", where=name)
