@@ -4,7 +4,7 @@ Only the head of a statement names its objects (in ALTER TABLE the clauses too),
 of MySQL 9.7. What is not in that grammar is ``unknown``, never guessed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from cdc.model.client_text import NO_BLANKS, Blanks
 from cdc.sql.effects import (
@@ -49,11 +49,13 @@ def classify(
     backslash_escapes: bool = True,
     blanks: Blanks = NO_BLANKS,
     session_bound: bool = False,
+    real: Callable[[tuple[Effect, ...]], bool] = lambda _: False,
 ) -> tuple[str, tuple[Effect, ...]]:
     """The statement's kind and, for ``ddl``, its effects; CREATE TEMPORARY TABLE has one on the table it hides.
 
     Kinds: ``begin``, ``commit``, ``rollback``, ``rollback to``, ``savepoint``, ``xa``, ``ddl``, ``account``, ``admin``,
-    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as depending on its session.
+    ``temporary``, ``dml``, ``unknown``. ``session_bound``: the leader marked it as depending on its session; ``real``
+    says of its effects whether the log shows that they are on no temporary table.
     """
     found = tokens(text, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes, blanks=blanks)
     reader = SqlReader(list(found), database)
@@ -70,7 +72,9 @@ def classify(
         kind, effects = _definition(reader)
     except ValueError:
         return "unknown", ()
-    return kind, tuple(of_the_session(effect) for effect in effects) if session_bound else effects
+    if not session_bound:
+        return kind, effects
+    return kind, tuple(of_the_session(effect, real=real(effects)) for effect in effects)
 
 
 def _transaction(reader: SqlReader) -> str:

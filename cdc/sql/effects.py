@@ -65,7 +65,8 @@ _OWN_VALUES = "each server has another answer to a function in it"
 _OWN_DIGITS = "how many digits a division gives depends on div_precision_increment, which is in no log"
 ITS_ROWS = "its rows were logged as a query, not as rows"
 TEMPORARY = "it made a temporary table, so that later statements of its session mean that and not the table of its name"
-_HIDDEN = "it was logged as one on a temporary table of its session, or on a table with CONNECTION_ID() as a default"
+_HIDDEN = "its event does not show that it was on a table and not on a temporary table of its session with that name"
+_LIKE_HIDDEN = "its event does not show that it was LIKE a table and not LIKE a temporary table of its session"
 
 # Functions that MySQL 9.7 accepts in the default of an added column (it refuses UUID() and the like with error 1674).
 _OF_THE_SESSION = {"CONNECTION_ID", "CURRENT_ROLE", "PS_CURRENT_THREAD_ID", "ROLES_GRAPHML"}
@@ -156,13 +157,16 @@ def has_query(reader: SqlReader) -> bool:
     return False
 
 
-def of_the_session(effect: Effect) -> Effect:
+def of_the_session(effect: Effect, *, real: bool = False) -> Effect:
     """``effect`` of a statement that the leader marked as depending on the session.
 
-    With ``binlog_format = ROW`` statements on temporary tables are not logged, and CREATE TABLE … LIKE a temporary one
-    is logged with its definition. With other formats such a statement is one on a temporary table.
+    So are those on temporary tables, which sessions with ``binlog_format = STATEMENT`` log, and in a CALL or an event
+    all those after the first one that is. ``real``: the log shows that it was on no temporary table, which says nothing
+    of the one after LIKE. Other formats log CREATE TABLE … LIKE a temporary one with its definition.
     """
-    if effect.like or effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
+    if effect.like:
+        return effect._replace(unfaithful=effect.unfaithful or _LIKE_HIDDEN)
+    if not real and effect.action in ("AlterTable", "TruncateTable", "CreateIndex", "DropIndex"):
         return effect._replace(unfaithful=effect.unfaithful or _HIDDEN)
     return effect
 
@@ -185,7 +189,14 @@ def numbered_otherwise(effects: tuple[Effect, ...]) -> tuple[Effect, ...]:
 
 def way_out(doubt: str) -> str:
     """What to do where a statement with this ``unfaithful`` stops the stream."""
-    if doubt in (ITS_ROWS, TEMPORARY, _HIDDEN):
+    if doubt in (_HIDDEN, _LIKE_HIDDEN):
+        instead = "with the definition in place of LIKE" if doubt == _LIKE_HIDDEN else "on a table of InnoDB"
+        return (
+            "do it on the follower by hand if it was on a table, then skip it; in a procedure or an event that drops "
+            f"tables, has temporary ones or asks for CONNECTION_ID(), do it in a CALL of its own or {instead}; if the "
+            "session has another binlog_format: SET PERSIST binlog_format = ROW on the leader, and end such sessions"
+        )
+    if doubt in (ITS_ROWS, TEMPORARY):
         return (
             "some session runs with another binlog_format: SET PERSIST binlog_format = ROW on the leader, and end the "
             "sessions that are open; leave the table out with the filters, or do on the follower by hand what was meant"

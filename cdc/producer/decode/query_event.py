@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cdc.errors import PromiseError
@@ -56,7 +57,10 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     }  # fmt: skip
     read = statement_text(query.text, charset, session_bound=session_bound, **quoting)
     quoting["blanks"] = read.blanks
-    kind, effects = classify(read.known, database=query.database, session_bound=session_bound, **quoting)
+    real = partial(_on_real_table, query.variables)
+    kind, effects = classify(
+        read.known, database=query.database, session_bound=session_bound, real=real, **quoting
+    )  # fmt: skip
     effects = as_stored(effects, read.charset)
     # The first is logged where the table is one of InnoDB before and after, the second where it is not 1.
     if "ddl_xid" not in query.variables or "auto_increment_increment" in query.variables:
@@ -82,6 +86,16 @@ def logged_statement(event: RawEvent, collations: Collations) -> LoggedStatement
     return LoggedStatement(
         kind, text, query.database, effects, context, shown, read.unreadable(effects), failed, changed, read.exact
     )
+
+
+def _on_real_table(variables: Mapping[str, Any], effects: tuple[Effect, ...]) -> bool:
+    """Whether the log shows that a statement was on a table of InnoDB and not on a temporary one that hides it.
+
+    On a temporary table ALTER and the statements on indexes are logged without the number of a DDL transaction, and
+    TRUNCATE with the database that it used, which it has not on others. So it is from MySQL 8.0 to 9.7.
+    """
+    truncates = [effect.action for effect in effects] == ["TruncateTable"]
+    return "ddl_xid" in variables and not (truncates and "databases" in variables)
 
 
 def _context(query: ev.Query, event: RawEvent, collations: Collations, read: StatementText) -> dict[str, Any]:

@@ -28,13 +28,33 @@ CREATE INDEX k ON base (i);
 -- @run cdc-producer --skip {skip}
 CREATE TABLE new LIKE base;
 -- @apply
--- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 LIKE a temporary table
 -- @stops cdc-producer 3 at {file}:
 -- @run cdc-producer --skip {skip}
 ALTER TABLE base RENAME another;
 -- @apply
 -- @stops cdc-producer 3 on a temporary table
 -- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+CREATE PROCEDURE emptied() BEGIN DROP TABLE IF EXISTS none; TRUNCATE another; END;
+CALL emptied();
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 at {file}:
+-- @run cdc-producer --skip {skip}
+-- A real one, whose engine has no DDL transactions, has no mark that would show it.
+CREATE TABLE plain (i INT) ENGINE = MyISAM;
+CREATE PROCEDURE emptied2() BEGIN DROP TABLE IF EXISTS none; TRUNCATE plain; END;
+CALL emptied2();
+-- @apply
+-- @stops cdc-producer 3 on a temporary table
+-- @stops cdc-producer 3 on a table of InnoDB
+-- @run cdc-producer --skip {skip}
+CREATE PROCEDURE likewise() BEGIN DROP TABLE IF EXISTS none; CREATE TABLE made LIKE plain; END;
+CALL likewise();
+-- @apply
+-- @stops cdc-producer 3 LIKE a temporary table
+-- @stops cdc-producer 3 with the definition in place of LIKE
 -- @run cdc-producer --skip {skip}
 CREATE TEMPORARY TABLE base (i INT);
 -- @apply
