@@ -11,8 +11,10 @@ from cdc.producer.binlog.events import RawEvent
 from cdc.producer.binlog.fast_path import SimpleTransaction
 from cdc.producer.binlog.layout import (
     CHECKSUM_BYTES,
+    FORMAT_CREATED,
     HEADER_BYTES,
     LARGEST_PAYLOAD,
+    NEXT_POSITION_AT,
     PACKET_HEADER_BYTES,
     PACKET_LENGTH_MASK,
     STATUS_BYTES,
@@ -30,6 +32,8 @@ __all__ = ["Packets"]
 _SPOOL_HEAD_BYTES = 4000
 _PAYLOAD_TYPE_AT = STATUS_BYTES + TYPE_AT
 _END_PAYLOAD_BYTES = 9  # a payload with status END and at least so many bytes is no end of the stream
+_NEXT_POSITION = slice(NEXT_POSITION_AT, NEXT_POSITION_AT + 4)
+_FILE_BEGINS = 4  # bytes that are no event
 _ERROR_CODE = slice(1, 3)
 _ERROR_TEXT_AT = 9  # behind the code and the SQLSTATE
 _DAMAGED_HINT = "check the leader's disk; give the producer a new topic and the follower a fresh copy"
@@ -129,7 +133,7 @@ class Packets:
         if kind == et.FORMAT_DESCRIPTION:
             # A format description has a checksum whether or not it announces checksums for the events that follow.
             self._checksum_bytes = CHECKSUM_BYTES if body[-1] == 1 else 0
-            damaged, data = not is_right, body
+            damaged, data = not (is_right or _was_right(body, payload[-CHECKSUM_BYTES:])), body
         elif self._checksum_bytes is None:
             # The rotation that opens a dump comes before the format description: only a right checksum shows that it
             # has one.
@@ -194,3 +198,22 @@ class Packets:
         if code in _ENDED:
             return Disconnected(f"the leader ended the stream: {message}", where=self._name)
         return PromiseError(f"the leader refuses to send its binlog ({code}): {message}", where=self._name)
+
+
+def _was_right(description: bytes, checksum: bytes) -> bool:
+    """Whether a format description has the checksum that it had before the leader changed it for this dump.
+
+    Where a dump begins amid a file the server puts zeros for the time at which it was started, which only the first
+    file since then has, and for the event's end. In a file without checksums it does not sum the event up again.
+    """
+    if description[-1] != 0 or ev.header(description).next_event_position:
+        return False
+    restored = bytearray(description)
+    restored[_NEXT_POSITION] = (_FILE_BEGINS + len(description) + CHECKSUM_BYTES).to_bytes(4, "little")
+    written = ev.header(description).timestamp
+    # The second may have changed between the two clock readings.
+    for started in (0, written, written - 1, written + 1):
+        restored[FORMAT_CREATED] = (started % (1 << 32)).to_bytes(4, "little")
+        if crc32(restored) == int.from_bytes(checksum, "little"):
+            return True
+    return False
