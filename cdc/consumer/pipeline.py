@@ -22,6 +22,7 @@ from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.scope import replicated
 from cdc.consumer.source.assembler import Transaction, UntilError, assemble
 from cdc.consumer.source.batches import batches
@@ -68,9 +69,10 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
     many = names.layout == PER_TABLE
     with ExitStack() as opened, suppress(Stopped):  # a stop while waiting for the follower is not an error
         reader = opened.enter_context(_reader(profile))
-        source: RecordSource = MergedSource(reader, names) if many else SingleTopic(reader, names.topic)
         lock, schema = profile.mysql_resource_name, profile.consumer.schema
         session = opened.enter_context(Session(profile.database, lock=lock, stop=stop, schema=schema))
+        parser = RecordParser(lambda: session.changes_doubles)
+        source: RecordSource = MergedSource(reader, names, parser) if many else SingleTopic(reader, names.topic, parser)
 
         startup = Startup(profile, session, source, RetriedCalls(retry, session.try_keep, stop))
         startup.connect()

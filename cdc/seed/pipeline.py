@@ -21,6 +21,7 @@ from cdc.consumer.apply.applier import Reread
 from cdc.consumer.apply.ddl_ledger import DdlLedger
 from cdc.consumer.errors import Stopped
 from cdc.consumer.follower.session import Session
+from cdc.consumer.plan.rendered_rows import RecordParser
 from cdc.consumer.preflight import First
 from cdc.consumer.scope import listed, replicated
 from cdc.consumer.source.assembler import Transaction
@@ -262,7 +263,8 @@ def _stream(startup: Startup, source: Source, topic: Topic, upto: int) -> Stream
         )
     for error in refused:
         raise error
-    return Stream(resource, parts, statements, found.heads, found.offsets, upto, follower.consumer.batch_rows)
+    parser, most = RecordParser(lambda: startup.session.changes_doubles), follower.consumer.batch_rows
+    return Stream(resource, parts, statements, found.heads, found.offsets, upto, most, parser)
 
 
 def _told(found: Iterator[Line]) -> Iterator[Line]:

@@ -69,15 +69,16 @@ class Stream:
     offsets: Mapping[TopicIdPartition, int]
     upto: int
     most_rows: int
+    parser: RecordParser = field(default_factory=RecordParser)
 
     def transactions(self, lines: Iterable[Line], *, after: int) -> Iterator[Transaction]:
         """The transactions behind sequence ``after``; ``lines`` are the rows, by sequence."""
         statements = deque(sequence for sequence in self.statements if sequence > after)
-        parser, unit, last = RecordParser(), _Unit(), after
+        unit, last = _Unit(), after
         for sequence, found in groupby(lines, key=attrgetter("sequence")):
             is_next = bool(statements) and statements[0] < sequence
             if unit.lines and (is_next or unit.rows >= self.most_rows or unit.size >= MOST_BYTES):
-                yield self._rows(unit, parser)
+                yield self._rows(unit)
                 unit, last = _Unit(), unit.lines[-1].sequence
             while statements and statements[0] < sequence:
                 yield from self._statement(statements[0], after=last)
@@ -85,7 +86,7 @@ class Stream:
             for line in without_repeated(list(found)):
                 unit.add(line)
         if unit.lines:
-            yield self._rows(unit, parser)
+            yield self._rows(unit)
             last = unit.lines[-1].sequence
         for sequence in statements:
             yield from self._statement(sequence, after=last)
@@ -106,7 +107,7 @@ class Stream:
         record = Record(uri, sequence, position, head.transaction, 0, True, head.ts_us, "Add")
         return Transaction([record], dict(self.offsets), 0, statement=False)
 
-    def _rows(self, unit: "_Unit", parser: RecordParser) -> Transaction:
+    def _rows(self, unit: "_Unit") -> Transaction:
         """First the rows with the highest numbers, each of which is deleted again: to rows that come after it, it could
         be equal in a unique key. Each record has the head of the newest one, to which the checkpoint moves."""
         tables: dict[tuple[int, str | None], list[Line]] = {}
@@ -120,7 +121,7 @@ class Stream:
                     records.append(Record.parse(self._json(lines[-1], newest, operation, [text]), where=_PLACE))
         for lines in tables.values():
             if left := [text for line in lines if line.is_left for text in line.texts]:
-                records.append(parser.parse(self._json(lines[-1], newest, "Add", left), where=_PLACE))
+                records.append(self.parser.parse(self._json(lines[-1], newest, "Add", left), where=_PLACE))
         rows = sum(len(record.rows) for record in records)
         return Transaction(records, dict(self.offsets), rows, statement=False, size=unit.size)
 

@@ -28,6 +28,7 @@ A statement ends with a semicolon at the end of a line and runs on the leader. O
                                  may be given, behind a gap; without an ``operation`` it is no record
 ``-- @profile PROGRAM TABLE.KEY = …``  a key of the profile of ``producer``, ``consumer`` or ``both``, from here on
 ``-- @server NAME OPTIONS``      a ``leader`` or ``follower`` of the case's own, started with these options
+``-- @server NAME 8.0 …``        … of MySQL 8.0; without options the one that all such cases share
 ``-- @alone``                    the case changes what other cases may see, such as a global variable. Those are put
                                  back at its end
 ``-- @differs [NAME …]``         the follower need not hold what the leader holds; with names, of these databases, and
@@ -86,7 +87,8 @@ class Case:
     name: str
     steps: list[Step] = field(default_factory=list)
     profiles: dict[str, dict[str, dict[str, Any]]] = field(default_factory=lambda: {"producer": {}, "consumer": {}})
-    servers: dict[str, list[str]] = field(default_factory=dict)
+    servers: dict[str, list[str]] = field(default_factory=dict)  # those of the case's own
+    of_80: set[str] = field(default_factory=set)  # servers of MySQL 8.0
     alone: bool = False
     compared: bool = True
     differing: set[str] = field(default_factory=set)  # databases, and tables as D.T, that are not as the leader's
@@ -94,7 +96,7 @@ class Case:
     @property
     def shared(self) -> bool:
         """Whether the case can run through one pair of programs together with others."""
-        own = self.alone or self.servers or any(self.profiles.values())
+        own = self.alone or self.servers or self.of_80 or any(self.profiles.values())
         single = (step.do in _SINGLE or (step.do == "@apply" and step.text) for step in self.steps)
         return not own and not any(single)
 
@@ -143,7 +145,11 @@ def _direct(case: Case, word: str, text: str, number: int, where: str) -> None:
         case.steps.append(Step(word, text, number))
     elif word == "@server":
         name, *options = shlex.split(text)
-        case.servers[name] = options
+        if options[:1] == ["8.0"]:
+            case.of_80.add(name)
+            options = options[1:]
+        if options or name not in case.of_80:
+            case.servers[name] = options
     elif word == "@alone":
         case.alone = True
     else:

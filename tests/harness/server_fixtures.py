@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from cdc.sandbox.fetch.mysql_programs import mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.keeper import jvm, kept, shared_broker
 from tests.harness.topic import Stage
 
+_SHARED = ("leader", "follower", "leader_80", "follower_80")
 _KEEPER = pytest.StashKey[int]()
 MySqlFactory = Callable[..., MySql]
 KafkaFactory = Callable[..., Kafka]
@@ -32,9 +34,9 @@ def pytest_configure_node(node: Any) -> None:
 
 
 @contextmanager
-def started(folder: Path, *, server_id: int) -> Iterator[MySql]:
+def started(folder: Path, **options: Any) -> Iterator[MySql]:
     """A server on fresh data in ``folder``, for several tests."""
-    server = MySql(folder, server_id=server_id)
+    server = MySql(folder, **options)
     try:
         yield server.start()
     finally:
@@ -57,6 +59,20 @@ def follower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
 
 
 @pytest.fixture(scope="session")
+def leader_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """As ``leader``, of MySQL 8.0."""
+    with started(tmp_path_factory.mktemp("leader"), server_id=3, find=mysql_programs_80) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def follower_80(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MySql]:
+    """As ``follower``, of MySQL 8.0. Tests that use it are of the xdist_group "8.0"."""
+    with started(tmp_path_factory.mktemp("follower"), server_id=4, find=mysql_programs_80) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Kafka:
     """A broker that all tests of all workers share: each uses topics of its own name."""
     worker = getattr(pytestconfig, "workerinput", None)
@@ -67,7 +83,7 @@ def kafka(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(autouse=True)
 def databases_as_they_were(request: pytest.FixtureRequest) -> Iterator[None]:
     """Drops from the shared servers what the test made: which tests ran there before is nothing to the next one."""
-    shared = [request.getfixturevalue(name) for name in ("leader", "follower") if name in request.fixturenames]
+    shared = [request.getfixturevalue(name) for name in _SHARED if name in request.fixturenames]
     with new_databases_dropped(*(server for server in shared if isinstance(server, MySql))):
         yield
 

@@ -14,6 +14,7 @@ together. Between the two commits the follower has an empty table.
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -65,6 +66,7 @@ _ANY_ORDER = (
     "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
+_MAKES_DOCUMENTS = re.compile(r"\bJSON", re.I)
 _UNCOMMITTED_SECONDS = 1.0  # after which the statements that have run are committed
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 
@@ -279,6 +281,20 @@ class DdlLedger:
         self._connection.used()
         self.applied += 1
         event(_LOG, "statement applied", sequence=record.sequence, gtid=gtid, statement=excerpt(record.query))
+        if self._session.changes_doubles:
+            _tell_doubles(record)
+
+
+def _tell_doubles(record: Record) -> None:
+    """Warn where a statement has rows of a table computed by a server whose JSON parser takes doubles for others."""
+    tables = [affect["uri"] for affect in record.affects if affect["action"] == "AlterTable"]
+    if tables and _MAKES_DOCUMENTS.search(record.query):
+        table = Uri.parse(tables[0])
+        event(
+            _LOG, "documents that the statement made of text may have other doubles here than on the leader",
+            level=logging.WARNING, sequence=record.sequence, uri=tables[0],
+            hint=f"copy the table again: cdc-producer PROFILE --copy {table.database}.{table.table}",
+        )  # fmt: skip
 
 
 def _filtered(affect: dict[str, Any], end: str) -> Uri:

@@ -19,6 +19,7 @@ from cdc.consumer.follower.answers import responds, translated, version_number
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.follower.sent_packet import SentPacket
 from cdc.consumer.follower.socket_reader import SocketReader
+from cdc.consumer.literals.json_documents import EXACT
 from cdc.consumer.literals.own_variables import own_variables
 from cdc.service.mysql_connection import connected
 
@@ -78,6 +79,7 @@ class Session:
         self._sent: SentPacket | None = None
         self.local_infile = False  # whether the server takes LOAD DATA LOCAL
         self.max_packet = 0
+        self.changes_doubles = False  # whether its JSON parser takes some doubles for others
         self.binlog_room = 0  # bytes of records that surely fit into one transaction of its binlog
         self._row_format = b""  # the assignment that makes it log rows, where the server's own value is another one
         self.version = 0
@@ -175,9 +177,9 @@ class Session:
         default = [] if self._parent else [b"USE information_schema"]
         self.run([_SETUP.encode() + _KEPT, *default])
         what = "@@max_allowed_packet, VERSION(), @@server_uuid, @@GLOBAL.local_infile"
-        row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW'")[0]
+        row = self.rows(f"SELECT {what}, @@GLOBAL.max_binlog_cache_size, @@binlog_format='ROW', {EXACT}")[0]
         self.max_packet, self.version, self.server = int(row[0]), version_number(row[1]), row[2]
-        self.local_infile, self.binlog_room = bool(row[3]), int(row[4]) // 2
+        self.local_infile, self.binlog_room, self.changes_doubles = bool(row[3]), int(row[4]) // 2, not row[6]
         # Only where it is needed: newer servers warn of it, and it takes a privilege, which one for the status lacks.
         writes = self._lock is not None or self._parent is not None
         self._row_format = b", binlog_format='ROW'" if writes and not row[5] else b""

@@ -3,6 +3,9 @@
 A member gets the type of the expression it comes from (MySQL manual, "The JSON Data Type"). Some types have no literal
 and no CAST, only columns: BINARY, BIT, the BLOBs and TIMESTAMP. Members of these types are columns of a recursive
 common table expression, whose first row determines the columns' types and whose second row has the values.
+
+The JSON parser of MySQL 8.0 takes one double in ten for its neighbour; as an SQL literal each is exact. For such a
+server documents with doubles become trees (``apart``), in which these are members of their own.
 """
 
 import base64
@@ -11,7 +14,13 @@ from typing import Any
 
 from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
-__all__ = ["document", "member_types", "same_document", "typed_document"]
+__all__ = ["EXACT", "apart", "document", "member_types", "same_document", "typed_document"]
+
+# Documents of MySQL 8.0's parser are others than these.
+_INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
+EXACT = (
+    f"CAST(CAST('{_INEXACT}' AS JSON) AS CHAR)='{_INEXACT}'"  # whether the server's parser takes doubles as they are
+)
 
 _MOST_COLUMNS = 4000  # a table has at most 4096 columns
 _VARBINARY, _WIDE_TEXT, _BLOB, _BINARY, _BIT = 15, 253, 252, 254, 16
@@ -30,6 +39,30 @@ _Columns = list[tuple[str, str]]  # each column's type and the literal of its va
 def document(content: Any) -> str:
     """A document of JSON's own types as an expression."""
     return f"CAST({quoted(json.dumps(content, ensure_ascii=False))} AS JSON)"
+
+
+def apart(content: Any) -> Any:
+    """The tree of a typed document, for a document of JSON's own types; None where there is no double in it."""
+    if isinstance(content, float):
+        return content
+    if isinstance(content, list):
+        found = [apart(member) for member in content]
+        if all(tree is None for tree in found):
+            return None
+        return {"array": [_tree(*each) for each in zip(content, found, strict=True)]}
+    if isinstance(content, dict):
+        trees = {key: apart(member) for key, member in content.items()}
+        if all(tree is None for tree in trees.values()):
+            return None
+        return {"object": {key: _tree(content[key], tree) for key, tree in trees.items()}}
+    return None
+
+
+def _tree(content: Any, tree: Any) -> Any:
+    """A member's tree, also where there is no double in it: a list of JSON's own types may stand as it is."""
+    if tree is None and isinstance(content, dict):
+        return {"object": {key: _tree(member, None) for key, member in content.items()}}
+    return content if tree is None else tree
 
 
 def typed_document(content: Any) -> str:
@@ -57,11 +90,14 @@ def same_document(name: str, text: str) -> str:
     In JSON 1 = 1.0, but the server's text of the documents differs. That text is the same for an INTEGER and a DECIMAL
     1, and for a DATE and a string, but the types of the members differ.
     """
-    same = "e" if name.lower() == "`d`" else "d"
-    conditions = [f"CAST(CAST({name} AS CHAR) AS BINARY)=CAST(CAST({same} AS CHAR) AS BINARY)"]
-    conditions += [f"{one}<=>{other}" for one, other in zip(member_types(name), member_types(same), strict=True)]
-    # NO_MERGE: otherwise the server would build the document again for each row.
-    return f"EXISTS (SELECT /*+ NO_MERGE(x) */ 1 FROM (SELECT {text} AS {same}) x WHERE {' AND '.join(conditions)})"
+    # No EXISTS with a condition on both: in that MySQL 8.0 finds no members of the table's document.
+    # NO_MERGE: otherwise the server would build the document again for each part.
+    return f"({_parts(name)})=(SELECT /*+ NO_MERGE(x) */ {_parts('d')} FROM (SELECT {text} AS d) x)"
+
+
+def _parts(document: str) -> str:
+    types = ",".join([f"IFNULL({each},'')" for each in member_types(document)])
+    return f"CAST(CAST({document} AS CHAR) AS BINARY),{types}"
 
 
 def member_types(document: str) -> list[str]:
@@ -76,6 +112,8 @@ def _types(document: str, path: str) -> str:
 
 def _node(node: Any, columns: _Columns) -> str:
     """A node of a typed document as an expression that has the node's type as an argument of JSON_ARRAY or the like."""
+    if isinstance(node, float):
+        return SCALARS["Double"](node)
     if not isinstance(node, dict):
         return document(node)
     ((tag, content),) = node.items()

@@ -4,16 +4,21 @@ A row's values take two kilobytes in Python, its text about sixty bytes, so that
 processor's cache. Rendering each record as it is parsed therefore takes a third less time than rendering whole batches
 later. The values are rarely needed again; when they are, because a batch also changes these rows or after a conflict,
 they are parsed again from the message, and the next records of that table are not rendered.
+
+For a follower whose JSON parser takes doubles for others (``json_documents``) documents with doubles become trees.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar, overload
 
+from cdc.consumer.literals.json_documents import apart
 from cdc.consumer.literals.row_text import Tags, tagged_row_texts
 from cdc.large_rows.large_record import LargeRecord
 from cdc.model.record import COPY, Record, Row, Uri
+from cdc.model.values import Value
 
 __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
@@ -50,14 +55,11 @@ class RenderedRows(LazySequence[Row]):
     ``tags`` are those of each column's values.
     """
 
-    __slots__ = ("_count", "_message", "_pauses", "tags", "text")
+    __slots__ = ("_count", "_parse", "tags", "text")
 
-    def __init__(
-        self, record: Record, message: bytes, text: bytes, tags: Sequence[Tags], pauses: dict[Uri, int]
-    ) -> None:
-        self._count = len(record.rows)
-        self._message = message
-        self._pauses = pauses
+    def __init__(self, count: int, text: bytes, tags: Sequence[Tags], parse: Callable[[], Record]) -> None:
+        self._count = count
+        self._parse = parse
         self.text = text
         self.tags = tags
 
@@ -66,20 +68,19 @@ class RenderedRows(LazySequence[Row]):
 
     def computed(self) -> Sequence[Row]:
         """The rows, parsed again from the message; the table's next records are not rendered."""
-        record = Record.parse(self._message, where="")
-        self._pauses[record.uri] = _PAUSE
-        return record.rows
+        return self._parse().rows
 
 
 class RecordParser:
-    """Parses the records of one stream."""
+    """Parses the records of one stream; ``inexact()`` says whether the follower's JSON parser changes doubles."""
 
-    def __init__(self) -> None:
+    def __init__(self, inexact: Callable[[], bool] = lambda: False) -> None:
+        self._inexact = inexact
         self._pauses: dict[Uri, int] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
         """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
-        record = Record.parse(message, where=where)
+        record = self._parsed(message, where=where)
         if record.operation not in ("Add", COPY) or len(record.rows) < _FEWEST or not isinstance(message, bytes):
             return record
         if (pause := self._pauses.get(record.uri, 0)) > 0:
@@ -92,4 +93,24 @@ class RecordParser:
         text = f"({'),('.join(texts)})".encode()
         if SUBQUERY in text:
             return record
-        return replace(record, rows=RenderedRows(record, message, text, tags, self._pauses))
+        rows = RenderedRows(len(record.rows), text, tags, partial(self._again, message))
+        return replace(record, rows=rows)
+
+    def _parsed(self, message: bytes | LargeRecord, *, where: str) -> Record:
+        record = Record.parse(message, where=where)
+        if self._inexact():
+            for row in record.rows:
+                for image in row:
+                    _set_apart(image or [])
+        return record
+
+    def _again(self, message: bytes) -> Record:
+        record = self._parsed(message, where="")
+        self._pauses[record.uri] = _PAUSE
+        return record
+
+
+def _set_apart(image: list[Value]) -> None:
+    for index, value in enumerate(image):
+        if isinstance(value, dict) and "Json" in value and (tree := apart(value["Json"])) is not None:
+            image[index] = {"JsonTyped": tree}

@@ -27,11 +27,11 @@ _UNKNOWN_SECONDS = 10.0  # for so long a broker may not know a new topic yet
 class MergedSource:
     """The records of all of a leader's topics, which are called ``names``."""
 
-    def __init__(self, reader: KafkaReader, names: Topics) -> None:
+    def __init__(self, reader: KafkaReader, names: Topics, parser: RecordParser | None = None) -> None:
         self._reader = reader
         self._names = names
         self._here: deque[Message] = deque()
-        self._parser = RecordParser()
+        self._parser = parser or RecordParser()
         self._merged = self._from(0)
         self._entry: Commits | None = None
         self._committed = 0

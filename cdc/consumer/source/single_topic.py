@@ -18,12 +18,12 @@ __all__ = ["SingleTopic"]
 class SingleTopic:
     """The records of the topic ``name``, which has one partition. The methods are those of ``RecordSource``."""
 
-    def __init__(self, reader: KafkaReader, name: str) -> None:
+    def __init__(self, reader: KafkaReader, name: str, parser: RecordParser | None = None) -> None:
         self._reader = reader
         self._name = name
         self._partitions: dict[int, TopicIdPartition] = {}
         self._ends: dict[int, int] | None = None  # of the partitions that are not read to their end, if there is one
-        self._parser = RecordParser()
+        self._parser = parser or RecordParser()
         self._received = Received(reader.messages, self._located)
         self.topics = reader.topics
         self.commit = reader.offsets.commit

@@ -12,7 +12,7 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
 
-__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql"]
+__all__ = ["NoDebian", "Packages", "mirror", "unpacked", "unpacked_mysql", "unpacked_mysql_80"]
 
 _KEYRINGS = Path("/usr/share/keyrings")
 _APT = Path("/etc/apt")
@@ -26,7 +26,9 @@ class NoDebian(UserError):
 class Packages:
     """The packages ``names`` of Debian's ``suite``, with their dependencies; ``hint`` names an alternative.
 
-    Packages in ``without`` are not unpacked, since the machine's own are used.
+    Packages in ``without`` are not unpacked, since the machine's own are used. ``pooled`` are packages that no suite
+    has any more: the path of each in the archive, for this machine's architecture, and its SHA-256. Their dependencies
+    come from the suites, of which ``suite`` may name several.
     """
 
     label: str
@@ -34,6 +36,7 @@ class Packages:
     names: tuple[str, ...]
     hint: str
     without: tuple[str, ...] = ()
+    pooled: tuple[tuple[str, str], ...] = ()
 
 
 _MYSQL = Packages(
@@ -41,6 +44,23 @@ _MYSQL = Packages(
     suite="sid",
     names=("mysql-server-core", "mysql-client-core"),
     hint="install mysql-server (8.0 or newer), so that mysqld is on PATH",
+)
+_POOL_80 = "pool/main/m/mysql-8.0"
+_MYSQL_80 = Packages(
+    label="MySQL 8.0 server and client",
+    suite="sid trixie",
+    names=(),
+    hint="set CDC_MYSQL_80 to the folder of a MySQL 8.0, with bin/mysqld or usr/sbin/mysqld in it",
+    pooled=(
+        (
+            f"{_POOL_80}/mysql-server-core-8.0_8.0.45-1_amd64.deb",
+            "0d6227408f63c01dadce99c1639f2427cc88495a0b3ed3292a85d9c2aa64e1fd",
+        ),
+        (
+            f"{_POOL_80}/mysql-client-core-8.0_8.0.45-1_amd64.deb",
+            "cbb6881d471c60bcb3f6ac2fd2b8e982c11836a0ce98469aef89b49d9a346aea",
+        ),
+    ),
 )
 
 
@@ -52,26 +72,35 @@ def unpacked_mysql() -> Path:
     return unpacked("mysql", _MYSQL)
 
 
+def unpacked_mysql_80() -> Path:
+    """As ``unpacked_mysql``, with the last MySQL 8.0 that Debian had."""
+    return unpacked("mysql-8.0", _MYSQL_80)
+
+
 def unpacked(name: str, packages: Packages) -> Path:
     """The root folder of the unpacked ``packages``, which the cache has under ``name``, their suite and the machine.
 
     Raises UserError where they cannot be fetched, NoDebian where this machine has no apt for them.
     """
-    return cached(f"{name}-debian-{packages.suite}-{platform.machine()}", partial(_fetch, packages))
+    suites = packages.suite.replace(" ", "-")
+    return cached(f"{name}-debian-{suites}-{platform.machine()}", partial(_fetch, packages))
 
 
 def _fetch(packages: Packages, folder: Path) -> None:
     for tool in ("apt-get", "apt-config", "dpkg"):
         if shutil.which(tool) is None:
             raise NoDebian(f"cannot fetch {packages.label} from Debian: there is no {tool} on PATH", hint=packages.hint)
+    if packages.pooled and platform.machine() != "x86_64":
+        raise NoDebian(f"Debian has no {packages.label} for {platform.machine()}", hint=packages.hint)
     apt = folder / "apt"
     config = _private_apt(apt, packages)
     environment = {"APT_CONFIG": str(config), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
     index = f"Debian {packages.suite}'s package index"
     run_fetch(["apt-get", "update"], label=index, into=apt / "lists", environment=environment)
     archives = apt / "archives"
+    pooled = [_pooled(path, sha256, archives, packages, environment) for path, sha256 in packages.pooled]
     run_fetch(
-        ["apt-get", "install", "--yes", "--no-install-recommends", "--download-only", *packages.names],
+        ["apt-get", "install", "--yes", "--no-install-recommends", "--download-only", *packages.names, *pooled],
         label=packages.label,
         into=archives,
         environment=environment,
@@ -82,8 +111,21 @@ def _fetch(packages: Packages, folder: Path) -> None:
     shutil.rmtree(apt)
 
 
+def _pooled(path: str, sha256: str, archives: Path, packages: Packages, environment: dict[str, str]) -> Path:
+    """Fetch one package by its path; apt's helper verifies its content."""
+    uri, target = f"{mirror(_APT, packages.hint).rstrip('/')}/{path}", archives / path.rpartition("/")[2]
+    helper = "/usr/lib/apt/apt-helper"
+    run_fetch(
+        [helper, "download-file", uri, target, f"SHA256:{sha256}"],
+        label=target.name,
+        into=archives,
+        environment=environment,
+    )
+    return target
+
+
 def _private_apt(folder: Path, packages: Packages) -> Path:
-    """Write a private apt configuration, with nothing installed and only one suite of Debian."""
+    """Write a private apt configuration, with nothing installed and only these suites of Debian."""
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
     (folder / "status").touch()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cdc.errors import UserError
-from cdc.sandbox.fetch.debian import unpacked_mysql
+from cdc.sandbox.fetch.debian import unpacked_mysql, unpacked_mysql_80
 
-__all__ = ["MySqlPrograms", "mysql_programs"]
+__all__ = ["MySqlPrograms", "mysql_programs", "mysql_programs_80"]
 
 _OLDEST = (8, 0)
 
@@ -45,6 +45,32 @@ def mysql_programs() -> MySqlPrograms:
             client = shutil.which("mysql", path=path)
             return MySqlPrograms(server=(found,), client=(client,) if client else (), options=(), banner=banner)
     return _from_debian(unpacked_mysql())
+
+
+@functools.cache
+def mysql_programs_80() -> MySqlPrograms:
+    """The programs of a MySQL 8.0: those in ``$CDC_MYSQL_80``, or those on PATH if they are 8.0, or Debian's last.
+
+    Raises UserError when they cannot be found or fetched.
+    """
+    if named := os.environ.get("CDC_MYSQL_80"):
+        path = ":".join(f"{named}/{folder}" for folder in ("usr/sbin", "usr/bin", "sbin", "bin", "libexec"))
+        server, client = shutil.which("mysqld", path=path), shutil.which("mysql", path=path)
+        if server is None:
+            raise UserError(
+                "there is no mysqld", where=f"{named} (CDC_MYSQL_80)", hint="name the folder with bin/mysqld"
+            )
+        # The folder above bin or sbin, where it finds its messages and character sets.
+        options = (f"--basedir={Path(server).parents[1]}",)
+        return _of_80(MySqlPrograms((server,), (client,) if client else (), options, _banner((server,))))
+    usual = mysql_programs()
+    return usual if usual.version[:2] == _OLDEST else _of_80(_from_debian(unpacked_mysql_80()))
+
+
+def _of_80(programs: MySqlPrograms) -> MySqlPrograms:
+    if programs.version[:2] != _OLDEST:
+        raise UserError(f"this is no MySQL 8.0: {programs.banner}", where=programs.server[-1])
+    return programs
 
 
 def _from_debian(root: Path) -> MySqlPrograms:

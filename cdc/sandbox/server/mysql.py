@@ -6,7 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -56,16 +56,24 @@ class MySql:
     """One server. Its folder holds data, socket, log and pid file; ``port`` 0 means any free one.
 
     The user ``fluvio`` has the grants of grants.sql; ``root`` has no password and can connect by the socket only.
-    ``extra_args`` override the settings here.
+    ``extra_args`` override the settings here; ``find`` gives the programs.
     """
 
     def __init__(
-        self, folder: Path, *, port: int = 0, server_id: int = 1, name: str = "mysqld", extra_args: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        server_id: int = 1,
+        name: str = "mysqld",
+        extra_args: Sequence[str] = (),
+        find: Callable[[], MySqlPrograms] = mysql_programs,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port
         self.server_id = server_id
         self.extra_args = tuple(extra_args)
+        self._find = find
         self.process = Process(name, folder=self.folder)
         self.data = self.folder / "data"
         self.socket = self.folder / "mysqld.sock"
@@ -74,7 +82,7 @@ class MySql:
         """Start on the folder's data, creating it at first, and wait until it answers. The server ends with this
         process unless it may ``outlive`` it. Raises UserError: no MySQL, port in use, a setting the server refuses.
         """
-        programs = mysql_programs()
+        programs = self._find()
         if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
             raise UserError("the path is too long for a MySQL socket", where=str(self.socket), hint="a shorter --dir")
         _new_data(programs, self.data)
@@ -140,7 +148,7 @@ class MySql:
 
     def write_client(self, script: Path) -> None:
         """Write a script that is the ``mysql`` client on this server as ``fluvio``. Raises UserError without client."""
-        client = mysql_programs().client
+        client = self._find().client
         if not client:
             raise UserError("there is a mysqld but no mysql client on PATH", hint="install mysql-client")
         options = self.folder / "client.cnf"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc.sandbox.fetch.mysql_programs import mysql_programs, mysql_programs_80
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.case import FOLDER, Case, cases, load
@@ -24,7 +25,12 @@ SERVER_IDS = {"leader": 41, "follower": 42}
 def parameters(*, shared: bool) -> list[object]:
     found = [(path, load(path)) for path in cases()]
     names = {path: str(path.relative_to(FOLDER).with_suffix("")) for path, _ in found}
-    return [pytest.param(case, id=names[path]) for path, case in found if case.shared is shared]
+    return [
+        # One worker runs the servers of 8.0.
+        pytest.param(case, id=names[path], marks=[pytest.mark.xdist_group("8.0")] if case.of_80 else [])
+        for path, case in found
+        if case.shared is shared
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +64,14 @@ def test_case(case: Case, together: dict[str, BaseException | None]) -> None:
 def test_case_with_programs_of_its_own(
     case: Case, tmp_path: Path, request: pytest.FixtureRequest, mysql_server: MySqlFactory, kafka: Kafka
 ) -> None:
-    leader, follower = (
-        mysql_server(*case.servers[name], server_id=number) if name in case.servers else request.getfixturevalue(name)
-        for name, number in SERVER_IDS.items()
-    )
+    def server(name: str) -> MySql:
+        if name not in case.servers:
+            found: MySql = request.getfixturevalue(f"{name}_80" if name in case.of_80 else name)
+            return found
+        find = mysql_programs_80 if name in case.of_80 else mysql_programs
+        return mysql_server(*case.servers[name], server_id=SERVER_IDS[name], find=find)
+
+    leader, follower = server("leader"), server("follower")
     name = f"{case.name}_{own_name(tmp_path)}"
     programs = Programs.make(tmp_path, (leader, follower), kafka, name=name, **case.profiles)
     shared = [server for role, server in (("leader", leader), ("follower", follower)) if role not in case.servers]

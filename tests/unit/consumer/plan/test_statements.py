@@ -188,7 +188,7 @@ def test_zeros_and_error_values_are_told_apart() -> None:
 def test_a_document_with_members_of_sql_types_keeps_them() -> None:
     node = {"object": {"a'b": {"array": [1, 1.5, None, {"Decimal": "-1.50"}]}}}
     assert literal({"JsonTyped": node}) == (
-        "CAST(JSON_OBJECT('a''b',JSON_ARRAY(CAST('1' AS JSON),CAST('1.5' AS JSON),CAST('null' AS JSON),"
+        "CAST(JSON_OBJECT('a''b',JSON_ARRAY(CAST('1' AS JSON),1.5e0,CAST('null' AS JSON),"
         "CAST(-1.50 AS DECIMAL(65,2)))) AS JSON)"
     )
 
