@@ -12,6 +12,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
+from cdc.kafka.first_partition import require_first_only
 from cdc.kafka.partitions import end_offsets, newest, unended
 from cdc.kafka.topic_times import ANY_TIME, TopicTimes
 from cdc.model.commit_entry import Entry
@@ -58,7 +59,7 @@ class TopicAdmin:
     def require(self) -> None:
         """Create the commit log, and in layout "single" the topic, where missing.
 
-        Raises UserError for one with several partitions, which keep no total order, KafkaException.
+        Raises UserError for one with messages in several partitions, which keep no total order, KafkaException.
         """
         known = known_topics(self.properties)
         self._require_first(known)
@@ -66,13 +67,7 @@ class TopicAdmin:
 
     def _require_first(self, known: Mapping[str, TopicMetadata]) -> None:
         needed = set(self.names.first)
-        for name in needed & known.keys():
-            if len(known[name].partitions) != 1:
-                raise UserError(
-                    f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
-                    where=f"topic {name}",
-                    hint="name a topic that does not exist in kafka.topic: it is created with one partition",
-                )
+        require_first_only(self.properties, needed)
         self._require_kept(needed, known)
 
     def look(self, resource: str) -> Entry | None:
@@ -96,13 +91,17 @@ class TopicAdmin:
         try:
             known = known_topics(self.properties)
             new = {name: self._partitions if name != self.names.events else 1 for name in names - known.keys()}
-            there = {name: len(known[name].partitions) for name in names & known.keys()}
+            there = {name: self._used(known[name], name) for name in names & known.keys()}
             self._require_kept(set(there), known)
             self._require_unused([(name, number) for name in there.keys() - ours for number in range(there[name])])
             self._create(new)
         except KafkaException as error:
             raise write_error(error, min(names)) from None
         return there | new
+
+    def _used(self, topic: TopicMetadata, name: str) -> int:
+        """How many partitions get records: of topics with a total order only the first."""
+        return 1 if name in self.names.first else len(topic.partitions)
 
     def partitions(self, name: str) -> list[Partition]:
         """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
