@@ -224,12 +224,6 @@ def check_topics(checkpoint: Checkpoint, topic: Topic, others: Mapping[str, Topi
     topics of the checkpoint that exist. ``first()`` returns the sequence of the oldest record in the topic, None if it
     is not known. ``first`` is None for many topics: there a missing sequence is noticed only while reading them.
     """
-    if len(topic.ranges) != 1:
-        raise UserError(
-            f"the topic has {len(topic.ranges)} partitions, which have no common order",
-            where=f"topic {topic.name}",
-            hint="let cdc-producer create the topic: it makes one partition",
-        )
     if (checkpoint.topic, checkpoint.topic_id) != (topic.name, topic.id):
         raise UserError(
             f"the follower's checkpoint is of topic {checkpoint.topic} (id {checkpoint.topic_id}), "

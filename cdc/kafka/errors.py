@@ -13,8 +13,8 @@ from cdc.errors import CdcError, Disconnected, Fenced, PromiseError, Unreachable
 from cdc.kafka.broker_log import Reason, reason
 
 __all__ = [
-    "DISCONNECTED", "NOT_AUTHORIZED", "NO_TOPIC", "RECORD_REFUSED", "brokers_gone", "is_transient", "open_error",
-    "question_error", "read_error", "settings_refused", "unreachable", "write_error",
+    "DISCONNECTED", "NOT_AUTHORIZED", "NO_TOPIC", "RECORD_REFUSED", "SETTING_REFUSED", "brokers_gone", "is_transient",
+    "open_error", "question_error", "read_error", "settings_refused", "unreachable", "write_error",
 ]  # fmt: skip
 
 NO_TOPIC = frozenset({
@@ -34,7 +34,7 @@ _NO_ANSWER = DISCONNECTED | {KafkaError._TIMED_OUT, KafkaError._RESOLVE}
 # A failed TLS handshake (_SSL) is not among them: a broker that shuts down breaks handshakes off too.
 _DENIED = NOT_AUTHORIZED | {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED}
 _CANNOT_CREATE = frozenset({KafkaError.INVALID_REPLICATION_FACTOR, KafkaError.TOPIC_EXCEPTION})
-_SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
+SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
 _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 # A broker ends a transaction that took too long in the same way as a new producer with the same id does.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
@@ -123,7 +123,7 @@ def write_error(error: KafkaException, topic: str) -> CdcError:
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
     if code in _DENIED or code in _CANNOT_CREATE:
         return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
-    if code in _SETTING_REFUSED:
+    if code in SETTING_REFUSED:
         return UserError(
             f"the brokers refuse a setting of the topic: {text}",
             where=where,

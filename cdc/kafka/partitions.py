@@ -12,7 +12,7 @@ from cdc.kafka.admin_clients import admin_client
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
-__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest"]
+__all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest", "unended"]
 
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
@@ -46,6 +46,14 @@ def led(properties: Mapping[str, Any], partitions: Collection[Partition]) -> set
     """
     answers = _answers(properties, partitions, "latest", committed=True)
     return {partition for partition, offset in answers.items() if offset is not None}
+
+
+def unended(properties: Mapping[str, Any], partitions: list[Partition]) -> list[Partition]:
+    """Those of ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
+    # In this order: a transaction that ends between the two requests must not look open.
+    written = end_offsets(properties, partitions, committed=False)
+    readable = end_offsets(properties, partitions)
+    return [partition for partition in partitions if readable[partition] < written[partition]]
 
 
 def newest(properties: Mapping[str, Any], partitions: Collection[Partition]) -> dict[Partition, Message]:

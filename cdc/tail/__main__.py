@@ -14,6 +14,7 @@ from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
 from cdc.errors import Disconnected
 from cdc.kafka.errors import question_error
+from cdc.kafka.first_partition import require_first_only
 from cdc.model.record import Record
 from cdc.service.logs import LIBRDKAFKA, setup_logging
 from cdc.service.process import exit_status, stop_on_signals
@@ -56,6 +57,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
     consumer: Consumer | None = None
     topics: TailedTopic | TailedTopics | None = None
     try:
+        require_first_only(kafka.properties(), kafka.topics().first)
         consumer = _consumer(kafka)
         if kafka.layout == SINGLE:
             topics = TailedTopic(consumer, kafka.properties(), kafka.topic, last=last)

@@ -44,7 +44,7 @@ class MergedSource:
 
     def topic(self) -> Topic | None:
         """The commit log, or None where there is none. Raises Unreachable where the brokers can't be reached."""
-        return self._reader.topic(self._names.commits)
+        return self._reader.ordered_topic(self._names.commits)
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool

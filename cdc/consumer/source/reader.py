@@ -6,7 +6,7 @@ The consumer group is never asked for offsets. They are committed to it for othe
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
@@ -17,6 +17,7 @@ from cdc.errors import CdcError, Disconnected, PromiseError, ServerGone
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import NO_TOPIC, brokers_gone, is_transient, read_error, settings_refused, unreachable
+from cdc.kafka.first_partition import FIRST, require_others_empty
 from cdc.kafka.fragments import Fragments, first_whole_sequence
 from cdc.kafka.partitions import begin_offsets, end_offsets, oldest
 from cdc.model.commit_entry import Commits
@@ -101,6 +102,17 @@ class KafkaReader:
     def topic(self, name: str) -> Topic | None:
         """The topic, None where it does not exist. Raises Unreachable where the brokers can't be reached."""
         return self.topics([name]).get(name)
+
+    def ordered_topic(self, name: str) -> Topic | None:
+        """The topic with its first partition only, which has a total order; partitions that were added are empty.
+
+        Raises UserError where they are not, Unreachable where the brokers can't be reached.
+        """
+        topic = self.topic(name)
+        if topic is None:
+            return None
+        require_others_empty(name, topic.ranges)
+        return replace(topic, ranges={FIRST: topic.ranges[FIRST]})
 
     def topics(self, names: Collection[str]) -> dict[str, Topic]:
         """Those of the topics that exist. Raises Unreachable where the brokers can't be reached."""

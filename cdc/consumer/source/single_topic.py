@@ -30,8 +30,9 @@ class SingleTopic:
         self.read_ahead = self._received.read_ahead
 
     def topic(self) -> Topic | None:
-        """The topic, None where it does not exist. Raises Unreachable where the brokers can't be reached."""
-        return self._reader.topic(self._name)
+        """The topic, None where it does not exist. Raises UserError for messages in partitions that were added,
+        Unreachable where the brokers can't be reached."""
+        return self._reader.ordered_topic(self._name)
 
     def start(
         self, topic: Topic, offsets: Mapping[TopicIdPartition, int], *, sequence: int, until_current: bool

@@ -15,10 +15,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import NewTopic  # type: ignore[attr-defined]
 
 from cdc.config.profile import Kafka
-from cdc.errors import Disconnected
+from cdc.errors import Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.errors import write_error
+from cdc.kafka.errors import SETTING_REFUSED, write_error
 from cdc.kafka.partitions import end_offsets
+from cdc.kafka.topic_times import ANY_TIME, any_time_hint
 from cdc.producer.copy.chunk import Keys
 from cdc.producer.copy.pending import Pending, Table
 from cdc.service.logs import LIBRDKAFKA
@@ -68,9 +69,7 @@ def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
     properties, topic = kafka.properties(), kafka.topics().copies
     try:
         with admin_client(properties) as admin:
-            new = NewTopic(topic, num_partitions=1, replication_factor=kafka.replicas, config={"retention.ms": "-1"})
-            for answer in admin.create_topics([new], request_timeout=_ANSWER_SECONDS).values():
-                _unless_there(answer)
+            _create(admin, topic, kafka.replicas)
         producer = Producer({**properties, "enable.idempotence": True}, logger=LIBRDKAFKA)
         refused: list[KafkaError] = []
         for text in texts:
@@ -86,15 +85,26 @@ def _write(kafka: Kafka, resource: str, texts: Sequence[str]) -> None:
         if refused:
             raise KafkaException(refused[0])
     except KafkaException as error:
+        if error.args[0].code() == KafkaError.INVALID_TIMESTAMP:
+            hint = any_time_hint(kafka.bootstrap_servers, topic)
+            raise UserError("Kafka refuses the time of the request", where=f"topic {topic}", hint=hint) from None
         raise write_error(error, topic) from None
 
 
-def _unless_there(answer: Any) -> None:
-    try:
-        answer.result()
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
+def _create(admin: Any, topic: str, replicas: int) -> None:
+    """Create the topic where it is missing. Raises KafkaException."""
+    # Brokers before Kafka 3.6 do not know the second setting, and others may forbid it.
+    for config in ({"retention.ms": "-1"} | ANY_TIME, {"retention.ms": "-1"}):
+        new = NewTopic(topic, num_partitions=1, replication_factor=replicas, config=config)
+        try:
+            admin.create_topics([new], request_timeout=_ANSWER_SECONDS)[topic].result()
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code in SETTING_REFUSED and config.keys() >= ANY_TIME.keys():
+                continue
+            if code != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+        return
 
 
 def waiting(properties: Mapping[str, Any], topic: str, *, resource: str, pending: Pending) -> list[Request]:

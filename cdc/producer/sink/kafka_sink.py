@@ -91,6 +91,7 @@ class KafkaSink:
             transactions = KafkaTransactions.open(
                 topics.properties, batch_size, topic=topic, resource=resource, stop=stop
             )
+            transactions.times = topics.times
             topics.require_matching(topics.newest_entry(resource))
             recovered = recover(topics.properties, transactions.producer, topics, resource=resource)
         except KafkaException as error:

@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from cdc.config.profile import MESSAGE_BYTES
 from cdc.errors import Disconnected, PromiseError
 from cdc.kafka.errors import DISCONNECTED, RECORD_REFUSED, write_error
+from cdc.kafka.topic_times import TopicTimes, any_time_hint
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.record_parts import Headers
 from cdc.service.logs import LIBRDKAFKA
@@ -49,7 +50,9 @@ class _Reports:
             self.refused = PromiseError(
                 f"Kafka refuses a record: {error.str()}",
                 where=f"topic {topic}, record {value[:160].decode('utf-8', 'replace')}…",
-                hint="change the topic's settings so that it takes the record, or the leader's clock",
+                hint=any_time_hint(self.properties["bootstrap.servers"], topic)
+                if error.code() == KafkaError.INVALID_TIMESTAMP
+                else "change the topic's settings so that it takes the record",
             )
 
     def on_error(self, error: KafkaError) -> None:
@@ -81,8 +84,8 @@ class KafkaTransactions:
     """``begun_at`` is when the open transaction began (``time.monotonic()``), NEVER while none is open.
 
     A producer that another one has fenced fails in its next call, whichever that is; the errors of all are translated
-    here. ``topic`` is the topic that errors name. ``batch_size`` is adapted to the speed of the brokers. A larger value
-    than ``message_bytes`` must go in fragments.
+    here. ``topic`` is the topic that errors name. ``times`` gives each record a time that its topic takes.
+    ``batch_size`` is adapted to the speed of the brokers. A larger value than ``message_bytes`` must go in fragments.
     """
 
     def __init__(
@@ -105,6 +108,7 @@ class KafkaTransactions:
         largest = int(reports.properties[_LIMIT]) - _KEY_BYTES
         self.message_bytes = max(_LEAST_BYTES, min(batch_size.message_bytes, largest))
         self.begun_at = NEVER
+        self.times = TopicTimes(reports.properties["bootstrap.servers"])
 
     @classmethod
     def open(
@@ -150,6 +154,7 @@ class KafkaTransactions:
         """Add a message to the open transaction. Raises PromiseError for one that Kafka refuses."""
         deadline: _Deadline | None = None
         is_only = False
+        time_ms = self.times.stamp(topic, time_ms)
         while True:
             try:
                 self.producer.produce(topic, value, key, partition, timestamp=time_ms, headers=headers)

@@ -30,13 +30,13 @@ from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, PromiseError, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.fragments import Fragment
-from cdc.kafka.partitions import backwards, begin_offsets, newest
+from cdc.kafka.partitions import backwards, begin_offsets, newest, unended
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
 from cdc.producer.sink.record_parts import COPIED
-from cdc.producer.sink.topic_admin import TopicAdmin, unended
+from cdc.producer.sink.topic_admin import TopicAdmin
 
 __all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
 

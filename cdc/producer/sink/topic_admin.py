@@ -1,30 +1,30 @@
-"""Creates the topics of a leader in Kafka, and checks existing ones before they are written to."""
+"""Has the topics of a leader created in Kafka, and checks existing ones before they are written to."""
 
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import TopicMetadata  # type: ignore[attr-defined]
-from confluent_kafka.cimpl import NewTopic
 
-from cdc.config.profile import MESSAGE_BYTES
 from cdc.config.topic_names import SINGLE, Topics
 from cdc.errors import Disconnected, UserError
 from cdc.kafka import commit_log
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.errors import write_error
-from cdc.kafka.partitions import end_offsets, led, newest
+from cdc.kafka.first_partition import require_first_only
+from cdc.kafka.partitions import end_offsets, newest, unended
+from cdc.kafka.topic_times import ANY_TIME, TopicTimes
 from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition
+from cdc.producer.sink.topic_maker import TopicMaker, known_topics
 from cdc.producer.sink.topic_settings import described, note_risks, require_kept
 
-__all__ = ["TopicAdmin", "unended"]
+__all__ = ["TopicAdmin"]
 
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 _HOUR_MS = 3_600_000
-_TOPICS_PER_CALL = 200  # created in one call, which must answer in time
 _FRESH = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 
 
@@ -47,31 +47,27 @@ class TopicAdmin:
     ) -> None:
         self.properties = properties
         self._partitions = partitions
-        self._replicas = replicas
         self._retention_ms = retention_hours * _HOUR_MS or -1
-        self._min_insync_replicas = min_insync_replicas or (2 if replicas >= 3 else 0)
+        self._maker = TopicMaker(
+            properties, names, replicas=replicas, retention_ms=self._retention_ms, min_insync=min_insync_replicas
+        )
         self._checked: set[str] = set()
         self.names = names
+        self.times = TopicTimes(properties["bootstrap.servers"])
         self.suspects: set[str] = set()
 
     def require(self) -> None:
         """Create the commit log, and in layout "single" the topic, where missing.
 
-        Raises UserError for one with several partitions, which keep no total order, KafkaException.
+        Raises UserError for one with messages in several partitions, which keep no total order, KafkaException.
         """
-        known = self._known()
+        known = known_topics(self.properties)
         self._require_first(known)
         self._create(dict.fromkeys(set(self.names.first) - known.keys(), 1))
 
     def _require_first(self, known: Mapping[str, TopicMetadata]) -> None:
         needed = set(self.names.first)
-        for name in needed & known.keys():
-            if len(known[name].partitions) != 1:
-                raise UserError(
-                    f"the topic has {len(known[name].partitions)} partitions, and only one keeps the leader's order",
-                    where=f"topic {name}",
-                    hint="name a topic that does not exist in kafka.topic: it is created with one partition",
-                )
+        require_first_only(self.properties, needed)
         self._require_kept(needed, known)
 
     def look(self, resource: str) -> Entry | None:
@@ -79,7 +75,7 @@ class TopicAdmin:
 
         Raises as these do.
         """
-        known = self._known()
+        known = known_topics(self.properties)
         self._require_first(known)
         entry = self.newest_entry(resource) if self.names.commits in known else None
         if entry is not None or self.names.topic in known:
@@ -93,9 +89,9 @@ class TopicAdmin:
         has written to, Disconnected where a transaction is open in it, and Kafka's errors, translated.
         """
         try:
-            known = self._known()
+            known = known_topics(self.properties)
             new = {name: self._partitions if name != self.names.events else 1 for name in names - known.keys()}
-            there = {name: len(known[name].partitions) for name in names & known.keys()}
+            there = {name: self._used(known[name], name) for name in names & known.keys()}
             self._require_kept(set(there), known)
             self._require_unused([(name, number) for name in there.keys() - ours for number in range(there[name])])
             self._create(new)
@@ -103,9 +99,13 @@ class TopicAdmin:
             raise write_error(error, min(names)) from None
         return there | new
 
+    def _used(self, topic: TopicMetadata, name: str) -> int:
+        """How many partitions get records: of topics with a total order only the first."""
+        return 1 if name in self.names.first else len(topic.partitions)
+
     def partitions(self, name: str) -> list[Partition]:
         """The partitions of a topic as it is now, none where it is missing. Raises KafkaException."""
-        topic = self._known().get(name)
+        topic = known_topics(self.properties).get(name)
         return [(name, number) for number in topic.partitions] if topic else []
 
     def require_matching(self, entry: Entry | None) -> None:
@@ -167,8 +167,17 @@ class TopicAdmin:
         except KafkaException as error:
             raise write_error(error, commits) from None
 
+    def _create(self, partitions: Mapping[str, int]) -> None:
+        made = self._maker.create(partitions)
+        for name in made:
+            self.times.learn(name, ANY_TIME)
+        self._checked |= made
+        # Of the others the settings are not, or not all, what was asked for.
+        if others := set(partitions) - made:
+            self._require_kept(others, known_topics(self.properties))
+
     def _require_there(self, partitions: set[Partition]) -> None:
-        known = self._known()
+        known = known_topics(self.properties)
         for topic, number in sorted(partitions):
             if topic not in known or number not in known[topic].partitions:
                 raise UserError(
@@ -185,6 +194,7 @@ class TopicAdmin:
             found = described(admin, unchecked)
         for name, settings in sorted(found.items()):
             is_log = name == self.names.commits
+            self.times.learn(name, settings)
             require_kept(name, settings, is_log=is_log, servers=self.properties["bootstrap.servers"])
             replicas = min((len(each.replicas) for each in known[name].partitions.values()), default=1)
             note_risks(name, settings, is_log=is_log, replicas=replicas, retention_ms=self._retention_ms)
@@ -211,87 +221,3 @@ class TopicAdmin:
                 where=f"topic {min(written)}",
                 hint="set kafka.prefix to tell this leader's topics from others of the same names",
             )
-
-    def _known(self) -> Mapping[str, TopicMetadata]:
-        # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
-        with admin_client(self.properties) as admin:
-            known: Mapping[str, TopicMetadata] = admin.list_topics(timeout=_ANSWER_SECONDS).topics
-        return known
-
-    def _create(self, partitions: Mapping[str, int]) -> None:
-        """Create the topics, with so many partitions each, and wait until they have leaders."""
-        names = sorted(partitions)
-        for first in range(0, len(names), _TOPICS_PER_CALL):
-            some = names[first : first + _TOPICS_PER_CALL]
-            topics = [
-                NewTopic(
-                    name,
-                    num_partitions=partitions[name],
-                    replication_factor=self._replicas,
-                    config=self._settings(name),
-                )
-                for name in some
-            ]
-            # A timeout of the request: one of the future alone would raise an error that is not Kafka's.
-            try:
-                with admin_client(self.properties) as admin:
-                    answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS)
-            except KafkaException as error:
-                raise write_error(error, some[0]) from None
-            for name, answer in answers.items():
-                try:
-                    answer.result()
-                except KafkaException as error:
-                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                        raise write_error(error, name) from None
-            self._await_leaders(some)
-            self._await_answers({(name, number) for name in some for number in range(partitions[name])})
-            self._checked.update(some)
-
-    def _await_answers(self, left: set[Partition]) -> None:
-        """Wait until the leaders of new partitions take messages, which is after the brokers have named them.
-
-        Before that a leader can refuse the first batch of a transaction and take the second, which was on its way too;
-        then the transaction commits without the first (Kafka 4.3, librdkafka 2.16).
-        """
-        give_up = time.monotonic() + _ANSWER_SECONDS
-        while left:
-            ready = led(self.properties, left)
-            left = left - ready
-            if ready:
-                give_up = time.monotonic() + _ANSWER_SECONDS  # a busy broker opens one after the other
-            elif time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {min(left)[0]}")
-            if left:
-                time.sleep(_POLL_SECONDS)
-
-    def _await_leaders(self, names: list[str]) -> None:
-        give_up, left = time.monotonic() + _ANSWER_SECONDS, names
-        while left:
-            known = self._known()
-            left = [name for name in left if not _is_led(known.get(name))]
-            if left and time.monotonic() > give_up:
-                raise Disconnected("the topic was created, but no broker leads it", where=f"topic {left[0]}")
-            if left:
-                time.sleep(_POLL_SECONDS)
-
-    def _settings(self, name: str) -> dict[str, str]:
-        own = {"max.message.bytes": str(self.properties.get("message.max.bytes", MESSAGE_BYTES))}
-        if self._min_insync_replicas:
-            own["min.insync.replicas"] = str(self._min_insync_replicas)
-        if name == self.names.commits:
-            # Only closed segments are compacted, so small ones keep the commit log small.
-            return {"retention.ms": "-1", "cleanup.policy": "compact", "segment.bytes": "16777216"} | own
-        return {"retention.ms": str(self._retention_ms), "cleanup.policy": "delete", "retention.bytes": "-1"} | own
-
-
-def _is_led(topic: TopicMetadata | None) -> bool:
-    return topic is not None and topic.error is None and all(p.leader >= 0 for p in topic.partitions.values())
-
-
-def unended(properties: dict[str, Any], partitions: list[Partition]) -> list[Partition]:
-    """Those of ``partitions`` in which a transaction has no end marker yet. Raises KafkaException."""
-    # In this order: a transaction that ends between the two requests must not look open.
-    written = end_offsets(properties, partitions, committed=False)
-    readable = end_offsets(properties, partitions)
-    return [partition for partition in partitions if readable[partition] < written[partition]]

@@ -14,8 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from cdc.config.profile import Kafka, Profile
-from cdc.config.topic_names import PER_TABLE
+from cdc.config.topic_names import PER_TABLE, SINGLE
 from cdc.kafka.commit_log import newest_commits
+from cdc.kafka.first_partition import FIRST
 from cdc.kafka.fragments import HEADER
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import Name
@@ -99,6 +100,8 @@ class Source:
         fails = (
             "raise_error('a record was written as several messages, which no stream reads: read changes as a batch')"
         )
+        if self.kafka.layout == SINGLE:
+            wanted &= F.col("partition") == FIRST  # others may have been added to the topic
         return found.where(wanted).select(
             F.lit(LEADER).alias("side"), F.concat_ws("/", "topic", "partition").alias("partition"), "offset",
             F.expr(f"IF({fragment}, CAST({fails} AS BINARY), value)").alias("value"),

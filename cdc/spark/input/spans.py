@@ -14,6 +14,7 @@ from cdc.errors import Disconnected, UserError
 from cdc.kafka.admin_clients import admin_client
 from cdc.kafka.commit_log import newest_commits
 from cdc.kafka.errors import question_error
+from cdc.kafka.first_partition import FIRST, require_first_only
 from cdc.kafka.partitions import backwards, begin_offsets, end_offsets
 from cdc.model.partition import Partition, partition_name
 
@@ -68,7 +69,8 @@ class Span:
 def span(kafka: Kafka) -> Span:
     """The offsets that the topics of ``kafka`` hold now, up to the last committed Kafka transaction.
 
-    Raises UserError where the brokers can't be reached or have no such topic, or a transaction stays open.
+    Raises UserError where the brokers can't be reached or have no such topic, a transaction stays open, or a partition
+    that was added has messages.
     """
     names, properties = kafka.topics(), _properties(kafka)
     with _broker_errors_as_user_errors(kafka):
@@ -80,9 +82,10 @@ def span(kafka: Kafka) -> Span:
                 where=f"Kafka at {kafka.bootstrap_servers}",
                 hint="start cdc-producer, which creates it",
             )
+        require_first_only(properties, names.first)
         if names.layout == PER_TABLE:
             return _span_of_all_tables(properties, names.main)
-        ranges = _ranges(properties, [(names.main, number) for number in topics[names.main].partitions])
+        ranges = _ranges(properties, [(names.main, FIRST)])
         # After their ends: an entry commits with the records that it is about.
         newest = newest_commits(properties, names.commits) if names.commits in topics else None
         return Span(ranges, fragmented=newest is not None and newest.fragmented)

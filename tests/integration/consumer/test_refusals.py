@@ -11,7 +11,6 @@ from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
-    NewTopic,
     ResourcePatternType,
     ResourceType,
 )
@@ -67,12 +66,6 @@ def test_a_topic_that_the_brokers_do_not_let_us_read(
     line = refusal(stage.profile)
     assert "Kafka refuses: Broker: Topic authorization failed" in line
     assert "the ACLs" in line
-
-
-def test_a_topic_of_several_partitions(tmp_path: Path, follower: MySql, kafka: Kafka) -> None:
-    admin = kafka.admin()
-    admin.create_topics([NewTopic("partitions", 2, 1)])["partitions"].result(LIMIT_SECONDS)
-    assert "the topic has 2 partitions" in refusal(write_profile(tmp_path, follower, kafka, name="partitions"))
 
 
 def test_a_topic_made_anew(stage: Stage, kafka: Kafka) -> None:

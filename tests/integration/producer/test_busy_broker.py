@@ -18,14 +18,14 @@ from cdc.consumer.source import reader as kafka_reader
 from cdc.consumer.source.reader import KafkaReader
 from cdc.errors import Disconnected, Fenced, UserError
 from cdc.kafka.admin_clients import admin_client
-from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, led
+from cdc.kafka.partitions import backwards, begin_offsets, end_offsets, led, unended
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.model.record import Record
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.record_parts import Message
-from cdc.producer.sink.topic_admin import TopicAdmin, unended
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from cdc.sandbox.server.ports import free_port

@@ -1,11 +1,27 @@
 """Topics that were there before cdc-producer: it refuses those that would lose what is written to them."""
 
+import logging
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
+from cdc.config import profile
+from cdc.config.topic_names import Topics
+from cdc.errors import Disconnected, PromiseError
+from cdc.kafka.partitions import newest
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.copy.requests import write_request
+from cdc.producer.sink import topic_maker
+from cdc.producer.sink.batch_size import BatchSize
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.harness.programs import json_lines, records, refused, run_well, write_profile
@@ -24,9 +40,9 @@ def configure(kafka: Kafka, command: str) -> None:
     """Do what the kafka-configs.sh command in a line says."""
     words = command.partition("kafka-configs.sh ")[2].split()
     topic = words[words.index("--entity-name") + 1]
-    key, _, value = words[words.index("--add-config") + 1].rstrip(";)").partition("=")
-    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    settings = [each.partition("=") for each in words[words.index("--add-config") + 1].rstrip(';)"').split(",")]
+    entries = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, _, value in settings]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
     admin = kafka.admin()
     admin.incremental_alter_configs([resource])[resource].result(LIMIT_SECONDS)
 
@@ -104,3 +120,59 @@ def test_min_insync_replicas_of_topics_that_are_created(tmp_path: Path, leader: 
         assert settings_of(kafka, topic)["min.insync.replicas"] == "1"
     path = write_profile(tmp_path, leader, kafka, name="insync", kafka={"min_insync_replicas": 2}, producer=limits)
     assert "kafka.min_insync_replicas" in refused("cdc-producer", path, "--until-current")
+
+
+HOUR_MS = 3_600_000
+AFTER = "message.timestamp.after.max.ms"
+
+
+def written(kafka: Kafka, topic: str, time_ms: int) -> int:
+    """Write a record of this time through a producer's sink; the time that it has in the topic."""
+    properties = {"bootstrap.servers": kafka.bootstrap_servers}
+    topics = TopicAdmin(properties, Topics(topic), partitions=1, replicas=1, retention_hours=0)
+    sink: KafkaSink | None = None
+    while sink is None:
+        with suppress(Disconnected):  # the brokers may be ending the transaction of the former one still
+            stop, size = threading.Event(), BatchSize(16_000_000)
+            sink = KafkaSink.open(topics, size, resource="r", instance="i", reopening=False, stop=stop)
+    try:
+        start = sink.entry or Entry(0, Position("binlog.000001", 4), "", "u", instance="i")
+        sink.start(start)
+        uri, place = f"flv://r/d/{topic}", '{"fileName":"binlog.000001","offset":4}'
+        head = f'{{"uri":"{uri}","sequence":{start.next_sequence},"bn_file":{place},"transaction":'
+        body = f'{head}{{"id":"u:1","index":0,"last":true,"ts_us":1}},"operation":{{"Query":"x"}},"affects":[]}}'
+        sink.write([Message(topic, uri.encode(), body.encode(), time_ms, [])])
+        sink.commit(Entry(start.next_sequence + 1, Position("binlog.000001", 4), "", "u", instance="i"))
+    finally:
+        sink.close()
+    return int(newest(properties, [(topic, 0)])[topic, 0].timestamp()[1])
+
+
+def test_topics_take_records_of_any_time(
+    tmp_path: Path, leader: MySql, kafka: Kafka, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leader's clock may be ahead, of which Kafka 4 takes an hour, and its binlogs may be old."""
+    logging.getLogger("cdc").propagate = True
+    ahead = int(time.time() * 1000) + 5 * HOUR_MS
+    assert written(kafka, "ahead", ahead) == ahead
+    assert not caplog.records, caplog.text
+    write_request(profile.load(write_profile(tmp_path, leader, kafka, name="ahead")).kafka, "r", [("d", "t")])
+    for topic in ("ahead", "ahead.commits", "ahead.copies"):
+        assert settings_of(kafka, topic)[AFTER] == str(2**63 - 1), topic
+    # Topics that were there: what is too far away gets the nearest time that they take.
+    create(kafka, "ahead-there", message_timestamp_before_max_ms=str(HOUR_MS))
+    assert 0 < ahead - written(kafka, "ahead-there", ahead) - 4 * HOUR_MS < HOUR_MS
+    logged = caplog.records[-1]
+    assert "the nearest that it takes" in logged.getMessage()
+    assert 0 < written(kafka, "ahead-there", 1) - ahead + 6 * HOUR_MS < HOUR_MS
+    configure(kafka, logged.__dict__["fields"]["hint"])
+    assert written(kafka, "ahead-there", ahead) == ahead
+    # Where the brokers' clock is so far from that of the producer's machine, only the operator can help.
+    create(kafka, "ahead-never", message_timestamp_before_max_ms="0", message_timestamp_after_max_ms="0")
+    with pytest.raises(PromiseError, match="Kafka refuses a record") as refused_:
+        written(kafka, "ahead-never", ahead)
+    configure(kafka, refused_.value.hint)
+    assert written(kafka, "ahead-never", ahead) == ahead
+    # Brokers before Kafka 3.6 do not know the settings.
+    monkeypatch.setattr(topic_maker, "ANY_TIME", {"message.timestamp.of.tomorrow": "1"})
+    assert 0 < ahead - written(kafka, "ahead-older", ahead) - 4 * HOUR_MS < HOUR_MS

@@ -4,7 +4,7 @@ import pytest
 
 from cdc.config.topic_names import Topics
 from cdc.errors import UserError
-from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.producer.sink.topic_maker import TopicMaker
 from cdc.producer.sink.topic_settings import note_risks, require_kept
 
 
@@ -50,12 +50,12 @@ def test_what_is_logged(topic: str, settings: dict[str, str], said: str, caplog:
 
 @pytest.mark.parametrize(("replicas", "asked", "made"), [(1, 0, None), (2, 0, None), (3, 0, "2"), (5, 3, "3")])
 def test_min_insync_replicas(replicas: int, asked: int, made: str | None) -> None:
-    topics = TopicAdmin({}, Topics("t"), partitions=1, replicas=replicas, retention_hours=0, min_insync_replicas=asked)
+    topics = TopicMaker({}, Topics("t"), replicas=replicas, retention_ms=-1, min_insync=asked)
     assert [topics._settings(name).get("min.insync.replicas") for name in ("t", "t.commits")] == [made, made]
 
 
 @pytest.mark.parametrize(("own", "made"), [({}, "100000000"), ({"message.max.bytes": 20_000_000}, "20000000")])
 def test_topics_take_what_the_producer_sends(own: dict[str, int], made: str) -> None:
     """Whatever the brokers' default is, in the commit log too: with many tables its entries are large."""
-    topics = TopicAdmin(own, Topics("t"), partitions=1, replicas=1, retention_hours=0)
+    topics = TopicMaker(own, Topics("t"), replicas=1, retention_ms=-1, min_insync=0)
     assert [topics._settings(name)["max.message.bytes"] for name in ("t", "t.commits")] == [made, made]

@@ -1,0 +1,60 @@
+"""Partitions that somebody added to a topic with a total order, which is in the first one: empty ones stay unused.
+
+Kafka can't take partitions away again, so an added one must not end the stream. Messages in it are of something else.
+"""
+
+import logging
+from collections.abc import Collection, Mapping
+from functools import cache
+from typing import Any
+
+from cdc.errors import UserError
+from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.partitions import begin_offsets, end_offsets
+from cdc.service.logs import event
+
+__all__ = ["FIRST", "require_first_only", "require_others_empty"]
+
+FIRST = 0
+_LOG = logging.getLogger("cdc.kafka")
+_ANSWER_SECONDS = 10.0
+
+
+def require_first_only(properties: Mapping[str, Any], topics: Collection[str]) -> None:
+    """``require_others_empty`` of the ``topics`` that exist; ``properties`` are librdkafka's. Raises KafkaException."""
+    with admin_client(properties) as admin:
+        # For all topics: a request for one creates it on brokers with auto.create.topics.enable.
+        known = admin.list_topics(timeout=_ANSWER_SECONDS).topics
+    places = [(name, number) for name in topics if name in known for number in known[name].partitions if number]
+    if places:
+        # Also what is not committed: it may be by the next time.
+        begins, ends = begin_offsets(properties, places), end_offsets(properties, places, committed=False)
+        for topic in sorted({name for name, _ in places}):
+            ranges = {number: (begins[name, number], ends[name, number]) for name, number in places if name == topic}
+            require_others_empty(topic, ranges)
+
+
+def require_others_empty(topic: str, ranges: Mapping[int, tuple[int, int]]) -> None:
+    """Log that only the first partition of ``topic`` counts; ``ranges`` are the offsets that each partition has.
+
+    Raises UserError where another one has messages.
+    """
+    for number, (begin, end) in sorted(ranges.items()):
+        if number != FIRST and begin < end:
+            raise UserError(
+                f"partition {number} of the topic has messages, and only partition {FIRST} keeps the leader's order",
+                where=f"topic {topic}, partition {number}, offsets {begin} to {end - 1}",
+                hint="cdc-producer writes none there: stop what does; where nothing needs these messages, remove them "
+                "(kafka-delete-records.sh) and start again, or name a topic that does not exist in kafka.topic",
+            )
+    others = ranges.keys() - {FIRST}
+    if others:
+        _warn(topic, len(others))
+
+
+@cache
+def _warn(topic: str, others: int) -> None:
+    event(
+        _LOG, "the topic has partitions that stay unused: its records are in the first one only",
+        level=logging.WARNING, topic=topic, unused=others,
+    )  # fmt: skip

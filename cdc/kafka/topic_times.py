@@ -1,0 +1,97 @@
+"""Which times of records a topic takes: a broker compares them with its own clock, and refuses what is too far away.
+
+A record's time is the leader's, whose clock may be ahead (Kafka 4 refuses one hour), and whose binlogs may be old.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+
+from cdc.service.logs import event
+
+__all__ = ["ANY_TIME", "TopicTimes", "any_time_command", "any_time_hint"]
+
+_LOG = logging.getLogger("cdc.producer")
+_LONGEST = "9223372036854775807"  # ms: Long.MAX_VALUE, Kafka's word for no limit
+_AFTER, _BEFORE = "message.timestamp.after.max.ms", "message.timestamp.before.max.ms"
+_BOTH = "message.timestamp.difference.max.ms"  # of Kafka before 4.0, and the only one before 3.6
+ANY_TIME = {_AFTER: _LONGEST, _BEFORE: _LONGEST}
+"""The settings with which topics are created; brokers before Kafka 3.6 know none of them, and have no such limit."""
+_HOUR_MS = 3_600_000
+_MOST_SPARE_MS = 600_000  # the brokers' clock is another one, and a record may wait before it is sent
+_UNKNOWN = float("inf"), float(_HOUR_MS)  # by Kafka 4's defaults
+
+
+class TopicTimes:
+    """The times that topics take: those of which nothing is known take what topics of Kafka 4 do by default.
+
+    ``servers`` are the brokers' addresses.
+    """
+
+    def __init__(self, servers: str) -> None:
+        self._servers = servers
+        self._warned: set[str] = set()
+        self._limits: dict[str, tuple[float, float]] = {}
+        self._unlimited: set[str] = set()
+
+    def learn(self, topic: str, settings: Mapping[str, str]) -> None:
+        """Note the limits of a topic with these settings: so many ms before and after the brokers' time."""
+        limits = _limits(settings)
+        if limits == (float("inf"), float("inf")):
+            self._unlimited.add(topic)
+        else:
+            self._unlimited.discard(topic)
+            self._limits[topic] = limits
+
+    def stamp(self, topic: str, time_ms: int) -> int:
+        """The time for a record of ``time_ms``: the same, or the nearest that the topic is certain to take."""
+        if topic in self._unlimited:
+            return time_ms
+        now_ms = time.time() * 1000
+        before, after = self._limits.get(topic, _UNKNOWN)
+        earliest, latest = now_ms - before + _spare(before), now_ms + after - _spare(after)
+        if earliest <= time_ms <= latest:
+            return time_ms
+        self._warn(topic)
+        return int(min(max(time_ms, earliest), latest))
+
+    def _warn(self, topic: str) -> None:
+        if topic not in self._warned:
+            self._warned.add(topic)
+            event(
+                _LOG, "the topic takes no record of the leader's time: each gets the nearest that it takes",
+                level=logging.WARNING, topic=topic, hint=any_time_command(self._servers, topic),
+            )  # fmt: skip
+
+
+def _spare(limit_ms: float) -> float:
+    return min(limit_ms / 2, _MOST_SPARE_MS)
+
+
+def _limits(settings: Mapping[str, str]) -> tuple[float, float]:
+    if settings.get("message.timestamp.type") == "LogAppendTime":
+        return float("inf"), float("inf")  # the brokers put their own time in its place
+    return _least(settings, _BEFORE), _least(settings, _AFTER)
+
+
+def _least(settings: Mapping[str, str], name: str) -> float:
+    given = (settings[each] for each in (name, _BOTH) if settings.get(each, _LONGEST) != _LONGEST)
+    return min(map(float, given), default=float("inf"))
+
+
+def any_time_command(servers: str, topic: str) -> str:
+    """The command after which ``topic`` takes records of any time."""
+    settings = ",".join(f"{name}={value}" for name, value in ANY_TIME.items())
+    return (
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {settings}"
+    )
+
+
+def any_time_hint(servers: str, topic: str) -> str:
+    """What to do where the brokers refuse a time for ``topic``, which has had the nearest one that it takes already."""
+    return (
+        "this machine's clock and the brokers' differ: put them right, or let the topic take any time: "
+        f"{any_time_command(servers, topic)}; for all topics at once: --entity-type brokers --entity-default, "
+        "with log. before each name"
+    )
