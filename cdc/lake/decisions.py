@@ -16,7 +16,7 @@ from cdc.spark.frames.typed import Options
 from cdc.spark.frames.versions import Plan, plan
 from cdc.sql.column_types import read_type
 
-__all__ = ["Known", "Step", "What", "decided"]
+__all__ = ["Known", "Step", "What", "decided", "touches"]
 
 # Values of these are equal in Spark exactly where MySQL's keys are the same, as records have them: not so -0 and 0, a
 # member and its number, or two dates that no calendar has.
@@ -75,7 +75,7 @@ def decided(known: Known, name: Name, written: Written | None, base: int | None)
 
     Raises UserError where the stream does not tell the table for certain, CopyIncomplete where it does not yet.
     """
-    acts = [] if base is None else [act for act in known.recent if act.sequence > base and _touches(act, name)]
+    acts = [] if base is None else [act for act in known.recent if act.sequence > base and touches(act, name)]
     changed = base is None or known.last_of(name) > base
     if base is not None and known.same_options and not acts and not changed:
         return Step(name, What.KEEP, base)
@@ -105,7 +105,7 @@ def _without_columns(known: Known, name: Name, written: Written | None, base: in
     return Step(name, What.WAIT, base)
 
 
-def _touches(act: Act, name: Name) -> bool:
+def touches(act: Act, name: Name) -> bool:
     """Whether rows, columns or the key of the table may not be those of before the act."""
     uri = Uri.parse(act.uri)
     if uri.database == "*":

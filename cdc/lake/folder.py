@@ -6,7 +6,7 @@ note says what it has already.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -39,7 +39,8 @@ class State:
 
     ``offsets`` are those of the topics' partitions (topic/number) from which on records come later. ``last`` has by the
     key of a table's messages the sequence of its newest record of rows, ``topics`` Kafka's ids of the topics, and
-    ``choices`` the options that values depend on.
+    ``choices`` the options that values depend on. ``behind`` are tables that were refused then: as of an earlier
+    sequence, or not as of any.
     """
 
     sequence: int = -1
@@ -50,6 +51,7 @@ class State:
     choices: Mapping[str, str] = field(default_factory=dict)
     history: History = NOTHING
     tables: tuple[Held, ...] = ()
+    behind: tuple[Held, ...] = ()
 
 
 class LakeFolder:
@@ -141,8 +143,12 @@ _ANOTHER = "name another folder, or remove this one to have the lake made again"
 
 
 def _state(tree: dict[str, Any]) -> State:
-    tables = tuple(Held((each["name"][0], each["name"][1]), each["folder"], each["version"]) for each in tree["tables"])
-    return State(**{**tree, "history": from_tree(tree["history"]), "tables": tables})
+    behind = _held(tree.get("behind", ()))  # which a state of before does not say
+    return State(**{**tree, "history": from_tree(tree["history"]), "tables": _held(tree["tables"]), "behind": behind})
+
+
+def _held(tables: Iterable[dict[str, Any]]) -> tuple[Held, ...]:
+    return tuple(Held((each["name"][0], each["name"][1]), each["folder"], each["version"]) for each in tables)
 
 
 def _require_lake(folder: Folder, where: str) -> None:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from cdc.lake.pipeline import Copying, Lake, Run
+from cdc.lake.outcome import Copying, Refused, Run, refused_run
+from cdc.lake.pipeline import Lake
 from cdc.model.printable import visible
 from cdc.service.health import Check
 from cdc.service.http_endpoint import Endpoint
@@ -27,7 +28,8 @@ class Following:
         self._checked_at, self._seconds, self._waits = time.time(), 0.0, ""
 
     def run(self, stop: threading.Event, *, listen: tuple[str, int] | None) -> int:
-        """Until ``stop`` is set; gives the exit status. Raises what a run raises, but waits for copies of tables."""
+        """Until ``stop`` is set; gives the exit status. Raises what a run raises, but waits for copies of tables, and
+        goes on with the others where tables are refused: raises Refused at its end where they are still."""
         endpoint = Endpoint.open(*listen, metrics=self._metrics, checks=self._checks) if listen else None
         try:
             while not stop.is_set():
@@ -35,6 +37,8 @@ class Following:
                 self._once()
                 self._checked_at = time.time()
                 stop.wait(max(0.0, self._interval - (time.monotonic() - begun)))
+            if self._newest is not None and self._newest.refused:
+                raise refused_run(self._newest)
             return 0
         finally:
             if endpoint is not None:
@@ -51,6 +55,8 @@ class Following:
                 print(visible(f"{_now()} waits: {error.what}"), flush=True)
             self._waits = str(error)
             return
+        except Refused as error:  # the log says why
+            self._newest = error.run
         self._waits, self._seconds = "", time.monotonic() - begun
         print(visible(f"{_now()} {self._newest.line(self._seconds)}"), flush=True)
 
@@ -60,6 +66,9 @@ class Following:
             # It reads the whole history, which may take hours; where it fails the program ends.
             yield Check("runs", True, f"the first one began {age:.0f} s ago")
             return
+        if self._newest is not None:
+            refused = len(self._newest.refused)
+            yield Check("tables", not refused, f"{refused} are refused")
         yield Check("runs", age < _LATE + self._interval + self._seconds, f"the last one ended {age:.0f} s ago")
 
     def _metrics(self) -> Iterator[Metric]:
@@ -75,6 +84,7 @@ class Following:
         tables = GaugeMetricFamily("cdc_lake_tables", "Tables, by what the newest run did.", labels=["what"])
         for what, count in run.counts.items():
             tables.add_metric([what], count)
+        tables.add_metric(["refused"], len(run.refused))
         yield tables
 
 

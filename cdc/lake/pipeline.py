@@ -1,9 +1,8 @@
 """One run of cdc-lake: all tables of the lake become those of the leader after one of its transactions."""
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol
 
 from py4j.protocol import Py4JError
@@ -14,12 +13,14 @@ from cdc.config.profile import Profile
 from cdc.errors import CdcError, PromiseError, UserError
 from cdc.lake.arrived import Arrived, refused_tables, same_topics
 from cdc.lake.change_tables import ChangeTables
-from cdc.lake.decisions import Known, Step, What, decided
+from cdc.lake.decisions import Known, Step, What, decided, touches
 from cdc.lake.folder import Held, LakeFolder, State
 from cdc.lake.history_text import upto as history_upto
 from cdc.lake.history_text import with_more
 from cdc.lake.names import folder
 from cdc.lake.note import Note, Written
+from cdc.lake.outcome import Copying, Run, named, refused_run
+from cdc.lake.refusals import NoValue, has_doubts, of_error, uncertain_value
 from cdc.lake.rows import all_rows, net_rows
 from cdc.service.logs import event
 from cdc.spark.ddl.lineage import Act, Name
@@ -29,14 +30,11 @@ from cdc.spark.frames.moments import Moment, sequence_at
 from cdc.spark.frames.told import CopyIncomplete, Histories, existing
 from cdc.spark.frames.typed import Options
 from cdc.spark.input.one_part import set_tiny
-from cdc.spark.job.root_cause import root_cause
 
-__all__ = ["Copying", "Lake", "Refused", "Run", "Tables"]
+__all__ = ["Lake", "Tables"]
 
 _LOG = logging.getLogger("cdc.lake")
 _PARTS, _A_TASK = 2, 50_000  # tasks at least, and records in one
-_NAMED = 5  # tables in a message
-_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: |\n|$)", re.DOTALL)
 
 
 class Tables(Protocol):
@@ -57,36 +55,12 @@ class Tables(Protocol):
     def clean(self, folder: str, versions: Collection[int]) -> None: ...
 
 
-class Refused(UserError):
-    """The lake can't have the tables ``names``: something has to be changed first, or they have to be left out."""
-
-    def __init__(self, what: str, *, names: Sequence[Name], where: str = "", hint: str = "") -> None:
-        super().__init__(what, where=where, hint=hint)
-        self.names = names
-
-
-class Copying(UserError):
-    """Tables are being copied into the stream: the lake waits until it has all of their rows."""
-
-
 @dataclass(frozen=True, slots=True)
-class Run:
-    """What a run did: the lake is as of ``sequence``, ``counts`` tables were merged, written, …, and ``waiting`` are
-    tables that have no rows since they were created, of which no columns are known. ``ts_us`` as in Arrived."""
+class _Refusal:
+    """Why a table can't be had as of ``sequence``, nor later as long as nothing comes for it."""
 
+    why: CdcError
     sequence: int
-    transaction: str
-    ts_us: int | None
-    records: int
-    counts: Mapping[str, int]
-    waiting: tuple[Name, ...]
-
-    def line(self, seconds: float) -> str:
-        """What it did, and which tables are not there yet."""
-        done = ", ".join(f"{count} {what}" for what, count in self.counts.items() if count) or "no tables"
-        text = f"sequence {self.sequence} ({self.transaction or 'no transaction'}): {done}"
-        text += f"; {self.records} records in {seconds:.1f} s"
-        return text + (f"; without columns yet: {_named(list(self.waiting))}" if self.waiting else "")
 
 
 @dataclass(slots=True)
@@ -102,13 +76,14 @@ class Lake:
     state: State
     passed: Callable[[str, str], None] = lambda point, table: None
     changes: ChangeTables | None = None
+    _refused: dict[Name, _Refusal] = field(default_factory=dict)
 
     def advance(self, source: Source, at: Moment = None) -> Run:
         """Make the lake that of the newest transaction of ``source``, or that of the moment ``at``.
 
-        Raises UserError where a table is not told for certain or ``at`` is before the lake, Copying where a copy is not
-        complete, PromiseError where the topics are damaged. Tables written until then stay as they are: the next run
-        goes on with them.
+        Raises Refused, after all others were written, where tables are not told for certain or have values that can't
+        be had. Raises UserError where ``at`` is before the lake, Copying where a copy is not complete, PromiseError
+        where the topics are damaged: tables written until then stay as they are, and the next run goes on with them.
         """
         upto = sequence_at(source, at)
         if upto < self.state.sequence:
@@ -140,34 +115,36 @@ class Lake:
             Histories(history), recent, upto, arrived.last, self.profile.mysql_resource_name, arrived.source.cut,
             self.options, same_options=state.choices == choices,
         )  # fmt: skip
-        untold = dict(refused_tables(history, upto, arrived.last, self.selects))
-        steps = self._steps(known, names, untold)
+        refused: dict[Name, CdcError] = dict(refused_tables(history, upto, arrived.last, self.selects))
+        steps = self._certain(self._steps(known, names, refused), known, arrived, refused)
         append = self._appending(arrived, history.upto(upto))
-        for number, step in enumerate(steps):
-            if step.what not in (What.KEEP, What.WAIT):
-                self.passed("before", f"{'.'.join(step.name)} ({number + 1} of {len(steps)})")
-                self._do(step, arrived)
-                self.passed("after", ".".join(step.name))
+        self._write(steps, arrived, refused)
         append()
-        held = [self._held(step) for step in steps if step.what is not What.WAIT]
-        self._remove_all_but(held, upto)
+        self._tell(refused, upto)
+        done = [step for step in steps if step.name not in refused]
+        held = [self._held(step) for step in done if step.what is not What.WAIT]
+        behind = [each for each in (*state.tables, *state.behind) if each.name in refused]
+        self._remove_all_but([*held, *behind], upto)
         self.passed("removed", "")
         self.state = State(
             upto, arrived.transaction, arrived.offsets, arrived.last, state.topics, choices,
-            history_upto(history, upto), tuple(held),
+            history_upto(history, upto), tuple(held), tuple(behind),
         )  # fmt: skip
         self.folder.save(self.state)
         self.passed("saved", "")
-        self._clean(steps, state)
-        counts = {what.value: sum(step.what is what for step in steps) for what in What}
-        counts["removed"] = len({each.name for each in state.tables} - {each.name for each in held})
-        waiting = tuple(step.name for step in steps if step.what is What.WAIT)
-        return Run(upto, arrived.transaction, arrived.ts_us, arrived.records, counts, waiting)
+        self._clean(done, state)
+        counts = {what.value: sum(step.what is what for step in done) for what in What}
+        counts["removed"] = len({each.name for each in state.tables} - {each.name for each in (*held, *behind)})
+        waiting = tuple(step.name for step in done if step.what is What.WAIT)
+        run = Run(upto, arrived.transaction, arrived.ts_us, arrived.records, counts, waiting, refused)
+        if refused:
+            raise refused_run(run)
+        return run
 
-    def _steps(self, known: Known, names: Iterable[Name], untold: Mapping[Name, UserError]) -> list[Step]:
-        """What to do with each table. Raises UserError, which names tables, where one can't be had, as ``untold``."""
+    def _steps(self, known: Known, names: Iterable[Name], refused: dict[Name, CdcError]) -> list[Step]:
+        """What to do with each table; those that can't be had are added to ``refused``."""
         held = {each.name: each for each in self.state.tables}
-        steps, refused, copying = [], dict(untold), list[Name]()
+        steps, copying = [], list[Name]()
         for name in names:
             before = held.get(name)
             written = self.tables.written(folder(*name), before.version if before else None)
@@ -188,20 +165,59 @@ class Lake:
                 copying.append(name)
             except UserError as error:
                 refused[name] = error
-        for name in sorted(refused):
-            event(_LOG, "refused", level=logging.ERROR, table=".".join(name), error=refused[name])
-        if refused:
-            raise Refused(
-                f"the lake can't have {len(refused)} of the tables at sequence {known.upto}: {_named(sorted(refused))}",
-                names=sorted(refused),
-                hint="see the lines before, which say why; or leave these tables out with --without",
-            )
         if copying:
             raise Copying(
-                f"{len(copying)} tables are being copied into the stream: {_named(copying)}",
+                f"{len(copying)} tables are being copied into the stream: {named(copying)}",
                 hint="run cdc-lake again once the copy is complete, or leave them out with --without",
             )
         return steps
+
+    def _certain(
+        self, steps: Iterable[Step], known: Known, arrived: Arrived, refused: dict[Name, CdcError]
+    ) -> list[Step]:
+        """The steps of tables with certain values, so far as an ALTER may have left others; the rest are ``refused``
+        before anything is written."""
+        certain = []
+        for step in steps:
+            earlier = self._refused.get(step.name)
+            if earlier and not _came(known, step.name, since=earlier.sequence):
+                refused[step.name] = earlier.why
+            elif (why := self._uncertain(step, arrived)) is not None:
+                refused[step.name] = why
+            else:
+                certain.append(step)
+        return certain
+
+    def _uncertain(self, step: Step, arrived: Arrived) -> CdcError | None:
+        if step.what is not What.REPLACE or step.plan is None:
+            return None
+        if self.options.on_alter != "error" or not has_doubts(step.plan):
+            return None
+        try:
+            messages = arrived.rows_of({each.name for each in step.plan.stretches})
+            return uncertain_value(messages, step.plan, upto=arrived.upto)
+        except (PySparkException, Py4JError) as error:
+            if isinstance(found := of_error(error, step.name), NoValue):
+                return found
+            raise found from error
+
+    def _write(self, steps: Sequence[Step], arrived: Arrived, refused: dict[Name, CdcError]) -> None:
+        for number, step in enumerate(steps):
+            if step.what not in (What.KEEP, What.WAIT):
+                self.passed("before", f"{'.'.join(step.name)} ({number + 1} of {len(steps)})")
+                try:
+                    self._do(step, arrived)
+                except NoValue as error:
+                    refused[step.name] = error
+                self.passed("after", ".".join(step.name))
+
+    def _tell(self, refused: Mapping[Name, CdcError], upto: int) -> None:
+        """Log why tables are refused, each reason once."""
+        for name, why in sorted(refused.items()):
+            earlier = self._refused.get(name)
+            if earlier is None or str(earlier.why) != str(why):
+                event(_LOG, "refused", level=logging.ERROR, table=".".join(name), error=why)
+        self._refused = {name: _Refusal(why, upto) for name, why in refused.items()}
 
     def _require_fit(self, step: Step) -> None:
         """Raises UserError where the format can't have the columns of a table that is written."""
@@ -237,7 +253,7 @@ class Lake:
                 rows = all_rows(arrived.rows_of(names), step.plan, self.options, upto=arrived.upto)
                 self.tables.replace(rows, path, note)
         except (PySparkException, Py4JError) as error:  # the latter where a task failed while it wrote
-            raise _in_one_line(error, step.name) from error
+            raise of_error(error, step.name) from error
 
     def _appending(self, arrived: Arrived, acts: Iterable[Act]) -> Callable[[], None]:
         """What appends to the tables of changes. Raises UserError, before anything is written, where that can't be."""
@@ -251,7 +267,7 @@ class Lake:
                     assert changes is not None  # else there are no steps
                     changes.append(step, arrived)
                 except (PySparkException, Py4JError) as error:
-                    raise _in_one_line(error, step.name) from error
+                    raise of_error(error, step.name) from error
                 self.passed("after", f"changes of {'.'.join(step.name)}")
 
         return append
@@ -270,7 +286,7 @@ class Lake:
 
     def _remove_all_but(self, held: Iterable[Held], sequence: int) -> None:
         kept = {each.name for each in held}
-        for each in self.state.tables:
+        for each in (*self.state.tables, *self.state.behind):
             if each.name not in kept and (path := self.folder.remove(each, sequence)):
                 event(_LOG, "removed", table=".".join(each.name), moved_to=path)
 
@@ -282,20 +298,6 @@ class Lake:
                 self.tables.clean(folder(*step.name), [listed[step.name]] if step.name in listed else [])
 
 
-def _named(names: list[Name]) -> str:
-    text = ", ".join(".".join(name) for name in names[:_NAMED])
-    return text + ", …" * (len(names) > _NAMED)
-
-
-def _in_one_line(error: Exception, name: Name) -> CdcError:
-    """What Spark says of a value or a record that can't be had, without its trace."""
-    found = _RAISED.search(str(error))
-    if found is None:
-        where, hint = f"table {'.'.join(name)}", "run cdc-lake again once its cause is gone"
-        return UserError(f"Spark failed: {root_cause(error)[:500]}", where=where, hint=hint)
-    return Refused(
-        f"the lake can't have a value: {found[1]}",
-        names=[name],
-        where=f"table {'.'.join(name)}",
-        hint="see --zero-dates, --typed-json and --on-alter, or leave the table out with --without",
-    )
+def _came(known: Known, name: Name, *, since: int) -> bool:
+    """Whether rows of the table came after sequence ``since``, or statements on it after the lake's."""
+    return known.last_of(name) > since or any(touches(act, name) for act in known.recent)

@@ -21,6 +21,7 @@ from cdc.lake.formats.iceberg import IcebergTables
 from cdc.lake.formats.parquet import ParquetTables
 from cdc.lake.formats.session import started
 from cdc.lake.options import parse_options, selection, value_options
+from cdc.lake.outcome import Refused, Run
 from cdc.lake.pipeline import Lake
 from cdc.service.java import require_java
 from cdc.service.logs import LastLine, print_error, setup_logging
@@ -78,10 +79,7 @@ def _run(options: argparse.Namespace) -> int:
             following = Following(lambda: Source.of(spark, profile), lake, interval=options.interval)
             following.run(stop_signal, listen=options.metrics)
         else:
-            line = _once(lake, lambda: Source.of(cancelling(spark, stop_signal), profile), options.at, stop_signal)
-            if last_line:
-                last_line.show("")
-            print(line)
+            _once(lake, lambda: Source.of(cancelling(spark, stop_signal), profile), options.at, stop_signal, last_line)
         stop(spark)
         return 0
     finally:
@@ -96,11 +94,22 @@ def _place(spark: SparkSession | None, to: Path | str) -> Folder:
     return HadoopFolder(spark, to)
 
 
-def _once(lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event) -> str:
-    """Advance the lake, and say what that did. Raises UserError where a signal came before the end."""
+def _once(
+    lake: Lake, source: Callable[[], Source], at: Moment, stop_signal: threading.Event, last_line: LastLine | None
+) -> None:
+    """Advance the lake, and print what that did. Raises UserError where a signal came before the end."""
     begun = time.monotonic()
+
+    def done(run: Run) -> None:
+        if last_line:
+            last_line.show("")
+        print(run.line(time.monotonic() - begun), flush=True)
+
     try:
-        return lake.advance(source(), at).line(time.monotonic() - begun)
+        done(lake.advance(source(), at))
+    except Refused as error:
+        done(error.run)
+        raise
     except (CdcError, PySparkException, Py4JError):
         if not stop_signal.is_set():
             raise

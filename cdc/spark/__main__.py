@@ -1,13 +1,15 @@
 """cdc-audit: runs the audit on this machine, in a Spark with the Kafka connector whose usual log lines are left out."""
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
 
-from cdc.service.logs import print_error, setup_logging
+from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status
+from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.kafka_options import kafka_options
 from cdc.spark.input.spans import span
 from cdc.spark.job.accept_file import accepted_drift
@@ -17,6 +19,8 @@ from cdc.spark.job.root_cause import root_cause
 from cdc.spark.report.files import clear
 
 __all__ = ["main"]
+
+_LOG = logging.getLogger("cdc.audit")
 
 
 def main() -> int:
@@ -35,9 +39,9 @@ def _run(options: Sequence[str]) -> int:
     os.umask(MASK)
     given = parse_options("cdc-audit", options)
     profiles = side_profiles(given)
+    by_side = {"leader": profiles[0], "follower": profiles[1]}
     setup_logging(level=profiles[0].log.level, form=profiles[0].log.format)
-    kafkas = [profile.kafka for profile in profiles]
-    consumer_profile(given)
+    consumer = consumer_profile(given)
     if given.accept:
         accepted_drift(given.accept)
     runtime = Runtime.of(os.environ)
@@ -45,7 +49,12 @@ def _run(options: Sequence[str]) -> int:
     # until that is locked: another audit may use the state and the report.
     if given.state is None:
         clear(given.report)
-    small = sum(span(kafka).size for kafka in kafkas if kafka_options(kafka)) <= SMALL and given.watch is None
+    spans = {side: span(profile.kafka) for side, profile in by_side.items() if kafka_options(profile.kafka)}
+    own = (consumer or profiles[1]).consumer.schema
+    for reason in early_reasons(by_side, spans, own, kept=given.state is not None, max_age=given.max_age):
+        # The audit goes on, since its report names all reasons: whoever waits for it has time to mend these.
+        event(_LOG, "cannot judge", level=logging.WARNING, reason=reason)
+    small = sum(each.size for each in spans.values()) <= SMALL and given.watch is None
     progress = not small and sys.stderr.isatty()
     java = FOR_LITTLE if small else ()
     archived = given.watch is None

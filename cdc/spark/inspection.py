@@ -12,6 +12,7 @@ from cdc.spark.input.one_part import in_one_part, set_tiny
 from cdc.spark.input.questions import answers
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.job.session import configure_for
+from cdc.spark.job.stages import log_stage
 from cdc.spark.lag.transit import Commits, commits
 from cdc.spark.state.coverage import Held
 from cdc.spark.state.layers import lines_read
@@ -63,6 +64,11 @@ class Streams:
     copy_ends: list[Act] = field(default_factory=list)
 
     @property
+    def new_size(self) -> int:
+        """The number of the new records."""
+        return sum(each.records for each in self.new_contents.values())
+
+    @property
     def new_rows(self) -> int:
         """The number of rows in the new records."""
         return sum(each.rows for each in self.new_contents.values())
@@ -88,6 +94,7 @@ def inspected(topics: Topics, replication: Replication, *, for_state: bool = Fal
     records = in_one_part(new.unionByName(held.records)) if held else new
     sequences = StatementSequences(replication.resource, notes.numbered)
     size = sum(each.records for each in new_contents.values())
+    log_stage("checking both streams", records=size, rows=sum(each.rows for each in new_contents.values()))
     of_ids = [partial(id_ranges, records=size)] if held or for_state else []
     new_transactions, (found, unreached_starts, committed, *ids) = transactions(
         new, sequences=sequences, ends=ends, ask=(watermark, unreached, commits, *of_ids)

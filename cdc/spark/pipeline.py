@@ -22,6 +22,7 @@ from cdc.spark.input.one_part import uncache
 from cdc.spark.input.records import LEADER
 from cdc.spark.inspection import inspected, preconditions
 from cdc.spark.job.options import NO_TERMS, Terms
+from cdc.spark.job.stages import log_stage
 from cdc.spark.job.threads import meanwhile
 from cdc.spark.page.document import page
 from cdc.spark.report.files import staged
@@ -84,13 +85,15 @@ def judge(
     streams = inspected(topics, replication, for_state=for_state)
     checks = preconditions(streams, topics, replication)
     found = stream_findings(streams, checks.integrity, topics, replication, folder)
-    if reasons := unmet(checks):
+    reasons = unmet(checks)
+    if streams.watermark.sequence is None:
         return Judgement(Audit.of(found, reasons=reasons))
-
     within = extent(streams, scope)
-    if reasons := list(scope.contradictions(within.acts[LEADER], streams.not_run)):
+    if reasons := [*reasons, *scope.contradictions(within.acts[LEADER], streams.not_run)]:
         return Judgement(Audit.of(found, reasons=reasons))
 
+    size = {"records": streams.new_size, "rows": streams.new_rows}
+    log_stage("comparing the rows", **size)
     both = histories(streams, within, held, resource=replication.resource)
     with meanwhile(lambda: progress(streams, topics, for_state=for_state), topics.records.sparkSession) as its_progress:
         comparison = compared_rows(both, streams, held, for_state=for_state, exact=terms.exact)
@@ -103,6 +106,7 @@ def judge(
     if reason := scope.silent(tables_unknown_to_follower(comparison.tally, within)):
         return Judgement(Audit.of(*sections, RowFindings(list(comparison.tally.lines)), reasons=[reason]))
 
+    log_stage("finding the causes of what differs, and writing the report", **size)
     rows, taken = row_findings(comparison, streams, within, defined.unmatched, folder, [*left_out, *entries])
     accepted = AcceptedFindings.of(terms.accepted, entries, objects, taken)
     audit = Audit.of(*sections, rows.with_older(both.perhaps_older), accepted)

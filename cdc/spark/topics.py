@@ -15,6 +15,7 @@ from cdc.spark.input.records import FOLLOWER, LEADER, before_limits, parse, read
 from cdc.spark.input.renaming import own_schema, renames, with_leaders_names
 from cdc.spark.input.spans import Span, span, topic_ids
 from cdc.spark.job.session import configure_for
+from cdc.spark.job.stages import log_stage
 from cdc.spark.job.threads import meanwhile
 from cdc.spark.lag.arrivals import intervals, read_entries
 from cdc.spark.state.coverage import Held
@@ -82,6 +83,7 @@ def read_topics(spark: SparkSession, replication: Replication, state: StateStore
     new = {side: each.after(held.offsets[side]) if held else each for side, each in spans.items()}
     size = sum(each.size for each in new.values())
     configure_for(spark, size)
+    log_stage("reading both topics", records=size)
     set_tiny(spark, records=size + (lines_read(held, size) if held else 0))
     with meanwhile(lambda: _arrivals(spark, profiles, held), spark) as their_arrivals:
         records = cached(before_limits(_records(spark, replication, new), spans))

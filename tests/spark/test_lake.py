@@ -24,7 +24,8 @@ from cdc.lake.formats.delta import DeltaTables
 from cdc.lake.formats.iceberg import IcebergTables, in_files, metadata_file
 from cdc.lake.formats.parquet import POINTER, ParquetTables
 from cdc.lake.names import folder as folder_of
-from cdc.lake.pipeline import Lake, Refused, Run
+from cdc.lake.outcome import Refused, Run
+from cdc.lake.pipeline import Lake
 from cdc.lake.program import identity
 from cdc.model.uri import Uri
 from cdc.sandbox.server.kafka import Kafka

@@ -1,5 +1,6 @@
 """What statements do to tables: on Spark and in a lake each table is the leader's, or it is refused by name."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cdc.config.profile import load as load_profile
-from cdc.lake.pipeline import Refused
+from cdc.lake.outcome import Refused
 from cdc.spark import schema
 from cdc.spark.frames.history import read_history
 from cdc.spark.frames.messages import Source
@@ -57,6 +58,13 @@ AFTER = (
     "CREATE UNIQUE INDEX u ON indexed (a)", "UPDATE indexed SET b = 8 WHERE a = 1",
 )  # fmt: skip
 EXCHANGED = {"staged", "part", "alone"}
+ALTERED = {
+    "ADD g INT AS (n + 1) STORED": "refused", "ADD s VARCHAR(9) DEFAULT 'd', ADD KEY (s)": "right",
+    "ADD u DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)": "refused", "MODIFY n SMALLINT": "refused",
+    "MODIFY n INT NOT NULL": "refused", "CHANGE n b BIGINT FIRST, RENAME INDEX k TO l, DROP a": "right",
+    "CONVERT TO CHARACTER SET utf8mb4": "refused", "RENAME COLUMN n TO a, RENAME COLUMN a TO n": "refused",
+}  # fmt: skip
+"""ALTERs of a table with rows, and whether it is right then, or refused since nothing logs the values that it has."""
 
 
 def test_statements_of_all_kinds(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
@@ -98,3 +106,60 @@ def on_server(rows: Rows, types: list[str]) -> Counter[tuple[Shown, ...]]:
     for row, times in rows.items():
         here[server_row(row, types)] += times
     return here
+
+
+def test_kinds_of_alter(pair: Pair, spark: SparkSession, tmp_path: Path) -> None:
+    """Each table is right in the lake, or refused before anything is written, and then the others are right; one that
+    is copied again is right, too, and what is not certain of rows that are gone is no reason."""
+    database = "kinds_of_alter"
+    names = {f"t{at}": sql for at, sql in enumerate(ALTERED)}
+    refused = {(database, name) for name, sql in names.items() if ALTERED[sql] == "refused"}
+    create = "(id INT PRIMARY KEY, a VARCHAR(20) CHARACTER SET utf8mb3, n INT, KEY k (n))"
+    pair.on_leader(
+        "SET SESSION sql_mode = ''", *(f"CREATE TABLE {name} {create}" for name in (*names, "gone")),
+        *(f"INSERT INTO {name} VALUES (1, 'é', 1), (2, NULL, NULL)" for name in (*names, "gone")),
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    lake = Opened(spark, pair.source, tmp_path / "lake", "parquet")
+    lake.lake.changes = None
+    before = lake.advance().sequence
+    pair.on_leader(
+        "SET SESSION sql_mode = ''", *(f"ALTER TABLE {name} {sql}" for name, sql in names.items()),
+        "ALTER TABLE gone ADD g INT AS (n + 1) STORED", "DELETE FROM gone", "INSERT INTO gone (id) VALUES (3)",
+        database=database,
+    )  # fmt: skip
+    run_well("cdc-producer", pair.source, "--until-current")
+    points = list[tuple[str, str]]()
+    lake.lake.passed = lambda point, table: points.append((point, table.partition(" ")[0].removeprefix(f"{database}.")))
+    with pytest.raises(Refused) as error:
+        lake.advance()
+    assert set(error.value.names) == refused
+    written = {table for point, table in points if point == "before" and not table.startswith("changes")}
+    assert written == {"gone", *names} - {name for _, name in refused}
+    listed = {held.name for held in lake.folder.load().tables}
+    assert listed == {(database, "gone"), *((database, name) for name in names)} - refused
+    for name in (name for _, name in listed):
+        assert_equal(lake, pair, database, name)
+    # Nothing came, so nothing is read again; and what was refused is as it was.
+    with pytest.raises(Refused) as again:
+        lake.advance()
+    assert again.value.run.counts["kept"] == len(listed) and again.value.names == error.value.names
+    (behind,) = {json.loads(lake.elsewhere(f"{database}/{name}")[1])["cdc_lake"]["sequence"] for _, name in refused}
+    assert behind == before
+    copied, dropped = sorted(name for _, name in refused)[:2]
+    pair.on_leader(f"DROP TABLE {dropped}", database=database)
+    run_well("cdc-producer", pair.source, "--copy", f"{database}.{copied}")
+    run_well("cdc-producer", pair.source, "--until-current")
+    with pytest.raises(Refused) as less:
+        lake.advance()
+    assert set(less.value.names) == refused - {(database, copied), (database, dropped)}
+    assert_equal(lake, pair, database, copied)
+    assert not (tmp_path / "lake" / database / dropped).exists()
+    lake.folder.close()
+
+
+def assert_equal(lake: Opened, pair: Pair, database: str, name: str) -> None:
+    with pair.leader.root(charset="utf8mb4") as session, session.cursor() as cursor:
+        cursor.execute(f"SELECT * FROM {database}.{name}")
+        assert lake.rows(f"{database}/{name}") == Counter(cursor.fetchall()), name

@@ -11,8 +11,9 @@ from cdc.config.profile import Profile, load
 from cdc.errors import UserError
 from cdc.spark.ddl.accepted_drift import Entry
 
-__all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "parse_options", "side_profiles"]
+__all__ = ["NO_TERMS", "SMALL", "Terms", "consumer_profile", "is_small", "parse_options", "side_profiles"]
 
+_MANY_ROWS = 1_000_000
 SMALL = 200_000  # records: up to that, Spark's optimizations for large audits cost more than they save
 
 
@@ -35,6 +36,11 @@ class Terms:
 
 
 NO_TERMS = Terms()
+
+
+def is_small(records: int, rows: int = 0) -> bool:
+    """Whether an audit of so many ``records`` and, once they are counted, ``rows`` takes seconds."""
+    return records <= SMALL and rows <= _MANY_ROWS
 
 
 def _parser(program: str) -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ from cdc.errors import CdcError
 from cdc.service.private_files import MASK
 from cdc.spark.input.sql_meaning import MEANING, with_meaning
 from cdc.spark.job.jvm_names import look_up_once
-from cdc.spark.job.options import SMALL
+from cdc.spark.job.options import is_small
 
 __all__ = [
     "CODE_CACHE", "NO_REFERENCES", "NO_TRACES", "SparkGone", "cancel_jobs", "configure_for", "has_stopped",
@@ -18,7 +18,6 @@ __all__ = [
 ]  # fmt: skip
 
 _A_TASK, _A_SMALL_TASK = 50_000, 200_000  # records or rows in one task, of a large and of a small audit
-_MANY_ROWS = 1_000_000
 # For each task of a stage the driver keeps which partitions it wrote to: of 200,000 partitions 30 kB, or gigabytes in
 # all. docs/design/audit-at-scale.md has the sums.
 _MOST_PARTITIONS = 20_000
@@ -64,7 +63,7 @@ def configure_for(spark: SparkSession, records: int, *, rows: int = 0) -> None:
 
     The settings that make large audits fast cost small ones seconds, and the other way round.
     """
-    small = records <= SMALL and rows <= _MANY_ROWS
+    small = is_small(records, rows)
     # Tasks sort rows, of which one record may hold thousands: with too many rows in a task, merging what it spilled
     # takes more memory than there is. With few rows, the number of tasks costs most: an audit has 30 stages with that
     # many tasks each, and adaptive execution, which would merge tasks, plans each stage again.

@@ -16,6 +16,7 @@ from cdc.spark.compare.row_drift import Discontinuity, DriftedRow
 from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import SchemaDrift
 from cdc.spark.ddl.table_copies import UnderCopy, incomplete_copies
+from cdc.spark.input.early_reasons import too_old
 from cdc.spark.lag.summary import Lag
 from cdc.spark.report.files import HTML, JSON
 from cdc.spark.streams.consumer_notes import Skip
@@ -161,10 +162,9 @@ class Audit:
     def no_older_than(self, seconds: float) -> "Audit":
         """The outcome, which is "could not judge" if a commit log is older: newer changes may not be in the topic."""
         reasons = [
-            f"the commit log of the {side}'s topic {topic.topic} is {_age(age)}, and --max-age is {seconds:g}: "
-            "is its cdc-producer running?"
+            reason
             for (side, age), topic in zip(self.ages.items(), (self.leader, self.follower), strict=True)
-            if age is None or age > seconds
+            for reason in too_old(side, topic.topic, age, seconds)
         ]
         return replace(self, reasons=[*self.reasons, *reasons])
 
@@ -172,10 +172,6 @@ class Audit:
     def exit_status(self) -> int:
         """The exit status for the verdict: 0, 1 or 2."""
         return _STATUS[self.verdict]
-
-
-def _age(seconds: float | None) -> str:
-    return "without an entry" if seconds is None else f"{seconds:.0f} s old"
 
 
 def _whole(seconds: float | None) -> int | None:

@@ -1,6 +1,6 @@
 """Preconditions of a verdict: from what both topics and the profiles say, the reasons why an audit could not judge."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cdc.config.filters import Filters, filtered_name
@@ -11,6 +11,7 @@ from cdc.model.uri import Uri
 from cdc.spark.ddl.definitions import renamed_statement
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
+from cdc.spark.input.early_reasons import left_out_notes
 from cdc.spark.input.records import FOLLOWER, LEADER
 from cdc.spark.input.renaming import name_on_leader
 from cdc.spark.streams.contents import Contents
@@ -45,32 +46,37 @@ class Preconditions:
 
 
 def unmet(checked: Preconditions) -> list[str]:
-    """The reasons why an audit of these streams could not judge, for the user; none if it can.
+    """All reasons why an audit of these streams could not judge, for the user; none if it can.
 
-    A later check is left out if an earlier one has found reasons that would explain its own.
+    A checkpoint or a log that is not found is no reason of its own where its topic lacks records, or leaves them out.
     """
     profiles, leader = checked.profiles, checked.contents.get(LEADER)
-    reasons = [*_breaks(profiles, checked.integrity)]
+    reasons, whole, own = list[str](), set[str](), checked.scope.schema
     for side, profile in profiles.items():
-        reasons += _incomplete_topic(profile, checked.contents.get(side), checked.limits[side])
-    reasons += _left_out_records(
-        profiles[FOLLOWER], leader, checked.acts.get(LEADER, ()), checked.scope, checked.renames
-    )
-    if not reasons:
-        reasons += _checkpoint(profiles, leader, checked.watermark)
-    if not reasons:
+        of_topic = [*_breaks(profile, side, checked.integrity)]
+        of_topic += _incomplete_topic(profile, checked.contents.get(side), checked.limits[side])
+        reasons += of_topic
+        whole |= set() if of_topic else {side}
+    no_notes = list(left_out_notes(profiles[FOLLOWER].filters, own))
+    acts = checked.acts.get(LEADER, ())
+    reasons += [*no_notes, *_own_of_leader(leader, acts, checked.scope)]
+    reasons += _left_out_records(profiles[FOLLOWER], leader, acts, checked.scope, checked.renames)
+    reasons += _checkpoint(profiles, leader, checked.watermark, whole - ({FOLLOWER} if no_notes else set()))
+    if FOLLOWER in whole:
         reasons += _missing_log(profiles[FOLLOWER].kafka.topic, checked.watermark, checked.gap)
-    if not reasons and not checked.renames:
+    if not checked.renames:
         reasons += _unknown_renames(checked.acts, checked.sequences)
     return reasons
 
 
-def _breaks(profiles: Mapping[str, Profile], integrity: Integrity) -> Iterator[str]:
-    """Each kind of break in a stream."""
-    for (side, kind), count in sorted(integrity.counts.items()):
+def _breaks(profile: Profile, side: str, integrity: Integrity) -> Iterator[str]:
+    """Each kind of break in the stream of one side."""
+    for (of, kind), count in sorted(integrity.counts.items()):
+        if of != side:
+            continue
         first = next(each for each in integrity.examples if (each.side, each.kind) == (side, kind))
         yield (
-            f"topic {profiles[side].kafka.topic} is broken ({kind}, {count} in all): {first.detail} "
+            f"topic {profile.kafka.topic} is broken ({kind}, {count} in all): {first.detail} "
             f"(partition {first.partition}, offset {first.offset})"
         )
 
@@ -93,16 +99,6 @@ def _left_out_records(
     follower: Profile, leader: Contents | None, acts: Sequence[Act], scope: Scope, renames: Renames
 ) -> Iterator[str]:
     """Records that the leader's topic has and the follower's can't have, by the filters of its producer."""
-    own = scope.schema
-    if not follower.filters.wants_database(own):
-        yield f"the follower profile's filters leave out database {own}, where the checkpoint is"
-    elif not follower.filters.wants_table(own, "ledger"):
-        yield f"the follower profile's filters leave out {own}.ledger, which tells the statements that the consumer ran"
-    if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
-        yield (
-            f"the leader has a database {own}, which the audit takes for the consumer's own: with --consumer give the "
-            "profile of cdc-consumer, in which filters.exclude_dbs leaves it out or consumer.schema is another"
-        )
     filters, tables = follower.filters, leader.tables if leader else frozenset()
     left_out = {
         f"{database}.{table}"
@@ -115,6 +111,16 @@ def _left_out_records(
     if left_out:
         names = ", ".join(sorted(left_out)[:_LISTED])
         yield f"the follower profile's filters leave out what the leader topic has: {names}"
+
+
+def _own_of_leader(leader: Contents | None, acts: Sequence[Act], scope: Scope) -> Iterator[str]:
+    """A database of the leader that is called as the consumer's own."""
+    own = scope.schema
+    if scope.lets_in_own and (_has_own(leader, own) or any(_names_database(act, own) for act in acts)):
+        yield (
+            f"the leader has a database {own}, which the audit takes for the consumer's own: with --consumer give the "
+            "profile of cdc-consumer, in which filters.exclude_dbs leaves it out or consumer.schema is another"
+        )
 
 
 def _has_own(leader: Contents | None, own: str) -> bool:
@@ -159,16 +165,21 @@ def _unknown_renames(acts: Mapping[str, Sequence[Act]], sequences: StatementSequ
         )
 
 
-def _checkpoint(profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark) -> Iterator[str]:
-    """A follower without a checkpoint, or with one that is not a position in the leader's topic."""
+def _checkpoint(
+    profiles: Mapping[str, Profile], leader: Contents | None, watermark: Watermark, whole: Collection[str]
+) -> Iterator[str]:
+    """A follower without a checkpoint, or with one that is not a position in the leader's topic; ``whole`` are the
+    sides of which nothing is missing that would explain it."""
     resource, end = profiles[LEADER].mysql_resource_name, leader.end if leader else -1
     if watermark.sequence is None or watermark.highest is None:
+        if FOLLOWER not in whole:
+            return
         yield (
             f"topic {profiles[FOLLOWER].kafka.topic} has no checkpoint of {resource}: "
             "cdc-consumer has not run, its consumer.schema is another (give its profile with --consumer), or the "
             "follower's cdc-producer is behind"
         )
-    elif watermark.highest > end:
+    elif watermark.highest > end and LEADER in whole:
         yield (
             f"the follower is at sequence {watermark.highest}, topic {profiles[LEADER].kafka.topic} ends at {end}: "
             "the follower was fed from another topic, or this one was deleted and created again"

@@ -10,7 +10,8 @@ import pytest
 
 from cdc.lake import follow
 from cdc.lake.follow import Following
-from cdc.lake.pipeline import Lake, Run
+from cdc.lake.outcome import Run
+from cdc.lake.pipeline import Lake
 from cdc.sandbox.server.ports import free_port
 from cdc.spark.frames.messages import Source
 from tests.harness.outside import get

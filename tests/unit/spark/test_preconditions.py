@@ -10,7 +10,9 @@ from cdc.config.renames import Renames
 from cdc.model.statement_gtid import StatementSequences
 from cdc.spark.ddl.lineage import Act
 from cdc.spark.ddl.scope import Scope
+from cdc.spark.input.early_reasons import early_reasons
 from cdc.spark.input.records import FOLLOWER, LEADER
+from cdc.spark.input.spans import Span
 from cdc.spark.streams.contents import Contents
 from cdc.spark.streams.integrity import Integrity
 from cdc.spark.streams.preconditions import Preconditions, unmet
@@ -83,3 +85,49 @@ def test_what_is_none_of_the_followers_or_has_another_name_there() -> None:
     copy = Filters(include_dbs=("copy", "cdc"))
     assert left_out(copy, ("CreateDatabase", "db"), renames=Renames({"db": "copy"})) == ""
     assert left_out(copy, ("CreateDatabase", "db")) == "db"
+
+
+def contents(*, first: int = 0, end: int = 9, tables: tuple[tuple[str, str], ...] = ()) -> Contents:
+    return Contents(1, 0, first, end, 1, 2, frozenset({"mysql-srv1"}), frozenset(tables))
+
+
+def test_all_reasons_are_told_at_once() -> None:
+    """Each for itself is in the way of a verdict: whoever mends one would learn of the next one minutes later."""
+    no_ledger = Profile(filters=Filters(exclude_tables=("cdc.ledger", "db.t")))
+    watermark = Watermark(20, 20, 3, None, 0, 0)
+    found = unmet(
+        replace(
+            NOTHING,
+            profiles={LEADER: Profile(), FOLLOWER: no_ledger},
+            watermark=watermark,
+            contents={LEADER: contents(tables=(("db", "t"),))},
+        )
+    )
+    for reason in (
+        "leave out cdc.ledger", "leave out what the leader topic has: db.t",
+        "the follower is at sequence 20", "begins when the follower was at sequence 3",
+    ):  # fmt: skip
+        assert any(reason in each for each in found), (reason, found)
+
+
+def test_what_a_reason_explains_is_none() -> None:
+    nothing_seen = Watermark(None, None, None, None, 0, 0)
+    no_notes = {LEADER: Profile(), FOLLOWER: Profile(filters=Filters(exclude_dbs=("cdc",)))}
+    (reason,) = unmet(replace(NOTHING, profiles=no_notes, watermark=nothing_seen))
+    assert "leave out database cdc" in reason
+    (reason,) = unmet(replace(NOTHING, watermark=nothing_seen))
+    assert "has no checkpoint" in reason
+    cut = {LEADER: contents(first=4), FOLLOWER: replace(contents(first=4), resources=frozenset())}
+    found = unmet(replace(NOTHING, contents=cut, watermark=Watermark(20, 20, 3, None, 0, 0), gap=(4, 5)))
+    assert ["begins at sequence 4" in each for each in found] == [True, True]
+
+
+def test_early_reasons() -> None:
+    """What the profiles and the offsets tell, before Spark starts."""
+    empty, cut = Span({("leader", 0): (0, 0)}), Span({("follower", 0): (7, 9)})
+    sides = {LEADER: Profile(), FOLLOWER: Profile(filters=Filters(exclude_tables=("cdc.ledger",)))}
+    found = list(early_reasons(sides, {LEADER: empty, FOLLOWER: cut}, "cdc"))
+    assert ["leave out cdc.ledger" in found[0], "has no records yet" in found[1], "offset 7" in found[2]] == [True] * 3
+    assert not list(
+        early_reasons({LEADER: Profile(), FOLLOWER: Profile()}, dict.fromkeys(sides, cut), "cdc", kept=True)
+    )

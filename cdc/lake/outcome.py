@@ -1,0 +1,62 @@
+"""What a run of cdc-lake did, and how it ends where tables can't be had."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cdc.errors import CdcError, UserError
+from cdc.spark.ddl.lineage import Name
+
+__all__ = ["Copying", "Refused", "Run", "named", "refused_run"]
+
+_NAMED = 5  # tables in a message
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a run did: the lake is as of ``sequence``, ``counts`` tables were merged, written, …, and ``waiting`` are
+    tables that have no rows since they were created, of which no columns are known. ``refused`` says of tables why the
+    lake can't have them as of then. ``ts_us`` as in Arrived."""
+
+    sequence: int
+    transaction: str
+    ts_us: int | None
+    records: int
+    counts: Mapping[str, int]
+    waiting: tuple[Name, ...]
+    refused: Mapping[Name, CdcError] = field(default_factory=dict)
+
+    def line(self, seconds: float) -> str:
+        """What it did, and which tables are not there yet."""
+        done = ", ".join(f"{count} {what}" for what, count in self.counts.items() if count) or "no tables"
+        text = f"sequence {self.sequence} ({self.transaction or 'no transaction'}): {done}"
+        text += f"; {self.records} records in {seconds:.1f} s"
+        text += f"; without columns yet: {named(self.waiting)}" if self.waiting else ""
+        return text + (f"; refused: {named(sorted(self.refused))}" if self.refused else "")
+
+
+class Refused(UserError):
+    """The lake can't have some tables as of the run's sequence; all others it has. ``run`` is what was done."""
+
+    def __init__(self, what: str, *, run: Run, hint: str) -> None:
+        super().__init__(what, hint=hint)
+        self.run, self.names = run, sorted(run.refused)
+
+
+def refused_run(run: Run) -> Refused:
+    """The error that tells which tables a run refused."""
+    names = sorted(run.refused)
+    return Refused(
+        f"the lake can't have {len(names)} of the tables at sequence {run.sequence}: {named(names)}",
+        run=run,
+        hint="the others are written; see the lines before, which say why; or leave these out with --without",
+    )
+
+
+class Copying(UserError):
+    """Tables are being copied into the stream: the lake waits until it has all of their rows."""
+
+
+def named(names: Sequence[Name]) -> str:
+    """The first of them."""
+    text = ", ".join(".".join(name) for name in names[:_NAMED])
+    return text + ", …" * (len(names) > _NAMED)

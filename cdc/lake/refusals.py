@@ -1,0 +1,63 @@
+"""Finds values that a table of the lake can't have: before it is written where an ALTER left them uncertain, else in
+the error of the write."""
+
+import re
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from cdc.errors import CdcError, UserError
+from cdc.spark.ddl.lineage import Name
+from cdc.spark.frames.rows import changed_rows, left_rows
+from cdc.spark.frames.typed import DOUBT, literal
+from cdc.spark.frames.versions import Plan
+from cdc.spark.job.root_cause import root_cause
+
+__all__ = ["NoValue", "has_doubts", "of_error", "uncertain_value"]
+
+_RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: |\n|$)", re.DOTALL)
+_DOUBT = f"IF(startswith(get(image, {{0}}), {literal(DOUBT)}), struct({{0}} AS column, get(image, {{0}}) AS why), NULL)"
+
+
+class NoValue(UserError):
+    """A table has a value that the lake can't have, or a message that is no record of rows."""
+
+
+def has_doubts(plan: Plan) -> bool:
+    """Whether an ALTER may have left values uncertain: that depends on which rows are left."""
+    return any(_columns_in_doubt(plan))
+
+
+def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError | None:
+    """Why the plan's table can't be had: a row that is left after ``upto`` has a value that an ALTER made, and nothing
+    logged. None where there is no such row. Spark raises an error where a message is no record of rows.
+
+    This reads the table's rows once more than writing them does, so it is asked only where ``has_doubts``.
+    """
+    doubts = ", ".join(_DOUBT.format(at) for at, doubtful in enumerate(_columns_in_doubt(plan)) if doubtful)
+    rows = left_rows(changed_rows(messages, plan, since=0, upto=upto), plan)
+    found = rows.select("named", F.expr(f"coalesce({doubts}, NULL)").alias("doubt")).where("doubt IS NOT NULL").first()
+    if found is None:
+        return None
+    name, (column, why) = ".".join(plan.name), found["doubt"]
+    return UserError(
+        f"values of column {plan.columns[column][0]} are not certain: {why.removeprefix(DOUBT)}",
+        where=f"table {name}, row {found['named'][:200]}, sequence {upto}",
+        hint=f"copy the table again: cdc-producer PROFILE --copy {name}; or see --on-alter",
+    )
+
+
+def of_error(error: Exception, name: Name) -> CdcError:
+    """What Spark reports of a value or a record that can't be had, without its trace; NoValue where it is that."""
+    found, where = _RAISED.search(str(error)), f"table {'.'.join(name)}"
+    if found is None:
+        hint = "run cdc-lake again once its cause is gone"
+        return UserError(f"Spark failed: {root_cause(error)[:500]}", where=where, hint=hint)
+    hint = "see --zero-dates, --typed-json and --on-alter, or leave the table out with --without"
+    return NoValue(f"the lake can't have a value: {found[1]}", where=where, hint=hint)
+
+
+def _columns_in_doubt(plan: Plan) -> list[bool]:
+    of_stretches = [each.origins for each in plan.stretches]
+    return [any(origins[at].doubt or origins[at].null_doubt for origins in of_stretches if origins)
+            for at in range(len(plan.columns))]  # fmt: skip
