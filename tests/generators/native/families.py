@@ -10,8 +10,20 @@ from random import Random
 
 __all__ = ["FAMILIES", "FAMILIES_OF_ENGINES", "family_made", "family_used"]
 
-_OF_ANY_ENGINE = ("numbers", "slices", "computed", "exact", "rounded", "counted", "hidden", "texts", "ways", "bulk")
-FAMILIES = ("kin", "branches", "abroad", *_OF_ANY_ENGINE)
+_OF_ANY_ENGINE = (
+    "numbers",
+    "slices",
+    "computed",
+    "exact",
+    "rounded",
+    "counted",
+    "hidden",
+    "texts",
+    "ways",
+    "bulk",
+    "called",
+)
+FAMILIES = ("kin", "branches", "abroad", "upkeep", *_OF_ANY_ENGINE)
 FAMILIES_OF_ENGINES = ("engines", *_OF_ANY_ENGINE)
 _FILE = Path(__file__).parents[2] / "data" / "families.sql"
 

@@ -30,6 +30,12 @@ pytestmark = pytest.mark.integration
 
 ROUNDS = int(os.environ.get("CDC_NATIVE_ROUNDS", "1"))
 DEEDS = int(os.environ.get("CDC_NATIVE_DEEDS", "100"))
+# Of a follower: each changes what the consumer's statements would mean if its session did not set it.
+SETTINGS = {
+    "binlog_format": "'STATEMENT'", "completion_type": "'RELEASE'", "max_binlog_cache_size": "1048576",
+    "max_execution_time": "1", "max_join_size": "1", "show_gipk_in_create_table_and_information_schema": "OFF",
+    "sql_auto_is_null": "ON", "sql_safe_updates": "ON", "sql_select_limit": "0", "transaction_read_only": "ON",
+}  # fmt: skip
 LOST = "(2013, "  # the server went away while it ran the statement
 # What a client's character set is called in Python.
 _ENCODINGS = {"utf8mb3": "utf8", "utf8mb4": "utf8", "binary": "utf8", "koi8r": "koi8-r", "sjis": "shift_jis"}
@@ -79,7 +85,7 @@ class Trio:
 
         def meanwhile() -> None:
             if self._program(done, "cdc-producer", source):
-                self._program(done, "cdc-consumer", target)
+                self._apply(done, target)
 
         work(self.leader, done, files(self.folder), meanwhile)
         if not self.leader.running():
@@ -89,7 +95,7 @@ class Trio:
         error = self.replica.catch_up()
         if error:
             done.notes.append(f"the replica stopped: {error}")
-        if self._program(done, "cdc-producer", source) and self._program(done, "cdc-consumer", target):
+        if self._program(done, "cdc-producer", source) and self._apply(done, target):
             compare(self, done, native=not error)
             done.findings += self._numbers(done, source, native=not error)
         for server in (self.leader, self.follower):
@@ -134,6 +140,19 @@ class Trio:
                 # A column that has its type's highest number gives no other, on any server.
                 if ours.get(name) != theirs.get(name):
                     yield f"{name}: gives a number that the leader gave"
+
+    def _apply(self, done: Round, profile: Path) -> bool:
+        """Run the consumer on a follower whose settings for everybody are any."""
+        chance = random.Random(f"follower of {done.seed}, {len(done.statements)}")
+        given = [name for name in SETTINGS if chance.random() < 0.3]
+        with self.follower.root() as connection, connection.cursor() as cursor:
+            for name in given:
+                cursor.execute(f"SET GLOBAL {name} = {SETTINGS[name]}")
+            try:
+                return self._program(done, "cdc-consumer", profile)
+            finally:
+                for name in given:
+                    cursor.execute(f"SET GLOBAL {name} = DEFAULT")
 
     def _program(self, done: Round, program: str, profile: Path) -> bool:
         ended = run(program, profile, "--until-current")
