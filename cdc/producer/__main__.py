@@ -41,7 +41,9 @@ def main() -> int:
     parser = _parser()
     arguments = parser.parse_args()
     if (command := _command(parser, arguments)) is not None:
-        return process.exit_status(functools.partial(_only, arguments.profile, command), program="cdc-producer")
+        status = process.exit_status(functools.partial(_only, arguments.profile, command), program="cdc-producer")
+        if status or not arguments.until_current:
+            return status
     options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
         functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
@@ -82,7 +84,8 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
         metavar="DB.TABLE",
         action="append",
         default=[],
-        help="ask the producer that runs to copy these tables into the stream again; a glob, may be repeated",
+        help="ask the producer that runs to copy these tables into the stream again, or with --until-current do so "
+        "itself; a glob, may be repeated",
     )
     parser.add_argument(
         "--copy-stop",
@@ -108,8 +111,11 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
             parser.error("--dry-run goes with --copy or --accept-filters only")
         return lambda profile, *, log: dry_run(profile, globs=arguments.copy, accept_filters=arguments.accept_filters)
     given = (arguments.copy, arguments.copy_stop, arguments.copy_status)
-    if any(given) and (sum(map(bool, given)) > 1 or _replicates_otherwise(arguments)):
-        parser.error("--copy, --copy-stop and --copy-status go with no other option, but --copy with --dry-run")
+    otherwise = arguments.accept_filters or arguments.skip or (arguments.until_current and not arguments.copy)
+    if any(given) and (sum(map(bool, given)) > 1 or otherwise):
+        parser.error(
+            "--copy, --copy-stop and --copy-status go with nothing else, but --copy with --dry-run or --until-current"
+        )
     if arguments.copy_status:
         return lambda profile, *, log: copy_status(profile)
     if arguments.copy_stop:
@@ -117,10 +123,6 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
     if arguments.copy:
         return functools.partial(ask_for_copies, globs=arguments.copy)
     return None
-
-
-def _replicates_otherwise(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.until_current or arguments.accept_filters or arguments.skip)
 
 
 def _only(path: Path, command: Callable[..., int]) -> int:

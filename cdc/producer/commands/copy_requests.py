@@ -1,6 +1,7 @@
 """Asks the producer that runs, or the next one, to copy tables, or to stop that."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from cdc.config.profile import Profile
 from cdc.config.table_globs import TableGlobs
@@ -8,6 +9,7 @@ from cdc.errors import UserError
 from cdc.producer import stages
 from cdc.producer.commands.copy_status import current_state
 from cdc.producer.copy.asked import tables_asked
+from cdc.producer.copy.notices import Notices
 from cdc.producer.copy.pending import Pending
 from cdc.producer.copy.requests import write_request
 
@@ -18,7 +20,8 @@ _STOP = "--copy-stop"
 
 def ask_for_copies(profile: Profile, globs: Sequence[str], *, log: Callable[..., None]) -> int:
     """Ask for a copy of the tables that match ``globs``; the exit status. Raises UserError, Disconnected."""
-    tables = tables_asked(profile.database.settings(), stages.leader(profile), globs, profile.filters)
+    leave_out = partial(Notices(log).left_out, repair=False)
+    tables = tables_asked(profile.database.settings(), stages.leader(profile), globs, profile.filters, leave_out)
     write_request(profile.kafka, profile.mysql_resource_name, tables)
     log("asked for a copy", tables=len(tables))
     return 0

@@ -16,7 +16,7 @@ from cdc.model.commit_entry import Entry
 from cdc.model.printable import visible
 from cdc.producer import stages
 from cdc.producer.binlog.leader import Leader, translated
-from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable
+from cdc.producer.copy.asked import base_tables, definitions, matching, require_copyable, require_gtids
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.copy.structure import copied_tables, creations_of
 from cdc.producer.filter_changes import FilterChange, change_of
@@ -141,7 +141,9 @@ class _Look:
             _say(_table_line(table, sizes.get((table.database, table.name), Estimate(0, 0))))
         rows, size = (sum(each) for each in zip(*sizes.values(), strict=True)) if sizes else (0, 0)
         _say(f"  {len(found)} tables, about {rows:,} rows, {_megabytes(size)} (as the leader estimates)")
-        require_copyable(leader, found)
+        if found and all(table.refusal for table in found):
+            require_copyable(leader, found)
+        require_gtids(leader)
 
 
 def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> str:
@@ -163,7 +165,7 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
 def _table_line(table: TableDefinition, size: Estimate) -> str:
     name = f"  {table.database}.{table.name}"
     if table.refusal is not None:
-        return f"{name}: can't be copied, {table.refusal}"
+        return f"{name}: can't be copied and is left out, {table.refusal}"
     how = "as a whole" if table.whole else f"by {table.key_index} ({', '.join(table.key)})"
     return f"{name}: about {size.rows:,} rows, {_megabytes(size.size)}, read {how}"
 

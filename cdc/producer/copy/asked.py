@@ -1,6 +1,6 @@
 """Globs in, the leader's tables to copy out; refuses those that can't be copied before anything is written."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -14,19 +14,40 @@ from cdc.producer.copy.pending import Table
 from cdc.producer.table_rows.definition import GONE, TableDefinition, read_definition
 from cdc.service.mysql_connection import connected
 
-__all__ = ["base_tables", "definitions", "matching", "parents_first", "require_copyable", "tables_asked"]
+__all__ = [
+    "base_tables",
+    "definitions",
+    "matching",
+    "parents_first",
+    "require_copyable",
+    "require_gtids",
+    "tables_asked",
+]
 
 _LISTED = 10
 
 
-def tables_asked(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
+def tables_asked(
+    settings: dict[str, Any],
+    leader: Leader,
+    globs: Sequence[str],
+    filters: Filters,
+    leave_out: Callable[[TableDefinition], None],
+) -> list[Table]:
     """The base tables that match one of ``globs`` (``db.table``) and pass the filters; ``settings`` are pymysql's.
+    ``leave_out`` is called with each of these that can't be copied.
 
-    Raises UserError where there are none or some can't be copied, Disconnected.
+    Raises UserError where none is left, Disconnected.
     """
-    tables = matching(settings, leader, globs, filters)
-    require_copyable(leader, definitions(settings, leader.name, tables))
-    return tables
+    found = definitions(settings, leader.name, matching(settings, leader, globs, filters))
+    copied = [table for table in found if table.refusal in (None, GONE)]
+    require_gtids(leader)
+    if not copied:
+        require_copyable(leader, found)
+    for table in found:
+        if table not in copied:
+            leave_out(table)
+    return [(table.database, table.name) for table in copied]
 
 
 def matching(settings: dict[str, Any], leader: Leader, globs: Sequence[str], filters: Filters) -> list[Table]:
@@ -97,8 +118,8 @@ def definitions(settings: dict[str, Any], name: str, tables: Sequence[Table]) ->
         raise translated(error, name) from None
 
 
-def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
-    """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
+def require_gtids(leader: Leader) -> None:
+    """Raise UserError where the leader's tables can't be copied."""
     if not leader.gtid_on:
         raise UserError(
             "tables can only be copied from a leader with GTIDs, whose gtid_executed tells what a SELECT sees",
@@ -107,6 +128,11 @@ def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
             "OFF_PERMISSIVE, ON_PERMISSIVE (wait until Ongoing_anonymous_transaction_count is 0) and ON in turn; or "
             "copy the tables by hand (docs/deployment.md)",
         )
+
+
+def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
+    """Raise UserError unless all of ``tables`` can be copied, or are gone by now."""
+    require_gtids(leader)
     refusals = [f"{each.database}.{each.name}: {each.refusal}" for each in tables if each.refusal not in (None, GONE)]
     if refusals:
         more = f"; and {len(refusals) - _LISTED} more" if len(refusals) > _LISTED else ""

@@ -65,6 +65,10 @@ class Notices:
             self._log("rows can't be repaired", level=logging.ERROR, table=table, why=why, hint=hint)
             return
         hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {table}"
+        if definition.inexact:
+            hint = (
+                "leave it out with the filters, since a copy of the leader does not create it on followers; or " + hint
+            )
         why = f"{definition.refusal}; its copy is not complete"
         self._log("a table can't be copied", level=logging.ERROR, table=table, why=why, hint=hint)
 

@@ -15,10 +15,10 @@ import pymysql
 from cdc.config.filters import Filters, Widened
 from cdc.errors import UserError
 from cdc.producer.binlog.leader import Leader, objects, translated
-from cdc.producer.copy.asked import base_tables, definitions, require_copyable
+from cdc.producer.copy.asked import base_tables, definitions, require_gtids
 from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import ALL_SHOWN, identifier, shown_exactly
+from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
@@ -101,18 +101,19 @@ class Structures:
     def read(self, changed: Iterable[Effect] = (), *, tries: int = _TRIES) -> Structure:
         """All that there is, after statements with the effects ``changed`` since it was read last.
 
-        Triggers and events are left out, since what they do arrives as rows. Raises UserError where a table can't be
-        copied or our user may not see a definition, Disconnected.
+        Triggers and events are left out, since what they do arrives as rows, and tables whose definition the leader
+        does not show as it is. Raises UserError where our user may not see a definition, Disconnected.
         """
+        require_gtids(self._leader)
         for effect in changed:
             self._forget(effect)
         while True:
             tries -= 1
             tables = copied_tables(self._settings, self._leader, self._filters)
             new = [table for table in tables if table not in self._known]
-            require_copyable(self._leader, definitions(self._settings, self._leader.name, new))
+            found = definitions(self._settings, self._leader.name, new)
             try:
-                return _shown_now(self._settings, tables, self._filters, self._known)
+                return _shown_now(self._settings, tables, self._filters, self._known, found)
             except pymysql.MySQLError as error:
                 # What was listed has been dropped or changed meanwhile.
                 if error.args[0] not in _CHANGED or not tries:
@@ -145,19 +146,26 @@ def creations_of(
 ) -> Structure:
     """What creates ``tables`` and all else that passes the filters. Raises as ``structure_of``."""
     try:
-        return _shown_now(settings, tables, filters, {})
+        return _shown_now(settings, tables, filters, {}, definitions(settings, leader.name, tables))
     except pymysql.MySQLError as error:
         raise translated(error, leader.name) from None
 
 
 def _shown_now(
-    settings: dict[str, Any], tables: list[Table], filters: Filters | Widened, known: dict[Table, Creation]
+    settings: dict[str, Any],
+    tables: list[Table],
+    filters: Filters | Widened,
+    known: dict[Table, Creation],
+    found: Iterable[TableDefinition],
 ) -> Structure:
-    """``known`` tables are not asked for, and those that are get to be."""
+    """``known`` tables are not asked for; those that are, with what is ``found`` of them, get to be."""
     # With autocommit, so that no table's metadata is locked for longer than a statement.
     with closing(connected(**settings, autocommit=True)) as connection, connection.cursor() as cursor:
         cursor.execute(_SESSION)
         cursor.execute(ALL_SHOWN)
+        for table in found:
+            if not table.inexact:
+                known[table.database, table.name] = _table(cursor, table)
         invalid: list[Table] = []
         return Structure(tables, list(_creations(cursor, tables, filters, invalid, known)), invalid)
 
@@ -174,14 +182,11 @@ def _creations(
     databases = sorted({*databases, *(database for database, _ in tables)})
     for database in databases:
         yield _creation(_shown(cursor, "DATABASE", (database,), 1), database)
-    for table in tables:
-        if table not in known:
-            known[table] = _creation(_shown(cursor, "TABLE", table, 1), table[0])
-        yield known[table]
+    yield from (known[table] for table in tables if table in known)
     for database in databases:
         if filters.wants_database(database):
             yield from _routines(cursor, database, filters)
-    yield from _views(cursor, filters, invalid)
+    yield from _views(cursor, filters, invalid, missing=set(tables) - known.keys())
 
 
 def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterator[Creation]:
@@ -199,16 +204,20 @@ def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterato
         yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
 
 
-def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table]) -> Iterator[Creation]:
+def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table], *, missing: set[Table]) -> Iterator[Creation]:
+    """``missing`` are tables that are not created."""
     cursor.execute("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEWS")
     views = {(row[0], row[1]) for row in cursor.fetchall() if filters.wants_table(row[0], row[1])}
     cursor.execute("SELECT VIEW_SCHEMA, VIEW_NAME, TABLE_SCHEMA, TABLE_NAME FROM information_schema.VIEW_TABLE_USAGE")
     needs: dict[Table, set[Table]] = {view: set() for view in views}
     for database, view, source_database, source in cursor.fetchall():
-        if (database, view) in views and (source_database, source) in views:
+        if (database, view) in views and (source_database, source) in views | missing:
             needs[database, view].add((source_database, source))
     for database, view in _in_order(needs):
-        if not _is_valid(cursor, (database, view)):
+        if (database, view) in missing:
+            continue
+        if not missing.isdisjoint(needs[database, view]) or not _is_valid(cursor, (database, view)):
+            missing.add((database, view))
             invalid.append((database, view))
             continue
         cursor.execute(f"SHOW CREATE VIEW {_quoted((database, view))}")
@@ -243,6 +252,13 @@ def _in_order(needs: dict[Table, set[Table]]) -> list[Table]:
 def _shown(cursor: Any, kind: str, names: Sequence[str], column: int) -> str:
     shown = shown_exactly(cursor, f"SHOW CREATE {kind} {_quoted(names)}")[column]
     return _HEAD.sub(r"CREATE \1 IF NOT EXISTS ", shown, count=1)
+
+
+def _table(cursor: Any, table: TableDefinition) -> Creation:
+    text = _shown(cursor, "TABLE", (table.database, table.name), 1)
+    for shown, exact in table.respelled:
+        text = text.replace(shown, exact, 1)
+    return _creation(text, table.database)
 
 
 def _creation(text: str, database: str, session: dict[str, Any] | None = None) -> Creation:

@@ -17,6 +17,7 @@ from cdc.model.charset import text_decoder
 from cdc.producer.binlog.leader import different, translated
 from cdc.producer.decode.table_cache import columns_json
 from cdc.producer.equal_members import asking
+from cdc.producer.table_rows.exact_members import LOSSY, exact_members
 from cdc.producer.table_rows.members import member_texts, shown_type
 from cdc.sql.column_types import types_json
 
@@ -83,7 +84,8 @@ class TableDefinition:
 
     ``columns_json`` is that of its records, ``types_json`` what the first one adds. ``created`` is the leader's own
     definition, by which a later change is noticed; ``key_index`` the name of the key's index. ``whole``: it can't be
-    copied by ranges of its key, or has none, but can be as a whole, as of one moment.
+    copied by ranges of its key, or has none, but can be as a whole, as of one moment. ``inexact``: the leader does not
+    show it as it is. ``respelled`` are parts of ``created`` in which it has question marks, and what stands for them.
     """
 
     database: str
@@ -96,6 +98,8 @@ class TableDefinition:
     refusal: str | None = None
     whole: bool = False
     types_json: str = ""
+    inexact: bool = False
+    respelled: tuple[tuple[str, str], ...] = ()
 
     @property
     def key_columns(self) -> tuple[CopiedColumn, ...]:
@@ -188,7 +192,9 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     # Is denied to a user with a grant on some columns only, who would not see the others.
     created = table_text(shown_exactly(cursor, f"SHOW CREATE TABLE {full_name}")[1])
     refusals: list[str] = []
-    columns = tuple(_columns(cursor, database, table, refusals))
+    respelled: list[tuple[str, str]] = []
+    columns = tuple(_columns(cursor, database, table, refusals, respelled))
+    inexact = not all(exact for _, exact in respelled)
     key = _chosen_key(_keys(cursor, full_name), {column.name for column in columns if column.virtual})
     names = tuple(name or "" for name in key.columns) if key else ()
     if engine != "InnoDB":
@@ -198,11 +204,14 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
     whole = any(types.get(name) not in _IN_KEY for name in names or ("",)) or not (key and key.whole)
     if not created.isascii() and created != created.encode(errors="replace").decode():
         refusals.append("its definition has a literal, such as a default, whose bytes are not UTF-8")
+        inexact = True
     shown = columns_json([column.name for column in columns], names)
     index = key.name if key else ""
     told = types_json(column.sql_type for column in columns)
     refusal = "; ".join(refusals) or None
-    return TableDefinition(database, table, columns, names, index, shown, created, refusal, whole, told)
+    return TableDefinition(
+        database, table, columns, names, index, shown, created, refusal, whole, told, inexact, tuple(respelled)
+    )  # fmt: skip
 
 
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
@@ -229,7 +238,9 @@ def _refused(database: str, table: str, why: str) -> TableDefinition:
     return TableDefinition(database, table, (), (), "", "", "", why)
 
 
-def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Iterator[CopiedColumn]:
+def _columns(
+    cursor: Any, database: str, table: str, refusals: list[str], respelled: list[tuple[str, str]]
+) -> Iterator[CopiedColumn]:
     cursor.execute(
         "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, "
         "NUMERIC_PRECISION, NUMERIC_SCALE, DATETIME_PRECISION, EXTRA FROM information_schema.COLUMNS "
@@ -243,9 +254,13 @@ def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Ite
         words = full.split() if kind not in _MEMBERS else []
         members: tuple[str, ...] = ()
         if kind in _MEMBERS:
-            members = member_texts(full)
-            if charset in ("utf8mb4", "ascii") and any("?" in member for member in members):
+            exact = _exact_type(cursor, (database, table, name), kind, full, charset or "binary")
+            if exact != full:
+                respelled.append((_part(name, full), _part(name, exact) if exact else ""))
+            if not exact:
                 refusals.append(f"column {name} has a member with a question mark, or a character that is shown as one")
+            full = exact or full
+            members = member_texts(full)
             members = members if _are_texts(cursor, kind, members, charset or "binary", collation or "binary") else ()
         yield CopiedColumn(
             name, kind, nullable == "YES", "unsigned" in words, "zerofill" in words,
@@ -253,6 +268,25 @@ def _columns(cursor: Any, database: str, table: str, refusals: list[str]) -> Ite
             precision or 0, (fraction if kind in _TEMPORAL else scale) or 0, members, "VIRTUAL GENERATED" in extra,
             collation, shown_type(kind, full, charset or "binary"),
         )  # fmt: skip
+
+
+def _exact_type(cursor: Any, column: tuple[str, str, str], kind: str, full: str, charset: str) -> str:
+    """The type of an ENUM or SET, of which ``full`` may have question marks; empty where it can't be had."""
+    if "?" not in full or charset not in LOSSY:
+        return full
+    database, table, name = map(identifier, column)
+    shown = member_texts(full)
+    members = exact_members(cursor, f"{database}.{table}", name, kind=kind, charset=charset, shown=shown)
+    return "" if members is None else full if members == shown else f"{kind}({','.join(map(_quoted, members))})"
+
+
+def _part(name: str, full: str) -> str:
+    """How SHOW CREATE TABLE begins the line of a column."""
+    return f"\n  {identifier(name)} {full}"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _are_texts(cursor: Any, kind: str, members: tuple[str, ...], charset: str, collation: str) -> bool:
