@@ -32,14 +32,16 @@ _STATIC = (
     # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 made two privileges out of it
 # To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
 # enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
-    ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER"),
-    ("ALLOW_NONEXISTENT_DEFINER", "SET_USER_ID", "SUPER"),
+    ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
+    ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
+_SYSTEM_USER = "SYSTEM_USER"
 _SETTINGS = {
     "gtid_mode": (
         "ON",
@@ -71,6 +73,8 @@ def connect(session: Session, *, name: str) -> None:
     try:
         session.connect()
         problems = list(_problems(session, name))
+        if not problems:
+            _tell_definers(session)
     except Stopped:
         raise
     except Denied as error:
@@ -119,13 +123,27 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
-    missing += [choice[0] for choice in _DYNAMIC if held.isdisjoint(choice)]
+    missing += dict.fromkeys(_named(choice, session.version) for choice in _DYNAMIC if held.isdisjoint(choice))
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
+
+
+def _named(choice: tuple[str, ...], version: int) -> str:
+    """The privilege of several that a server of this version knows."""
+    return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
+
+
+def _tell_definers(session: Session) -> None:
+    """Log, without a demand, that some definers will stop the stream: a leader may have none of these."""
+    if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
+        event(
+            _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
+            hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",
+        )  # fmt: skip
 
 
 def _account(session: Session) -> str:

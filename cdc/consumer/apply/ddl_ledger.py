@@ -44,12 +44,18 @@ from cdc.sql.redaction import excerpt
 __all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_THERE = (
+    "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
+    "else undo it there and start again"
+)
+_LACKS = 1227
+_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
+_OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
+    # What is to be made is there, what is to be dropped is not, a key or constraint of that name is there.
+    **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # Of a view whose text the server checks with the rights of its definer.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
-    # A definer such as root@localhost, whom only another system user may name.
-    1227: "on the follower grant our user one of the privileges that the error names (docs/deployment.md), and start "
-    "again: nothing is lost",
     # Where consumer.engine has made an InnoDB table of one of MyISAM.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
@@ -304,8 +310,16 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
 
 
 def _refusal(record: Record, error: Refused) -> Unapplicable:
+    hint = _HINTS.get(error.code, "make the follower take it and start again")
+    # Of a definer such as root@localhost, whom only another system user may name.
+    if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
+        hint = (
+            f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
+            "enough), and start again: nothing is lost"
+        )
     return Unapplicable(
         f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
         record=record,
-        hint=_HINTS.get(error.code, "make the follower take it and start again"),
+        refused=None if error.code in _OF_ACCOUNTS else error,
+        hint=hint,
     )
