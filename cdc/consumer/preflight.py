@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.extent.attachment import Beginning
+from cdc.consumer.follower.answers import require_mysql
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
@@ -106,9 +107,7 @@ def connect(session: Session, *, name: str) -> None:
 
 def _problems(session: Session, name: str) -> Iterable[UserError]:
     version = str(session.rows("SELECT VERSION()")[0][0])
-    if "mariadb" in version.lower() or int(version.split(".")[0]) < 8:
-        yield UserError(f"the follower is {version}", where=name, hint="MySQL 8.0 or newer is needed")
-        return
+    require_mysql(version, where=name)
     for variable, (wanted, reason, fix) in _SETTINGS.items():
         value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
         if value != wanted:

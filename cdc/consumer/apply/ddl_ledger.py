@@ -21,6 +21,7 @@ from typing import Any
 
 from cdc.config.filters import filtered_name
 from cdc.consumer.errors import Interrupted, Refused, Unapplicable
+from cdc.consumer.follower.answers import version_text
 from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session
@@ -48,6 +49,8 @@ _THERE = (
     "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
     "else undo it there and start again"
 )
+# Syntax, functions, engines, character sets, collations and kinds of columns and keys that not every version takes.
+_OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
 _LACKS = 1227
 _PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
 _OF_ACCOUNTS = (1449, _LACKS)
@@ -280,7 +283,7 @@ class DdlLedger:
             # Closing frees the GTID of a statement that did not run.
             self._connection.close()
             if isinstance(error, Refused):
-                raise _refusal(record, error) from None
+                raise _refusal(record, error, self._session.version) from None
             if isinstance(error, Interrupted):
                 raise lock_wait.given_up(error) from None
             raise
@@ -309,8 +312,21 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
-def _refusal(record: Record, error: Refused) -> Unapplicable:
+def _other_form(record: Record, version: int) -> str:
+    """What to do with a statement that this version does not take."""
+    table = any("Table" in affect["action"] for affect in record.affects)
+    same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
+    return (
+        f"the follower is MySQL {version_text(version)}, and the leader, which took it, of another version or of other "
+        f"settings; run it on the follower in a form that this version takes,{same} and go on with --skip: then no row "
+        "is lost by that"
+    )
+
+
+def _refusal(record: Record, error: Refused, version: int) -> Unapplicable:
     hint = _HINTS.get(error.code, "make the follower take it and start again")
+    if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
+        hint = _other_form(record, version)
     # Of a definer such as root@localhost, whom only another system user may name.
     if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
         hint = (
