@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from cdc.config.profile import Profile, load
+from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
 from cdc.consumer.extent.pause import Pause
 from cdc.consumer.extent.place import Place
@@ -65,11 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     what.add_argument(
         "--skip",
-        metavar="SEQUENCE",
-        type=int,
+        metavar="SEQUENCE|DATABASE.TABLE",
         action="append",
         default=[],
-        help="do without the record of this sequence, where the follower refuses it; may be given several times",
+        help="do without the record of this sequence, where the follower refuses it, or without all that it refuses of "
+        "this table until that is copied again (cdc-producer PROFILE --copy); may be given several times",
     )
     parser.add_argument(
         "--until",
@@ -94,9 +95,10 @@ def _run(arguments: argparse.Namespace) -> int:
             load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
         )
     until = Until(Place.parse(arguments.until)) if arguments.until else None
-    skips, current, rewind = Skips(arguments.skip), arguments.until_current, arguments.rewind
-    options = Options(skips, until_current=current, until=until, rewind=rewind)
-    return _consume(load(arguments.profile), options)
+    profile = load(arguments.profile)
+    skips = Skips.parse(arguments.skip, new=Renames(profile.renames, own=profile.consumer.schema).new)
+    options = Options(skips, until_current=arguments.until_current, until=until, rewind=arguments.rewind)
+    return _consume(profile, options)
 
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:

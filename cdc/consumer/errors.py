@@ -9,10 +9,11 @@ Refused         the same statement fails again until an operator changes a row, 
 Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from shlex import quote
 
 from cdc.errors import PromiseError
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 
 __all__ = [
     "DUPLICATE_KEY",
@@ -32,6 +33,7 @@ __all__ = [
     "WaitedOut",
     "position_of",
     "server_error",
+    "tables_of",
     "unreadable",
 ]
 
@@ -121,19 +123,62 @@ class Denied(Refused):
 
 
 class Unapplicable(PromiseError):
-    """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it."""
+    """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it.
 
-    def __init__(self, what: str, *, record: Record, hint: str) -> None:
+    ``refused`` is the server's error where a table of the follower can't take the record. Then the table can be left,
+    too, until it is copied again.
+    """
+
+    def __init__(self, what: str, *, record: Record, hint: str, refused: Refused | None = None) -> None:
         super().__init__(what, where=position_of(record))
-        self._record, self._fix = record, hint
-        self.beside(())
+        self.record, self.refused, self._fix = record, refused, hint
+        self._skipped: list[int] = []
+        self._former: Callable[[str], str] = str
+        self._say()
 
-    def beside(self, skipped: Iterable[int]) -> None:
-        """Name these records, too: what the run had skipped was rolled back with this record's batch."""
-        numbers = sorted({*skipped, self._record.sequence})
+    def mend(self, hint: str, *, defined: str = "") -> None:
+        """Say first how the follower's table is mended, and how it is ``defined`` on both servers."""
+        self.what = f"{self.what}; {defined}" if defined else self.what
+        self._fix = f"{hint}; then start again, nothing was applied in part"
+        self._say()
+
+    def beside(self, skipped: Iterable[int], *, former: Callable[[str], str] = str) -> None:
+        """Name these records, too: what the run had skipped was rolled back with this record's batch.
+
+        ``former`` gives the leader's name of a database.
+        """
+        self._skipped, self._former = list(skipped), former
+        self._say()
+
+    def _say(self) -> None:
+        numbers = sorted({*self._skipped, self.record.sequence})
         these = "this record" if len(numbers) == 1 else "these records"
         options = " ".join(f"--skip {number}" for number in numbers)
-        self.hint = f"{self._fix}; to do without {these} for good: cdc-consumer PROFILE {options}"
+        again = ""
+        if self.refused is not None and (tables := tables_of(self.record, former=self._former)):
+            left = " ".join(f"--skip {table}" for table in tables)
+            copied = " ".join(f"--copy {table}" for table in tables)
+            again = (
+                f"; or keep all data by a copy: cdc-consumer PROFILE {left} leaves what the follower refuses there "
+                f"until the table is copied again, and cdc-producer PROFILE {copied} asks for that"
+            )
+        self.hint = f"{self._fix}{again}; to do without {these} for good: cdc-consumer PROFILE {options}"
+
+
+def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[str]:
+    """The tables that a record changes, by the leader's names, quoted for a shell; none where they can't be left.
+
+    What belongs to a copy can't: it is what mends a table that was left.
+    """
+    if record.range is not None or record.copying:
+        return []
+    uris = [record.uri]
+    if record.operation == "Query":
+        former = str
+        uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
+        if not all("Table" in affect["action"] for affect in record.affects):
+            return []
+    return list(dict.fromkeys(quote(f"{former(uri.database)}.{uri.table}") for uri in uris if uri.table is not None))
 
 
 def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:
@@ -156,5 +201,5 @@ def unreadable(record: Record, error: ValueError) -> Unapplicable:
     return Unapplicable(
         f"a value of {record.uri} cannot be applied: {error}",
         record=record,
-        hint="this producer writes values that this consumer does not know: use the same version of both",
+        hint="where this producer writes values that this consumer does not know, use the same version of both",
     )

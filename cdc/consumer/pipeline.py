@@ -20,6 +20,7 @@ from cdc.consumer.extent.rate_limit import RateLimit
 from cdc.consumer.extent.rewind import Rewind, check_filters, parted
 from cdc.consumer.extent.search import search
 from cdc.consumer.extent.until import Until
+from cdc.consumer.follower.definitions import define
 from cdc.consumer.follower.locks import tell_pause
 from cdc.consumer.follower.session import Session
 from cdc.consumer.plan.rendered_rows import RecordParser
@@ -91,7 +92,12 @@ def run(profile: Profile, *, retry: Retry, counters: Counters, options: Options,
         start = partial(source.start, topic, until_current=options.until_current)
         offsets = start(checkpoint.offsets, sequence=checkpoint.sequence + 1)
         counters.start(checkpoint.sequence, offsets=offsets, kafka_away=lambda: reader.away)
-        _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
+        try:
+            _replicate(startup, checkpoint, start, copied=copied, counters=counters, options=options)
+        except Unapplicable as error:
+            former = Renames(profile.renames, own=schema).former(error.record.uri.database)
+            define(error, session, parser.types.get(error.record.uri._replace(database=former), {}))
+            raise
         if not stop.is_set():
             reader.offsets.flush()
 
@@ -161,7 +167,8 @@ def _replicate(
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
-            error.beside(number for number in skips.used if number > applier.checkpoint.sequence)
+            left = (number for number in skips.used if number > applier.checkpoint.sequence)
+            error.beside(left, former=Renames(profile.renames, own=profile.consumer.schema).former)
             raise
         except Reread:
             begin = applier.checkpoint

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from cdc.consumer.errors import HINTS, Denied, Interrupted, Locked, Refused, Stopped
 from cdc.consumer.extent.attachment import Beginning
+from cdc.consumer.follower.answers import require_mysql
 from cdc.consumer.follower.session import Session
 from cdc.consumer.source.reader import Topic
 from cdc.consumer.state import checkpoint, conflicts, ledger_table, rewinds
@@ -32,14 +33,16 @@ _STATIC = (
     # Without these two the server hides events and triggers.
     "EVENT", "TRIGGER",
 )  # fmt: skip
+_SET_USER_ID, _TWO_OF_ONE = "SET_USER_ID", 80200  # MySQL 8.2 made two privileges out of it
 # To set GTIDs, the leader's session settings, and the definers of its views and routines; one privilege of each row is
 # enough.
 _DYNAMIC = (
     ("REPLICATION_APPLIER", "SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
     ("SESSION_VARIABLES_ADMIN", "SYSTEM_VARIABLES_ADMIN", "SUPER"),
-    ("SET_ANY_DEFINER", "SET_USER_ID", "SUPER"),
-    ("ALLOW_NONEXISTENT_DEFINER", "SET_USER_ID", "SUPER"),
+    ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
+    ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
+_SYSTEM_USER = "SYSTEM_USER"
 _SETTINGS = {
     "gtid_mode": (
         "ON",
@@ -71,6 +74,8 @@ def connect(session: Session, *, name: str) -> None:
     try:
         session.connect()
         problems = list(_problems(session, name))
+        if not problems:
+            _tell_definers(session)
     except Stopped:
         raise
     except Denied as error:
@@ -102,9 +107,7 @@ def connect(session: Session, *, name: str) -> None:
 
 def _problems(session: Session, name: str) -> Iterable[UserError]:
     version = str(session.rows("SELECT VERSION()")[0][0])
-    if "mariadb" in version.lower() or int(version.split(".")[0]) < 8:
-        yield UserError(f"the follower is {version}", where=name, hint="MySQL 8.0 or newer is needed")
-        return
+    require_mysql(version, where=name)
     for variable, (wanted, reason, fix) in _SETTINGS.items():
         value = str(session.rows(f"SELECT @@GLOBAL.{variable}")[0][0])
         if value != wanted:
@@ -119,13 +122,27 @@ def _problems(session: Session, name: str) -> Iterable[UserError]:
             hint=f"on the follower: {fix}",
         )
     missing = [privilege for privilege in _STATIC if privilege not in held]
-    missing += [choice[0] for choice in _DYNAMIC if held.isdisjoint(choice)]
+    missing += dict.fromkeys(_named(choice, session.version) for choice in _DYNAMIC if held.isdisjoint(choice))
     if missing and "ALL PRIVILEGES" not in held:
         yield UserError(
             f"the user lacks {', '.join(missing)}",
             where=name,
             hint=f"on the follower: GRANT {', '.join(missing)} ON *.* TO {_account(session)}",
         )
+
+
+def _named(choice: tuple[str, ...], version: int) -> str:
+    """The privilege of several that a server of this version knows."""
+    return _SET_USER_ID if version < _TWO_OF_ONE and _SET_USER_ID in choice else choice[0]
+
+
+def _tell_definers(session: Session) -> None:
+    """Log, without a demand, that some definers will stop the stream: a leader may have none of these."""
+    if _privileges(session).isdisjoint({_SYSTEM_USER, "ALL PRIVILEGES"}):
+        event(
+            _LOG, "a view, procedure or function whose definer is root or another system user will stop the consumer",
+            hint=f"where the leader has such: GRANT {_SYSTEM_USER} ON *.* TO {_account(session)}, on the follower",
+        )  # fmt: skip
 
 
 def _account(session: Session) -> str:

@@ -70,8 +70,8 @@ class Record:
 
     ``exact`` has a statement's bytes, in the character set of its context, where ``query`` does not give them.
     ``sql_mode`` is the mode under which the rows were written, None for the usual ones. For an event that was left
-    out, ``query`` says which one and why, and ``affects`` what it may have changed. ``has_stored``: BLOBs in its rows
-    may be StoredBlobs.
+    out, ``query`` says which one and why, and ``affects`` what it may have changed. ``types`` are those of the columns,
+    where the record tells them. ``has_stored``: BLOBs in its rows may be StoredBlobs.
     """
 
     uri: Uri
@@ -93,6 +93,7 @@ class Record:
     exact: bytes | None = None
     range: KeyRange | None = None
     copying: bool = False
+    types: tuple[str, ...] = ()
     has_stored: bool = False
 
     @property
@@ -157,6 +158,7 @@ class Record:
             _exact(operation, dict(more)) if more else None,
             _range(operation, content, body.get("key")) if operation in (COPY, REPAIR) else None,
             "copying" in body and _flag(body["copying"]),
+            tuple(body["types"]) if "types" in body else (),
         )
 
 

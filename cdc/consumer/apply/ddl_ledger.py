@@ -21,6 +21,7 @@ from typing import Any
 
 from cdc.config.filters import filtered_name
 from cdc.consumer.errors import Interrupted, Refused, Unapplicable
+from cdc.consumer.follower.answers import version_text
 from cdc.consumer.follower.lock_waits import LockWait
 from cdc.consumer.follower.row_numbers import key_columns, other_numbers
 from cdc.consumer.follower.session import Session
@@ -44,12 +45,20 @@ from cdc.sql.redaction import excerpt
 __all__ = ["DdlLedger"]
 
 _LOG = logging.getLogger("cdc.consumer")
+_THERE = (
+    "somebody has done this on the follower already: where it is as on the leader, nothing is lost by skipping it; "
+    "else undo it there and start again"
+)
+# Syntax, functions, engines, character sets, collations and kinds of columns and keys that not every version takes.
+_OF_VERSIONS = (1063, 1064, 1115, 1193, 1235, 1273, 1286, 1305, 1503, 3763, 3770, 3814, 6123, 6125)
+_LACKS = 1227
+_PRIVILEGES = re.compile(r"\b([A-Z_]{4,}(?:, [A-Z_]{4,})*) privilege")
+_OF_ACCOUNTS = (1449, _LACKS)
 _HINTS = {
+    # What is to be made is there, what is to be dropped is not, a key or constraint of that name is there.
+    **dict.fromkeys((1007, 1008, 1050, 1051, 1060, 1061, 1091, 1304, 1305, 1826, 3822), _THERE),
     # Of a view whose text the server checks with the rights of its definer.
     1449: "create that account on the follower, since accounts are not replicated, and start again",
-    # A definer such as root@localhost, whom only another system user may name.
-    1227: "on the follower grant our user one of the privileges that the error names (docs/deployment.md), and start "
-    "again: nothing is lost",
     # Where consumer.engine has made an InnoDB table of one of MyISAM.
     1075: "InnoDB numbers by the first column of a key only: create the table on the follower by hand, with one more "
     "KEY that begins with the AUTO_INCREMENT column (its numbers come from the leader)",
@@ -274,7 +283,7 @@ class DdlLedger:
             # Closing frees the GTID of a statement that did not run.
             self._connection.close()
             if isinstance(error, Refused):
-                raise _refusal(record, error) from None
+                raise _refusal(record, error, self._session.version) from None
             if isinstance(error, Interrupted):
                 raise lock_wait.given_up(error) from None
             raise
@@ -303,9 +312,30 @@ def _filtered(affect: dict[str, Any], end: str) -> Uri:
     return Uri(uri.resource, uri.database, filtered_name(affect["action"], uri.table))
 
 
-def _refusal(record: Record, error: Refused) -> Unapplicable:
+def _other_form(record: Record, version: int) -> str:
+    """What to do with a statement that this version does not take."""
+    table = any("Table" in affect["action"] for affect in record.affects)
+    same = " with the same columns (one that it can't compute as a plain column of its type) and keys," if table else ""
+    return (
+        f"the follower is MySQL {version_text(version)}, and the leader, which took it, of another version or of other "
+        f"settings; run it on the follower in a form that this version takes,{same} and go on with --skip: then no row "
+        "is lost by that"
+    )
+
+
+def _refusal(record: Record, error: Refused, version: int) -> Unapplicable:
+    hint = _HINTS.get(error.code, "make the follower take it and start again")
+    if error.code in _OF_VERSIONS and not re.match(r"\s*DROP\b", record.query, re.I):
+        hint = _other_form(record, version)
+    # Of a definer such as root@localhost, whom only another system user may name.
+    if error.code == _LACKS and (lacking := _PRIVILEGES.search(error.text)):
+        hint = (
+            f"on the follower: GRANT {lacking[1]} ON *.* TO the user of the consumer's profile (of several one is "
+            "enough), and start again: nothing is lost"
+        )
     return Unapplicable(
         f"the follower refuses a statement: {error}; tried: {excerpt(record.query)}",
         record=record,
-        hint=_HINTS.get(error.code, "make the follower take it and start again"),
+        refused=None if error.code in _OF_ACCOUNTS else error,
+        hint=hint,
     )

@@ -146,6 +146,7 @@ class Preparation:
         return pending, self._counts.prepared(planned, schema=schema, size=size), None
 
     def _covering(self, chunk: Record, shape: TableSchema, size: int) -> Covering:
+        self._ledger.skips.see(chunk)
         try:
             return self._ranges.covering(chunk, shape, size=size)
         except Unapplicable as error:

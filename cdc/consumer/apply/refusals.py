@@ -20,6 +20,7 @@ def ambiguous(record: Record, error: Refused) -> Unapplicable:
     return Unapplicable(
         f"conflict in {record.uri}: {error}; the record does not show which row clashes",
         record=record,
+        refused=error,
         hint="fix the row that has this key on the follower by hand and start again",
     )
 
@@ -44,6 +45,7 @@ def refusal(error: Refused, statement: Statement) -> PromiseError:
     return Unapplicable(
         f"the follower refuses a row of {record.uri}: {error}; tried: {tried}",
         record=record,
+        refused=None if error.code in _HINTS else error,
         hint=_HINTS.get(error.code, _MEND),
     )
 

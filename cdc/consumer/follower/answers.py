@@ -6,11 +6,13 @@ import pymysql
 
 from cdc.config.profile import Database
 from cdc.consumer.errors import UNREACHABLE, Interrupted, Refused, server_error
+from cdc.errors import UserError
 from cdc.service.mysql_connection import connected
 
-__all__ = ["ask", "responds", "translated", "version_number"]
+__all__ = ["ask", "require_mysql", "responds", "translated", "version_number", "version_text"]
 
 _PROBE_SECONDS = 3.0
+_OLDEST = 8
 
 
 def ask(database: Database, *, seconds: float) -> None:
@@ -41,6 +43,17 @@ def translated(error: Exception) -> Interrupted | Refused:
     # pymysql reports a connection that is already closed as InterfaceError 0.
     failed = isinstance(error, (OSError, pymysql.InterfaceError))
     return server_error(code, text or ("" if code else repr(error)), connection_failed=failed)
+
+
+def require_mysql(version: str, *, where: str) -> None:
+    """Raise UserError where a server with this ``VERSION()`` is no MySQL, or too old."""
+    if "mariadb" in version.lower() or int(re.findall(r"\d+", version)[0]) < _OLDEST:
+        raise UserError(f"the follower is {version}", where=where, hint="MySQL 8.0 or newer is needed, not MariaDB")
+
+
+def version_text(number: int) -> str:
+    """The version with this ``version_number``, as people write it."""
+    return f"{number // 10_000}.{number // 100 % 100}.{number % 100}"
 
 
 def version_number(version: str) -> int:

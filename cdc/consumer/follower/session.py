@@ -15,7 +15,7 @@ from pymysql.constants import CLIENT, COMMAND
 from cdc.config.filters import CHECKPOINT_DATABASE
 from cdc.config.profile import Database
 from cdc.consumer.errors import Interrupted, Refused, Stopped
-from cdc.consumer.follower.answers import responds, translated, version_number
+from cdc.consumer.follower.answers import require_mysql, responds, translated, version_number
 from cdc.consumer.follower.locks import SILENT_SECONDS, lock_name, outlast, take
 from cdc.consumer.follower.sent_packet import SentPacket
 from cdc.consumer.follower.socket_reader import SocketReader
@@ -133,7 +133,7 @@ class Session:
         """Connect with the settings that literals and row counts rely on, and take the lock.
 
         Raises Interrupted where the server cannot be reached or another session holds the lock, Denied for a wrong
-        password.
+        password, UserError for a server that is no MySQL.
         """
         self.close()
         try:
@@ -151,9 +151,13 @@ class Session:
         self._connection._rfile = self._replies = SocketReader(self._connection._sock, self._check_wait)
         try:
             self._set_up()
-        except (Interrupted, Refused):
+        except (Interrupted, Refused) as error:
             # A connection without all settings or without the lock must not count as connected.
-            self.close()
+            try:
+                if isinstance(error, Refused):
+                    self._require_mysql()
+            finally:
+                self.close()
             raise
 
     def renew(self) -> None:
@@ -191,6 +195,10 @@ class Session:
                 formers = {number: other._former(self.server) for number, other in self._additional.items()}
                 outlast(self, self._lock, formers=formers)
         self._thread_ids[self.server] = self._connection.thread_id()
+
+    def _require_mysql(self) -> None:
+        """Raise UserError where our settings mean nothing to the server, since it is another one than MySQL 8.0."""
+        require_mysql(str(self.rows("SELECT VERSION()")[0][0]), where=str(self._database))
 
     def _former(self, server: str) -> int:
         """The server's id of our previous connection to it, 0 for none. Other servers have their own ids."""

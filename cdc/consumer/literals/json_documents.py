@@ -14,7 +14,7 @@ from typing import Any
 
 from cdc.consumer.literals.scalars import SCALARS, from_base64, quoted
 
-__all__ = ["EXACT", "apart", "document", "member_types", "same_document", "typed_document"]
+__all__ = ["EXACT", "apart", "checked", "document", "member_types", "same_document", "typed_document"]
 
 # Documents of MySQL 8.0's parser are others than these.
 _INEXACT = "[0.41339201716594043, 463.78841705583204, 453368734.70145965, 1.4400278974044513e-301]"
@@ -32,6 +32,9 @@ _CASTS = {
     "SignedInteger": "SIGNED",
     "UnsignedInteger": "UNSIGNED",
 }
+
+_LONGEST_HOURS = 31
+_TOO_LONG = "LongTime"
 
 _Columns = list[tuple[str, str]]  # each column's type and the literal of its value
 
@@ -56,6 +59,19 @@ def apart(content: Any) -> Any:
             return None
         return {"object": {key: _tree(content[key], tree) for key, tree in trees.items()}}
     return None
+
+
+def checked(tree: Any) -> Any:
+    """The tree of a typed document for MySQL 8.0, which makes another TIME of one of 32 hours or more in a document:
+    such a member gets a tag that has no literal."""
+    if not isinstance(tree, dict):
+        return tree
+    ((tag, content),) = tree.items()
+    if tag == "array":
+        return {"array": [*map(checked, content)]}
+    if tag == "object":
+        return {"object": {key: checked(member) for key, member in content.items()}}
+    return {_TOO_LONG: content} if tag == "Time" and content["hour"] > _LONGEST_HOURS else tree
 
 
 def _tree(content: Any, tree: Any) -> Any:
@@ -127,6 +143,8 @@ def _node(node: Any, columns: _Columns) -> str:
     if tag == "LocalTimestamp":
         # The session's time zone is UTC, so the value's parts are those of the literal.
         return _column("TIMESTAMP(6)", SCALARS["DateTime"](content), columns)
+    if tag == _TOO_LONG:
+        raise ValueError("a TIME of 32 hours or more in a document, which MySQL 8.0 stores as another one")
     text = SCALARS[tag](content)
     kind = f"DECIMAL(65,{len(text.partition('.')[2])})" if tag == "Decimal" else _CASTS[tag]
     return f"CAST({text} AS {kind})"

@@ -9,12 +9,12 @@ For a follower whose JSON parser takes doubles for others (``json_documents``) d
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar, overload
 
-from cdc.consumer.literals.json_documents import apart
+from cdc.consumer.literals.json_documents import apart, checked
 from cdc.consumer.literals.row_text import Tags, tagged_row_texts
 from cdc.large_rows.large_record import LargeRecord
 from cdc.model.record import COPY, Record, Row, Uri
@@ -24,6 +24,7 @@ __all__ = ["SUBQUERY", "LazySequence", "RecordParser", "RenderedRows"]
 
 SUBQUERY = b"WITH RECURSIVE"  # how some JSON documents begin (``literals``); one statement can have only few of them
 _FEWEST = 20  # rows in a record that is rendered: for fewer it costs more than it saves
+_MOST_TYPES = 1000  # tables
 _PAUSE = 1000  # records of a table that are not rendered after the values of one were needed
 
 T = TypeVar("T")
@@ -72,11 +73,15 @@ class RenderedRows(LazySequence[Row]):
 
 
 class RecordParser:
-    """Parses the records of one stream; ``inexact()`` says whether the follower's JSON parser changes doubles."""
+    """Parses the records of one stream; ``inexact()`` says whether the follower's JSON parser changes doubles.
+
+    ``types`` are those of the leader's columns, by table, as records have told them last.
+    """
 
     def __init__(self, inexact: Callable[[], bool] = lambda: False) -> None:
         self._inexact = inexact
         self._pauses: dict[Uri, int] = {}
+        self.types: dict[Uri, Mapping[str, str]] = {}
 
     def parse(self, message: bytes | LargeRecord, *, where: str) -> Record:
         """As ``Record.parse``, with ``RenderedRows`` if the record inserts many rows."""
@@ -98,6 +103,10 @@ class RecordParser:
 
     def _parsed(self, message: bytes | LargeRecord, *, where: str) -> Record:
         record = Record.parse(message, where=where)
+        if record.types:
+            if len(self.types) >= _MOST_TYPES:
+                self.types.clear()
+            self.types[record.uri] = dict(zip(record.columns, record.types, strict=False))
         if self._inexact():
             for row in record.rows:
                 for image in row:
@@ -114,3 +123,5 @@ def _set_apart(image: list[Value]) -> None:
     for index, value in enumerate(image):
         if isinstance(value, dict) and "Json" in value and (tree := apart(value["Json"])) is not None:
             image[index] = {"JsonTyped": tree}
+        elif isinstance(value, dict) and "JsonTyped" in value:
+            image[index] = {"JsonTyped": checked(value["JsonTyped"])}

@@ -1,9 +1,10 @@
-"""The records that the operator leaves out (``--skip``), by sequence, and the checks that each was really left out."""
+"""The records that the operator leaves out (``--skip``), by sequence or table, and checks that each was left out."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Self
 
 from cdc.errors import UserError
-from cdc.model.record import Record
+from cdc.model.record import Record, Uri
 
 __all__ = ["Skips"]
 
@@ -13,19 +14,57 @@ _OPTION = "option --skip"
 class Skips:
     """Only records that the follower refuses are left out, so a sequence named by mistake loses no record.
 
-    ``used`` are the sequences that were left out.
+    Of ``tables``, by the leader's names, all refused ones may be, until a copy of the table begins; ``new`` gives the
+    follower's name of a database. ``used`` are the sequences that were left out.
     """
 
-    def __init__(self, sequences: Iterable[int] = ()) -> None:
+    def __init__(
+        self,
+        sequences: Iterable[int] = (),
+        tables: Iterable[tuple[str, str]] = (),
+        *,
+        new: Callable[[str], str] = str,
+    ) -> None:
         self._wanted = frozenset(sequences)
+        self._here = {(new(database), table): (database, table) for database, table in tables}
         self.used: set[int] = set()
 
+    @classmethod
+    def parse(cls, options: Iterable[str], *, new: Callable[[str], str]) -> Self:
+        """Those that the command line names, each ``SEQUENCE`` or ``DATABASE.TABLE``. Raises UserError."""
+        options = list(options)
+        tables = [tuple(option.split(".", 1)) for option in options if not option.isdecimal()]
+        for option, names in zip((each for each in options if not each.isdecimal()), tables, strict=True):
+            if len(names) != 2 or not all(names):
+                raise UserError(
+                    f"{option!r} is neither a record's sequence nor a table",
+                    where=_OPTION,
+                    hint="give what the consumer's error says, such as 4711 or shop.orders",
+                )
+        numbers = [int(option) for option in options if option.isdecimal()]
+        return cls(numbers, [(names[0], names[1]) for names in tables], new=new)
+
     def __bool__(self) -> bool:
-        return bool(self._wanted)
+        return bool(self._wanted or self._here)
 
     def allow(self, record: Record) -> bool:
         """Whether the record may be left out."""
-        return record.sequence in self._wanted
+        if record.sequence in self._wanted:
+            return True
+        # What belongs to a copy makes the table right.
+        if not self._here or record.range is not None or record.copying:
+            return False
+        if record.operation != "Query":
+            return (record.uri.database, record.uri.table) in self._here
+        # A statement has the leader's names still.
+        uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
+        return bool(uris) and all((uri.database, uri.table) in self._here.values() for uri in uris)
+
+    def see(self, chunk: Record) -> None:
+        """Note a chunk: with the first one of a table its copy begins, and no more of it is left out."""
+        begins = chunk.range is not None and chunk.range.keys is None and chunk.range.after is None
+        if begins and chunk.uri.table is not None:
+            self._here.pop((chunk.uri.database, chunk.uri.table), None)
 
     def check_start(self, applied: int, *, following: int | None) -> None:
         """Raises UserError for a sequence up to ``applied``, or from ``following`` on, the next one to be written."""

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc.consumer.literals.json_documents import apart, typed_document
+from cdc.consumer.literals.json_documents import apart, checked, typed_document
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -39,6 +40,16 @@ def test_the_tree_is_the_document_with_its_doubles_apart(content: Any) -> None:
     assert (tree is not None) == has_double(content)
     if tree is not None:
         assert repr(document_of(tree)) == repr(content)
+
+
+def test_a_time_that_the_server_would_change_is_refused() -> None:
+    time = {"negative": True, "hour": 32, "minute": 0, "second": 0, "subsecond": 0}
+    tree = {"object": {"a": {"array": [1, {"Time": time}]}}}
+    assert "'-32:00:00'" in typed_document(tree)
+    with pytest.raises(ValueError, match="a TIME of 32 hours or more"):
+        typed_document(checked(tree))
+    short = {"array": [{"Time": time | {"hour": 31}}, 0.5]}
+    assert checked(short) == short
 
 
 def test_doubles_are_literals() -> None:

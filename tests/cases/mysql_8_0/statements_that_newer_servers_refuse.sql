@@ -1,0 +1,28 @@
+-- A leader of MySQL 8.0, and a newer follower, which does not take some of its statements: the stop names the versions,
+-- and rows go on in tables that were made by hand in another form.
+-- @server leader 8.0
+CREATE DATABASE statements_of_80;
+USE statements_of_80;
+CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), h CHAR(32) AS (MD5(a)) STORED);
+INSERT INTO t (id, a) VALUES (1, 'a');
+CREATE TABLE words (qualify INT PRIMARY KEY, `library` INT);
+INSERT INTO words VALUES (1, 2);
+CREATE VIEW v AS SELECT SHA1('a') AS s;
+INSERT INTO words VALUES (2, 3);
+-- @differs statements_of_80
+-- @apply
+-- @stops cdc-consumer 3 disallowed function: `MD5` … the follower is MySQL 9. … as a plain column of its type … --skip 1
+-- @follower
+CREATE TABLE statements_of_80.t (id INT PRIMARY KEY, a VARCHAR(9), h CHAR(32));
+-- @run cdc-consumer --skip 1
+-- @stops cdc-consumer 3 near 'qualify INT … the follower is MySQL 9. … --skip 3
+-- @follower
+CREATE TABLE statements_of_80.words (`qualify` INT PRIMARY KEY, `library` INT);
+-- @run cdc-consumer --skip 3
+-- @stops cdc-consumer 3 SHA1 does not exist … the follower is MySQL 9. … --skip 5
+-- @run cdc-consumer --skip 5
+SELECT * FROM statements_of_80.t;
+-- = [1, "a", "0cc175b9c0f1b6a831c399e269772661"]
+SELECT * FROM statements_of_80.words;
+-- = [1, 2]
+-- = [2, 3]

@@ -1,0 +1,31 @@
+-- A user with exactly the privileges that the consumer demands: a definer that is a system user stops it, with the GRANT
+-- that lets it go on. The start says so before.
+-- @profile consumer database = {user = "cdc_narrow", password = "narrow"}
+-- @follower
+DROP USER IF EXISTS cdc_narrow;
+CREATE USER cdc_narrow IDENTIFIED BY 'narrow';
+GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, REFERENCES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE,
+  ALTER ROUTINE, EVENT, TRIGGER, SESSION_VARIABLES_ADMIN ON *.* TO cdc_narrow;
+-- @leader
+CREATE DATABASE system_definer;
+USE system_definer;
+CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9));
+INSERT INTO t VALUES (1, 'a');
+CREATE DEFINER = nobody@nowhere VIEW seen AS SELECT 1;
+CREATE DEFINER = root@localhost FUNCTION f() RETURNS INT DETERMINISTIC RETURN 1;
+INSERT INTO t VALUES (2, 'b');
+-- @apply
+-- @stops cdc-consumer 2 the user lacks SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER; at … GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO 'cdc_narrow'@'%'
+-- @follower
+GRANT SET_ANY_DEFINER, ALLOW_NONEXISTENT_DEFINER ON *.* TO cdc_narrow;
+-- @run cdc-consumer
+-- @stops cdc-consumer 3 SYSTEM_USER privilege(s) … hint: on the follower: GRANT SYSTEM_USER ON *.* TO the user of the consumer's profile
+-- @logged whose definer is root or another system user will stop the consumer
+-- @logged GRANT SYSTEM_USER ON *.* TO 'cdc_narrow'@'%', on the follower
+-- @follower
+GRANT SYSTEM_USER ON *.* TO cdc_narrow;
+-- @run cdc-consumer
+-- @silent system user will stop
+SELECT system_definer.f(), COUNT(*) FROM system_definer.t;
+-- = [1, 2]
+DROP USER cdc_narrow;
