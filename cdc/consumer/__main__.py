@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from cdc import __version__
 from cdc.config.profile import Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     parser.add_argument("profile", metavar="PROFILE", type=Path, help="the profile, a TOML file")
     parser.add_argument(
         "--until-current", action="store_true", help="end once everything that is in the topic now is applied"

@@ -10,7 +10,7 @@ from importlib import util
 
 from cdc.errors import UserError
 from cdc.lake.options import parse_options
-from cdc.service.java import WITH_SPARK
+from cdc.service.java import with_spark
 from cdc.service.process import exit_status
 
 __all__ = ["main"]
@@ -24,7 +24,7 @@ def main() -> int:
 def _run() -> int:
     parse_options(sys.argv[1:])  # --help and --version work without PySpark
     if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint=WITH_SPARK)
+        raise UserError("PySpark is not installed", hint=with_spark())
     # Not before: without PySpark it can't be imported.
     from cdc.lake.program import run
 

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from cdc import __version__
 from cdc.sandbox.demo import demo
 from cdc.sandbox.servers import Servers
 from cdc.service.process import exit_status
@@ -37,6 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     up = commands.add_parser("up", help="start the servers; they keep running until `down`, and keep their data")
     for name, port in (("leader", 3080), ("follower", 3090), ("kafka", 9092)):

@@ -9,7 +9,7 @@ from cdc.errors import PromiseError, UserError
 from cdc.sandbox.fetch.jars import java, spark_connector_jars
 from cdc.sandbox.profiles import ProfileFiles
 from cdc.sandbox.server.process import Process
-from cdc.service.java import WITH_SPARK
+from cdc.service.java import with_spark
 
 __all__ = ["Programs", "spark_jars"]
 
@@ -79,12 +79,12 @@ def spark_jars() -> list[Path]:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        raise UserError("the audit needs PySpark", hint=WITH_SPARK) from None
+        raise UserError("the audit needs PySpark", hint=with_spark()) from None
     return spark_connector_jars(version)
 
 
 def _script(name: str) -> Path:
     script = Path(sys.executable).with_name(name)
     if not script.exists():
-        raise UserError(f"{name} is not installed", where=str(script.parent), hint=WITH_SPARK)
+        raise UserError(f"{name} is not installed", where=str(script.parent), hint=with_spark())
     return script

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cdc import __version__
 from cdc.config.profile import load
 from cdc.errors import UserError
-from cdc.service.java import WITH_SPARK, require_java
+from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
 from cdc.service.private_files import MASK
 from cdc.service.process import exit_status, stop_on_signals
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     leader, follower = load(arguments.leader), load(arguments.follower)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
-        raise UserError("PySpark is not installed", hint=WITH_SPARK)
+        raise UserError("PySpark is not installed", hint=with_spark())
     require_java(os.environ)
     # Not before: without PySpark they can't be imported.
     from cdc.seed.pipeline import run

@@ -1,19 +1,35 @@
-"""Finds the ``java`` that ``JAVA_HOME`` or PATH names and checks its version."""
+"""What Spark needs: PySpark, and a ``java`` of a version that it takes, which ``JAVA_HOME`` or PATH names."""
 
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 from cdc.errors import UserError
 
-__all__ = ["WITH_SPARK", "require_java"]
+__all__ = ["require_java", "with_spark"]
 
-# No registry has the package, and anybody may take its name there.
-WITH_SPARK = "pip install '.[spark]' in the folder of cdc's sources"
-
+_PACKAGE, _EXTRA = "cdc-mysql", 'extra == "spark"'
 _OLDEST = 17
+
+
+def with_spark() -> str:
+    """The command that installs PySpark for the Python that runs this, however cdc was installed there.
+
+    It does not name cdc's own package: no registry has that, and anybody may take its name there.
+    """
+    try:
+        needed = metadata.requires(_PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        needed = []
+    wanted = [each.partition(";")[0].strip() for each in needed if _EXTRA in each.replace("'", '"')]
+    if not wanted:
+        return "pip install '.[spark]' in the folder of cdc's sources"
+    return f"{shlex.quote(sys.executable)} -m pip install {shlex.join(wanted)}"
 
 
 def require_java(environment: Mapping[str, str]) -> Path:

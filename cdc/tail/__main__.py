@@ -9,6 +9,7 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException
 
+from cdc import __version__
 from cdc.config import profile
 from cdc.config.profile import Kafka
 from cdc.config.topic_names import SINGLE
@@ -35,6 +36,7 @@ def main() -> int:
     parser.add_argument("-n", "--records", type=int, default=10, metavar="N", help="how many of the last (default 10)")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new records until interrupted")
     parser.add_argument("--json", action="store_true", help="each record's JSON as it is in Kafka")
+    parser.add_argument("--version", action="version", version=f"cdc {__version__}")
     return exit_status(functools.partial(_run, parser.parse_args()), program="cdc-tail")
 
 

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from cdc.errors import UserError
 from cdc.sandbox.fetch.cache import cached, run_fetch
-from cdc.service.java import WITH_SPARK, require_java
+from cdc.service.java import require_java, with_spark
 
 __all__ = ["fetched_jars", "java", "lake_jars", "spark_connector_jars"]
 
@@ -115,7 +115,7 @@ def _ivy_jar() -> Path:
             return jar
     raise UserError(
         "Java libraries cannot be fetched: there is neither Maven nor PySpark",
-        hint=f"install maven, or {WITH_SPARK}",
+        hint=f"install maven, or {with_spark()}",
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from cdc.errors import UserError
-from cdc.service.java import WITH_SPARK, require_java
+from cdc.service.java import require_java, with_spark
 from cdc.spark.job.class_archive import archivable, archive_folder, class_archive, mapped, written
 from cdc.spark.job.connector import coordinates, known_jars, remember, resolving
 from cdc.spark.job.driver_jvm import DriverJvm, driver_jvm, environment_of
@@ -49,7 +49,7 @@ class Runtime:
             sys.path[:0] = [str(Path(home, "python")), *map(str, Path(home).glob("python/lib/py4j-*-src.zip"))]
         pyspark = util.find_spec("pyspark")
         if pyspark is None or pyspark.origin is None:
-            raise UserError("PySpark is not installed", hint=WITH_SPARK)
+            raise UserError("PySpark is not installed", hint=with_spark())
         return cls(Path(home or Path(pyspark.origin).parent), require_java(environment))
 
 
