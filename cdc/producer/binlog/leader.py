@@ -39,6 +39,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
+_LOOKED_INTO = 10  # files: the first ones may have no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -60,7 +61,10 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
+    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes.
+
+    ``before_gtids``: it has GTIDs, and the first transaction in these files has none, so it sends none of them.
+    """
 
     name: str
     version: str
@@ -72,6 +76,7 @@ class Leader:
     position: Position
     logs: tuple[tuple[str, int], ...]
     collations: dict[int, tuple[str, str]]
+    before_gtids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,18 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
         position=Position(file, int(offset)),
         logs=logs,
         collations=collations,
+        before_gtids=variables["gtid_mode"] == "ON" and _begins_before_gtids(cursor, [file for file, _ in logs]),
     )
+
+
+def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
+    """Whether the first transaction in the files has no GTID. With the first events of a file comes its first one."""
+    for file in files[:_LOOKED_INTO]:
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 5")
+        for _, _, kind, *_ in cursor.fetchall():
+            if kind.lower() in ("gtid", "gtid_tagged", "anonymous_gtid"):
+                return bool(kind.lower() == "anonymous_gtid")
+    return False
 
 
 def end_of_binlog(cursor: Any) -> Position:

@@ -152,7 +152,8 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
     if newest is None or Pending.from_json(newest.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
-            reason += ", and the leader has purged its first binlogs"
+            purged = "has purged its first binlogs" if not leader.before_gtids else "had no GTIDs at first"
+            reason += f", and the leader {purged}"
         return f"the stream begins {at}: it has no record yet, {reason}"
     why = "the newest entry of the commit log"
     if newest.server_uuid != leader.server_uuid:
