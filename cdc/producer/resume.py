@@ -105,8 +105,8 @@ def _require_gtids_from_the_beginning(leader: Leader) -> None:
             f"the server's first binlogs, from {leader.logs[0][0]} on, have transactions without GTIDs, which it sends "
             "no more since gtid_mode is ON",
             where=leader.name,
-            hint='set producer.start to "copy", to begin with a copy of its tables, or to "now", as for the capture of a '
-            "follower that was made of a copy",
+            hint='set producer.start to "copy", to begin with a copy of its tables, or to "now", as for the capture of '
+            "a follower that was made of a copy",
         )
 
 
