@@ -88,15 +88,21 @@ class Objects:
     all_seen: bool
 
 
-def inspect(settings: dict[str, Any], *, name: str, partial_json: bool = False) -> Leader:
+def inspect(
+    settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
+) -> Leader:
     """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors. ``partial_json``: it may
     log partial updates of JSON documents.
 
     Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
-    for it.
+    for it. With ``problems`` that is added there, where the rest can be asked nevertheless.
     """
     with _cursor(settings, name) as cursor:
-        return _ask(cursor, name, partial_json)
+        if (error := _not_followed(cursor, name, partial_json)) is not None:
+            if problems is None or not _can_be_asked(cursor):
+                raise error
+            problems.append(error)
+        return _ask(cursor, name)
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
@@ -150,7 +156,8 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
         raise translated(error, name) from None
 
 
-def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
+def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
+    """All that must be changed first."""
     variables = _variables(cursor)
     _refuse_mariadb(variables["version"], name)
     problems = [
@@ -158,11 +165,24 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
         for setting, (wanted, change) in (_SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS).items()
         if variables.get(setting, "") != wanted
     ]
-    problems += _missing_grants(cursor, partial_json)
+    missing = list(_missing_grants(cursor, partial_json))
     # Only without missing grants: the statement needs them.
-    problems = problems or list(_unlogged_replica(cursor))
-    if problems:
-        raise UserError("the leader cannot be followed: " + "; ".join(problems), where=name)
+    problems += missing or _unlogged_replica(cursor)
+    if not problems:
+        return None
+    return UserError("the leader cannot be followed: " + "; ".join(problems), where=name, each=problems)
+
+
+def _can_be_asked(cursor: Any) -> bool:
+    try:
+        cursor.execute("SHOW BINARY LOGS")
+    except pymysql.MySQLError:
+        return False
+    return bool(cursor.fetchall())
+
+
+def _ask(cursor: Any, name: str) -> Leader:
+    variables = _variables(cursor)
     cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
