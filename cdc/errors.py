@@ -9,21 +9,26 @@ CdcError
         └── Fenced    Kafka rejects this producer, because another one took over or a transaction took too long
 """
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 __all__ = ["CdcError", "Disconnected", "Fenced", "PromiseError", "ServerGone", "Unreachable", "UserError"]
 
 
 class CdcError(Exception):
-    """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do."""
+    """``what`` failed, ``where`` (binlog position, topic offset, profile key), and a ``hint`` at what to do.
+
+    ``each``: what failed one by one, where ``what`` lists several.
+    """
 
     exit_status: ClassVar[int] = 3
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", each: Iterable[str] = ()) -> None:
         super().__init__(what)
         self.what = what
         self.where = where
         self.hint = hint
+        self.each = tuple(each)
 
     def __str__(self) -> str:
         """One line: what failed; where; what to do. Line breaks in the parts become spaces."""

@@ -50,7 +50,7 @@ def change_of(
     """
     if before is None or before == now.listed():
         return FilterChange()
-    change = ", ".join(_changes(before, now.listed()))
+    change = "; ".join(_changes(before, now.listed()))
     warn = partial(log, "the filters were changed", level=logging.WARNING, change=change)
     then = Filters(**{key: tuple(globs) for key, globs in before.items()})
     if now.narrows(then):
@@ -91,7 +91,11 @@ def _require_copyable(ask: Asked, widened: Widened, change: str, names: list[str
 def _changes(before: dict[str, list[str]], now: dict[str, list[str]]) -> Iterator[str]:
     for key in sorted(before.keys() | now.keys()):
         if before.get(key) != now.get(key):
-            yield f"{key} was {before.get(key, [])}, is {now.get(key, [])}"
+            yield f"{key} was {_globs(before.get(key, []))}, is {_globs(now.get(key, []))}"
+
+
+def _globs(listed: list[str]) -> str:
+    return ", ".join(listed) or "empty"
 
 
 def newly_included(widened: Widened, objects: Objects) -> Iterator[str]:

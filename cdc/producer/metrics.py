@@ -165,7 +165,10 @@ class ProducerMetrics:
         if self._entry is None:
             return "connecting"
         behind = self.seconds_behind()
-        words = [
+        copying = self._copying()
+        # First, since a narrow terminal shows no more of the line.
+        words = [_told(copying)] if copying else []
+        words += [
             f"{self._entry.position}",
             f"sequence {self._entry.next_sequence:,}",
             f"{rate:,.0f} records/s",
@@ -173,9 +176,7 @@ class ProducerMetrics:
             f"{self._filtered:,} filtered",
         ]
         if self._tables_left:
-            words.append(f"{self._tables_left:,} tables to copy")
-        if (copying := self._copying()) is not None:
-            words.append(_told(copying))
+            words.insert(1 if copying else len(words), f"{self._tables_left:,} tables to copy")
         return "  ".join((["waiting for a server"] if self._retry.trouble else []) + words)
 
     def totals(self) -> dict[str, object]:
@@ -208,10 +209,11 @@ class ProducerMetrics:
 
 def _told(copying: Copying) -> str:
     known = "" if copying.estimated is None else f" of about {copying.estimated:,}"
-    speed = f", {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
+    speed = f"  {copying.bytes_per_second / 1_000_000:,.1f} MB/s" if copying.bytes_per_second else ""
     left = "" if copying.seconds_left is None else f", {copying.seconds_left:,.0f} s left"
-    waits = f", waiting for follower {copying.waits_for}" if copying.waits_for else ""
-    return f"copying {copying.table}: {copying.rows:,}{known} rows{speed}{left}{waits}"
+    waits = f"  waiting for follower {copying.waits_for}" if copying.waits_for else ""
+    # The name last: of a long one the end is what can be spared.
+    return f"copied {copying.rows:,}{known} rows{left} of {copying.table}{waits}{speed}"
 
 
 def _of_table(name: str, what: str, table: str, value: float) -> Metric:

@@ -60,7 +60,9 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
         position, executed = leader.position, leader.executed
     elif start in (AUTO, BEGINNING):
         _require_beginning(leader)
-    elif start != OLDEST:
+    elif start == OLDEST:
+        _require_gtids_from_the_beginning(leader)
+    else:
         given = parsed_start(start)
         if isinstance(given, GtidSet):
             _require_copy(leader, given)
@@ -80,18 +82,31 @@ def _first_entry(leader: Leader, *, start: str) -> Entry:
 
 
 def _has_beginning(leader: Leader) -> bool:
-    """Whether nothing of the leader's binlog is purged."""
-    return not leader.purged and re.search(r"\.0*1$", leader.logs[0][0]) is not None
+    """Whether nothing of the leader's binlog is purged, and all of it can be read."""
+    complete = not leader.purged and re.search(r"\.0*1$", leader.logs[0][0]) is not None
+    return complete and not leader.before_gtids
 
 
 def _require_beginning(leader: Leader) -> None:
     oldest = leader.logs[0][0]
+    _require_gtids_from_the_beginning(leader)
     if not _has_beginning(leader):
         raise UserError(
             f"the leader has purged its first binlogs, {oldest} is the oldest",
             where=leader.name,
             hint='where it has GTIDs, set producer.start to "copy"; else copy the leader to the follower and set it to '
             'what that copy holds (file and offset), or to "oldest" to start without a copy',
+        )
+
+
+def _require_gtids_from_the_beginning(leader: Leader) -> None:
+    if leader.before_gtids:
+        raise UserError(
+            f"the server's first binlogs, from {leader.logs[0][0]} on, have transactions without GTIDs, which it sends "
+            "no more since gtid_mode is ON",
+            where=leader.name,
+            hint='set producer.start to "copy", to begin with a copy of its tables, or to "now", as for the capture of '
+            "a follower that was made of a copy",
         )
 
 

@@ -5,6 +5,7 @@ from functools import partial
 
 from cdc.config.filters import Filters, Widened
 from cdc.config.profile import Profile
+from cdc.errors import UserError
 from cdc.kafka.follower_places import FollowerPlaces
 from cdc.model.commit_entry import Entry, PreparedXa
 from cdc.model.position import Position
@@ -33,10 +34,11 @@ from cdc.producer.skips import Skips
 __all__ = ["asked", "copier", "decoder", "dumps", "event_messages", "former_filters", "leader", "router", "topic_admin"]
 
 
-def leader(profile: Profile) -> Leader:
+def leader(profile: Profile, problems: list[UserError] | None = None) -> Leader:
+    """The leader as it is now; ``problems`` as in ``inspect``."""
     database = profile.database
     apply = profile.producer.partial_json == "apply"
-    return inspect(database.settings(), name=str(database), partial_json=apply)
+    return inspect(database.settings(), name=str(database), partial_json=apply, problems=problems)
 
 
 def topic_admin(profile: Profile) -> TopicAdmin:

@@ -1,4 +1,6 @@
-"""Formats a record as one line of text: sequence, binlog position, operation, URI and values."""
+"""Formats a record as one line of text: sequence, binlog position, commit time, GTID, operation, URI and values."""
+
+from datetime import UTC, datetime
 
 from cdc.model.printable import visible
 from cdc.model.record import COPY, SKIPPED, KeyRange, Record, Row
@@ -9,7 +11,9 @@ __all__ = ["line"]
 
 def line(record: Record) -> str:
     """A record as one line; characters that control a terminal are replaced."""
-    head = f"{record.sequence}  {record.position}  {record.operation} {record.uri}"
+    committed = f"{datetime.fromtimestamp(record.ts_us / 1e6, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+    transaction = f"{committed}  {record.transaction}"
+    head = f"{record.sequence}  {record.position}  {transaction}  {record.operation} {record.uri}"
     if record.operation in ("Query", SKIPPED):
         return visible(f"{head}  {' '.join(record.query.split())}")
     if record.operation == COPY:

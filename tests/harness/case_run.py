@@ -35,7 +35,8 @@ _SAID = {"@conflict", "@logged", "@silent", "@stops", "@equal"}
 _CLIENT = re.compile(r"SET\s+(?:NAMES|character_set_client\s*=)\s*'?(\w+)", re.I)
 _GLOBAL = re.compile(r"SET\s+GLOBAL\s+(\w+)", re.I)
 _BYTES = re.compile(r"\{hex ([0-9a-f ]+)\}")
-_NOT_TO_THE_END = {"--until", "--status", "--copy", "--copy-status"}  # options that --until-current does not go with
+# Options that --until-current does not go with.
+_NOT_TO_THE_END = {"--until", "--status", "--copy", "--copy-status", "--dry-run"}
 Logs = dict[str, str]  # by program, in the order in which they ran
 Place = tuple[str, int]
 

@@ -29,6 +29,8 @@ def test_a_copied_leader_and_a_table_that_was_put_right(
         "CREATE TABLE named (name VARCHAR(20) PRIMARY KEY, p DECIMAL(9, 3)) COLLATE utf8mb4_0900_ai_ci",
         "CREATE TABLE bare (n INT, f FLOAT, j JSON)",
         "CREATE VIEW shown AS SELECT id FROM k",
+        "CREATE TRIGGER fires BEFORE INSERT ON named FOR EACH ROW SET NEW.p = NEW.p + 1",
+        "CREATE EVENT runs ON SCHEDULE EVERY 1 DAY STARTS '2100-01-01' DO DELETE FROM named",
         "INSERT INTO k (id, f, j, e, b) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 900) "
         """SELECT i, i / 7, JSON_OBJECT('n', CAST(i / 3 AS DECIMAL(9, 4)), 'd', CURRENT_DATE), 2, 'x' FROM n""",
         "INSERT INTO named VALUES ('é', 1.5), ('b', 2.25), ('Ça', -3)",

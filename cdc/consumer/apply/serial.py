@@ -174,12 +174,11 @@ class SerialExecutor:
         """Roll a batch back and execute it again row by row.
 
         That identifies the row with a conflict. There may be none: where rows refer to one another, joining their
-        changes into one statement can fail by itself.
+        changes into one statement can fail by itself, and a table that is being copied may have any rows yet. So this
+        is no news by itself: a conflict is logged with its row.
         """
-        copying = pending.chunk is not None or any(record.copying for record in pending.records)
-        # A table that is being copied may have any rows yet.
-        level = logging.DEBUG if copying else logging.INFO
-        event(_LOG, "batch failed, retrying row by row", level=level, until=pending.batch.last.sequence, reason=reason)
+        until = pending.batch.last.sequence
+        event(_LOG, "batch failed, retrying row by row", level=logging.DEBUG, until=until, reason=reason)
         self._session.reset(savepoint="" if pending.batch.begins else _PART)
         if pending.chunk is not None:
             self._chunks.apply(pending.chunk)

@@ -135,12 +135,14 @@ def _conflicts(conflicts: Sequence[ResolvedConflict]) -> Iterator[str]:
 
 def _missing(entries: Sequence[Entry]) -> Iterator[str]:
     if not entries:
-        yield _line("not here", "no triggers or events of the leader")
+        yield _line("not here", "no triggers or events of the leader that the topic tells of; it may have others from")
+        yield "  before the stream began: see SHOW TRIGGERS and SHOW EVENTS there"
         return
     yield _line("not here", "These triggers and events run on the leader only; the rows they write are replicated.")
     yield "  To promote this follower, stop the consumer and run these statements in this order with the mysql client,"
     yield "  with event_scheduler OFF: a one-time event that has run and was kept (ON COMPLETION PRESERVE) would run"
-    yield "  again. Disable such events, then set event_scheduler ON."
+    yield "  again. Disable such events, then set event_scheduler ON. Those from before the stream began may be missing"
+    yield "  here: see SHOW TRIGGERS and SHOW EVENTS on the leader."
     others = [entry for entry in entries if not _is_text(entry)]
     if others:
         yield "  These have bytes that are no text, or no UTF-8. Create them by hand; the ledger has their bytes:"

@@ -39,6 +39,7 @@ _MISSING_GRANT = frozenset({1142, 1227})
 _SYNTAX_ERROR = 1064
 _ANSWER_SECONDS = 10
 _NO_BINARY_LOG = 1381
+_LOOKED_INTO = 10  # files: the first ones may have no transaction
 _SETTINGS = {
     "log_bin": ("ON", "start the server with --log-bin"),
     "binlog_format": ("ROW", "SET PERSIST binlog_format = ROW"),
@@ -60,7 +61,10 @@ _GLOBAL_TRIGGER = re.compile(r"GRANT (ALL PRIVILEGES|(.*, )?TRIGGER(, .*)?) ON \
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes."""
+    """The server's state when it was asked. ``logs`` are its binlog files, oldest first, with sizes in bytes.
+
+    ``before_gtids``: it has GTIDs, and the first transaction in these files has none, so it sends none of them.
+    """
 
     name: str
     version: str
@@ -72,6 +76,7 @@ class Leader:
     position: Position
     logs: tuple[tuple[str, int], ...]
     collations: dict[int, tuple[str, str]]
+    before_gtids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +88,21 @@ class Objects:
     all_seen: bool
 
 
-def inspect(settings: dict[str, Any], *, name: str, partial_json: bool = False) -> Leader:
+def inspect(
+    settings: dict[str, Any], *, name: str, partial_json: bool = False, problems: list[UserError] | None = None
+) -> Leader:
     """Ask the server; ``settings`` are pymysql's arguments, ``name`` the server's for errors. ``partial_json``: it may
     log partial updates of JSON documents.
 
     Raises Disconnected where it cannot be reached, UserError with everything that must be changed, each with the SQL
-    for it.
+    for it. With ``problems`` that is added there, where the rest can be asked nevertheless.
     """
     with _cursor(settings, name) as cursor:
-        return _ask(cursor, name, partial_json)
+        if (error := _not_followed(cursor, name, partial_json)) is not None:
+            if problems is None or not _can_be_asked(cursor):
+                raise error
+            problems.append(error)
+        return _ask(cursor, name)
 
 
 def objects(settings: dict[str, Any], *, name: str) -> Objects:
@@ -145,7 +156,8 @@ def _cursor(settings: dict[str, Any], name: str) -> Iterator[Any]:
         raise translated(error, name) from None
 
 
-def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
+def _not_followed(cursor: Any, name: str, partial_json: bool) -> UserError | None:
+    """All that must be changed first."""
     variables = _variables(cursor)
     _refuse_mariadb(variables["version"], name)
     problems = [
@@ -153,11 +165,24 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
         for setting, (wanted, change) in (_SETTINGS if partial_json else _SETTINGS | _WHOLE_DOCUMENTS).items()
         if variables.get(setting, "") != wanted
     ]
-    problems += _missing_grants(cursor, partial_json)
+    missing = list(_missing_grants(cursor, partial_json))
     # Only without missing grants: the statement needs them.
-    problems = problems or list(_unlogged_replica(cursor))
-    if problems:
-        raise UserError("the leader cannot be followed: " + "; ".join(problems), where=name)
+    problems += missing or _unlogged_replica(cursor)
+    if not problems:
+        return None
+    return UserError("the leader cannot be followed: " + "; ".join(problems), where=name, each=problems)
+
+
+def _can_be_asked(cursor: Any) -> bool:
+    try:
+        cursor.execute("SHOW BINARY LOGS")
+    except pymysql.MySQLError:
+        return False
+    return bool(cursor.fetchall())
+
+
+def _ask(cursor: Any, name: str) -> Leader:
+    variables = _variables(cursor)
     cursor.execute("SELECT id, character_set_name, collation_name FROM information_schema.collations")
     collations = {number: (charset, collation) for number, charset, collation in cursor.fetchall()}
     cursor.execute("SHOW BINARY LOGS")
@@ -181,7 +206,18 @@ def _ask(cursor: Any, name: str, partial_json: bool) -> Leader:
         position=Position(file, int(offset)),
         logs=logs,
         collations=collations,
+        before_gtids=variables["gtid_mode"] == "ON" and _begins_before_gtids(cursor, [file for file, _ in logs]),
     )
+
+
+def _begins_before_gtids(cursor: Any, files: list[str]) -> bool:
+    """Whether the first transaction in the files has no GTID. With the first events of a file comes its first one."""
+    for file in files[:_LOOKED_INTO]:
+        cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' LIMIT 5")
+        for _, _, kind, *_ in cursor.fetchall():
+            if kind.lower() in ("gtid", "gtid_tagged", "anonymous_gtid"):
+                return bool(kind.lower() == "anonymous_gtid")
+    return False
 
 
 def end_of_binlog(cursor: Any) -> Position:

@@ -189,6 +189,12 @@ class Packets:
         message = payload[_ERROR_TEXT_AT:].decode("utf-8", "replace")
         if "same server_uuid" in message or "same server_id" in message:
             return Disconnected(f"another replica has our server id or UUID: {message}", where=self._name)
+        if code == _POSITION_REFUSED and "anonymous" in message.lower():
+            return UserError(
+                f"the server refuses to send transactions without GTIDs: {message}",
+                where=self._name,
+                hint='begin behind them: name a new topic, and set producer.start to "copy", or to "now"',
+            )
         if code == _POSITION_REFUSED:
             return UserError(
                 f"the leader refuses the position: {message}",

@@ -10,7 +10,7 @@ import pymysql
 from confluent_kafka import KafkaException
 
 from cdc.config.profile import Profile
-from cdc.errors import CdcError
+from cdc.errors import CdcError, UserError
 from cdc.kafka.errors import open_error
 from cdc.model.commit_entry import Entry
 from cdc.model.printable import visible
@@ -39,7 +39,10 @@ def dry_run(profile: Profile, *, globs: Sequence[str], accept_filters: bool) -> 
         else:
             look.start(look.leader, accept_filters)
     for error in look.errors:
-        print_error("cdc-producer", error)
+        for part in error.each[:-1]:
+            print_error("cdc-producer", type(error)(part, where=error.where))
+        last = error.each[-1] if error.each else error.what
+        print_error("cdc-producer", type(error)(last, where=error.where, hint=error.hint))
     return look.errors[0].exit_status if look.errors else 0
 
 
@@ -65,7 +68,9 @@ class _Look:
         """Ask both servers, whatever the other one answers."""
         profile = self._profile
         with self._noting():
-            self.leader = stages.leader(profile)
+            problems: list[UserError] = []
+            self.leader = stages.leader(profile, problems)
+            self.errors += problems
         with self._noting():
             try:
                 self._newest = stages.topic_admin(profile).look(profile.mysql_resource_name)
@@ -152,7 +157,8 @@ def _place(leader: Leader, newest: Entry | None, entry: Entry, start: str) -> st
     if newest is None or Pending.from_json(newest.copy).structure:
         reason = f'producer.start = "{start}"'
         if Pending.from_json(entry.copy).structure and start != "copy":
-            reason += ", and the leader has purged its first binlogs"
+            purged = "has purged its first binlogs" if not leader.before_gtids else "had no GTIDs at first"
+            reason += f", and the leader {purged}"
         return f"the stream begins {at}: it has no record yet, {reason}"
     why = "the newest entry of the commit log"
     if newest.server_uuid != leader.server_uuid:

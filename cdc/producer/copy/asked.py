@@ -141,4 +141,5 @@ def require_copyable(leader: Leader, tables: Sequence[TableDefinition]) -> None:
             where=leader.name,
             hint="alter them, or leave them out, with the filters or another glob; for a new stream, "
             "producer.start can say what a copy that you made holds",
+            each=refusals,
         )

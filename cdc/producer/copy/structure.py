@@ -41,8 +41,8 @@ _CONTEXT: dict[str, Any] = {
     "default_table_encryption": False,
 }
 _SESSION = "SET SESSION sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00', sql_quote_show_create = 1"
-# No such database or table, a deadlock, no such routine, a table that took the name of a view.
-_CHANGED = frozenset({1049, 1146, 1213, 1305, 1347})
+# No such database or table, a deadlock, no such routine, a table that took the name of a view, no such trigger, event.
+_CHANGED = frozenset({1049, 1146, 1213, 1305, 1347, 1360, 1539})
 _TRIES = 20
 _TELL_SECONDS = 30.0
 _OF_TABLES = ("Table", "Index", "View")
@@ -101,8 +101,9 @@ class Structures:
     def read(self, changed: Iterable[Effect] = (), *, tries: int = _TRIES) -> Structure:
         """All that there is, after statements with the effects ``changed`` since it was read last.
 
-        Triggers and events are left out, since what they do arrives as rows, and tables whose definition the leader
-        does not show as it is. Raises UserError where our user may not see a definition, Disconnected.
+        Triggers and events, which followers only list, are there where our user may see them. Tables whose definition
+        the leader does not show as it is are left out. Raises UserError where our user may not see a definition,
+        Disconnected.
         """
         require_gtids(self._leader)
         for effect in changed:
@@ -187,6 +188,8 @@ def _creations(
         if filters.wants_database(database):
             yield from _routines(cursor, database, filters)
     yield from _views(cursor, filters, invalid, missing=set(tables) - known.keys())
+    yield from _triggers(cursor, set(tables))
+    yield from _events(cursor, filters)
 
 
 def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterator[Creation]:
@@ -224,6 +227,29 @@ def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table], *, mis
         _, text, _, collation = cursor.fetchone()
         yield from _dropped("VIEW", (database, view), filters)
         yield _creation(text, database, {"collation": collation})
+
+
+def _triggers(cursor: Any, tables: set[Table]) -> Iterator[Creation]:
+    """Those of ``tables``, in the order in which they fire."""
+    cursor.execute(
+        "SELECT EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME FROM information_schema.TRIGGERS "
+        "ORDER BY EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, EVENT_MANIPULATION, ACTION_TIMING, ACTION_ORDER"
+    )
+    for database, table, trigger in cursor.fetchall():
+        if (database, table) in tables:
+            cursor.execute(f"SHOW CREATE TRIGGER {_quoted((database, trigger))}")
+            _, modes, text, _, collation, default, *_ = cursor.fetchone()
+            yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
+
+
+def _events(cursor: Any, filters: Filters | Widened) -> Iterator[Creation]:
+    cursor.execute("SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS ORDER BY EVENT_SCHEMA, EVENT_NAME")
+    for names in cursor.fetchall():
+        if filters.wants_database(names[0]):
+            cursor.execute(f"SHOW CREATE EVENT {_quoted(names)}")
+            _, modes, zone, text, _, collation, default = cursor.fetchone()
+            session = {"sql_mode": modes, "time_zone": zone, "collation": collation, "database_collation": default}
+            yield _creation(text, names[0], session)
 
 
 def _dropped(kind: str, names: Table, filters: Filters | Widened) -> Iterator[Creation]:

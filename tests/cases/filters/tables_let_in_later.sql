@@ -36,7 +36,7 @@ INSERT INTO a VALUES (1);
 -- @profile producer filters.exclude_tables = []
 -- @run cdc-producer
 -- @stops cdc-producer 2 1 of 12: opened.out11: its engine is MyISAM
--- @stops cdc-producer 2 exclude_tables was ['opened.out*'], is []
+-- @stops cdc-producer 2 exclude_tables was opened.out*, is empty
 -- @stops cdc-producer 2 opened.out00, opened.out01
 -- @stops cdc-producer 2 opened.out09 and 2 more, 12 in all
 -- @stops cdc-producer 2 --accept-filters

@@ -2,6 +2,7 @@
 -- by INSERT. A follower that takes no LOAD DATA LOCAL gets all by INSERT, and that is said.
 -- @alone
 -- @profile consumer consumer.batch_rows = 600
+-- @profile consumer log.level = "debug"
 CREATE DATABASE many_rows;
 USE many_rows;
 SET cte_max_recursion_depth = 10000;

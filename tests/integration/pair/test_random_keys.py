@@ -40,7 +40,7 @@ def test_random_keys(
         statements += perform(leader, name, histories, chance)
         run_well("cdc-producer", source, "--until-current")
         target = write_profile(
-            tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name,
+            tmp_path, follower, kafka, name=f"{name}-target", topic=name, resource=name, log={"level": "debug"},
             consumer={"batch_rows": chance.choice([1, 2, 5, 20, 100, 1000, 5000])},
         )  # fmt: skip
         logged = run_well("cdc-consumer", target, "--until-current")

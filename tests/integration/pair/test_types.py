@@ -66,7 +66,8 @@ def test_all_types(
     name = f"types-{settings.name}"
     run_well("cdc-producer", profile(tmp_path, leader, kafka, name=name), "--until-current")
 
-    target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name)
+    level = {"level": "debug"}
+    target = write_profile(tmp_path, follower, kafka, name="target", topic=name, resource=name, log=level)
     for table in NOT_TRANSACTIONAL:
         line = refused("cdc-consumer", target, "--until-current", status=3)
         assert table.replace(".", "/") in line

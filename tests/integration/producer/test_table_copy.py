@@ -160,8 +160,15 @@ def test_a_dry_run_names_all_that_would_be_done_and_writes_nothing(
     assert "d.good: about 2 rows, 0.0 MB, read by PRIMARY (id)" in done.stdout
     assert "d.old: can't be copied and is left out, its engine is MyISAM" in done.stdout
     assert "d.older: can't be copied and is left out, its engine is MyISAM" in done.stdout
+    # What must be changed first keeps it from nothing else.
+    few, full = (f"SET GLOBAL binlog_row_metadata = {each}, binlog_row_image = {each}" for each in ("MINIMAL", "FULL"))
+    _run(leader, "d", few)
     done = run("cdc-producer", profile, "--dry-run", "--copy", "d.old*")
-    assert (done.returncode, "2 of 2" in done.stderr) == (2, True)
+    _run(leader, "d", full)
+    said = ["SET PERSIST binlog_row_metadata", "SET PERSIST binlog_row_image", "d.old: its", "d.older: its"]
+    assert [text in line for text, line in zip(said, done.stderr.splitlines(), strict=True)] == [True] * 4
+    done = run("cdc-producer", profile, "--dry-run", "--copy", "d.old*")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 2)
     done = run("cdc-producer", profile, "--dry-run", "--copy", "d.good")
     assert (done.returncode, "d.old" in done.stdout, "1 tables, about 2 rows" in done.stdout) == (0, False, True)
     assert _state(leader, kafka, name) == before

@@ -55,7 +55,8 @@ def test_a_chunk_as_a_record() -> None:
     assert made.range == KeyRange(None, [ONE], ("utf8mb4_bin",))
     assert chunk(7).range == KeyRange(None, [ONE])
     assert [(row.before, row.after) for row in made.rows] == [(None, [ONE, "Null"])] * 2
-    assert line(made) == "7  binlog.000001:4  Copy flv://srv/db/t  2 rows, the beginning to a=1"
+    place = "binlog.000001:4  1970-01-01T00:00:00.000000Z  copy:uuid:7"
+    assert line(made) == f"7  {place}  Copy flv://srv/db/t  2 rows, the beginning to a=1"
     assert line(replace(made, range=KeyRange([ONE], None))).endswith("2 rows, after a=1 to the end")
     # Without rows a chunk would empty its range.
     assert (made.emptied().operation, made.emptied().range, made.emptied().rows) == ("Add", None, ())
@@ -77,7 +78,8 @@ def repair(keys: object, **more: Any) -> Record:
 def test_a_chunk_of_some_keys() -> None:
     made = repair([{"cols": [ONE]}, {"cols": [{"SignedInteger": 5}]}], collations=[None])
     assert made.range == KeyRange(None, None, (None,), keys=([ONE], [{"SignedInteger": 5}]))
-    assert line(made) == "4  binlog.000001:4  Copy flv://srv/db/t  1 rows of 2 keys: a=1; a=5"
+    place = "binlog.000001:4  1970-01-01T00:00:00.000000Z  copy:uuid:4"
+    assert line(made) == f"4  {place}  Copy flv://srv/db/t  1 rows of 2 keys: a=1; a=5"
     # Consumers that know only ranges must not take it for one of the whole table.
     assert (made.operation, made.emptied().range) == ("Copy", None)
     for wrong in ([], None, [{"cols": []}], [{"cols": [ONE, ONE]}], [ONE]):

@@ -30,9 +30,7 @@ def _figures(metrics: ProducerMetrics) -> dict[str, float]:
 def test_the_table_that_is_copied_is_shown_with_its_estimate() -> None:
     metrics = _metrics(Copying("d.t", 1000, 5000, 100.0, 2_000_000.0))
     metrics.copied(rows=1500, size=9000, tables_left=3)
-    assert metrics.line(rate=0).endswith(
-        "3 tables to copy  copying d.t: 1,000 of about 5,000 rows, 2.0 MB/s, 40 s left"
-    )
+    assert metrics.line(rate=0).startswith("copied 1,000 of about 5,000 rows, 40 s left of d.t  2.0 MB/s  3 tables")
     totals = metrics.totals()
     assert (totals["copying"], totals["rows_estimated"], totals["seconds_left"]) == ("d.t", 5000, 40)
     figures = {"copied_rows_total": 1500, "copied_bytes_total": 9000, "tables_to_copy": 3, "copying_rowsd.t": 1000}
@@ -43,16 +41,22 @@ def test_the_table_that_is_copied_is_shown_with_its_estimate() -> None:
 
 def test_a_follower_that_the_copy_waits_for_is_shown() -> None:
     metrics = _metrics(Copying("d.t", 1000, None, 0.0, 0.0, waits_for="f:3306"))
-    assert metrics.line(rate=0).endswith("copying d.t: 1,000 rows, waiting for follower f:3306")
+    assert metrics.line(rate=0).startswith("copied 1,000 rows of d.t  waiting for follower f:3306  ")
     assert metrics.totals()["waits_for"] == "f:3306"
     assert _figures(metrics)["copying_waitsd.t"] == 1
 
 
 def test_what_is_not_known_is_left_out() -> None:
     metrics = _metrics(Copying("d.t", 1000, None, 0.0, 0.0))
-    assert metrics.line(rate=0).endswith("copying d.t: 1,000 rows")
+    assert metrics.line(rate=0).startswith("copied 1,000 rows of d.t  b.1:4  ")
     assert not {"copying_rows_estimatedd.t", "copying_seconds_leftd.t"} & _figures(metrics).keys()
     assert "copying" not in _metrics(None).totals()
+
+
+def test_a_narrow_terminal_shows_how_far_a_table_is() -> None:
+    metrics = _metrics(Copying("shop.order_items", 12_345_678, 23_456_789, 100_000.0, 9_000_000.0, waits_for="f:3306"))
+    shown = metrics.line(rate=123_456)[:79]
+    assert shown == "copied 12,345,678 of about 23,456,789 rows, 111 s left of shop.order_items  wai"
 
 
 def test_rows_are_counted_across_connections() -> None:
