@@ -1,6 +1,7 @@
 """Runs a program's work: signals become an event that stops it, errors become one line and an exit status."""
 
 import errno
+import logging
 import os
 import queue
 import signal
@@ -11,10 +12,11 @@ from contextlib import suppress
 from types import FrameType
 
 from cdc.errors import CdcError, UserError
-from cdc.service.logs import print_error
+from cdc.service.logs import event, print_error
 
 __all__ = ["exit_status", "stop_on_signals"]
 
+_LOG = logging.getLogger("cdc.service")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -35,7 +37,8 @@ def stop_on_signals() -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        received.get()
+        # Who finds the program ended must know that nothing has failed.
+        event(_LOG, "ended by a signal", signal=signal.Signals(received.get()).name)
         stop.set()
 
     threading.Thread(target=set_event, name="signals", daemon=True).start()
