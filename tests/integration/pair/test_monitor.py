@@ -215,7 +215,8 @@ def test_the_consumers_health(
 ) -> None:
     follower, kafka = mysql_server(server_id=2), kafka_broker()
     source = producer_profile(tmp_path, leader, kafka, "recovers", 0)
-    target = consumer_profile(source, follower, kafka, port)
+    # No producer runs beside it, however long this takes.
+    target = consumer_profile(source, follower, kafka, port, producer={"alive_seconds": 86_400})
     run_well("cdc-producer", source, "--until-current")
     with running("cdc-consumer", target) as process:
         until(lambda: scrape(port).get("cdc_consumer_sequence") == 1, what="what is there")
