@@ -355,6 +355,8 @@ def test_the_log_tells_what_an_operator_asks(tmp_path: Path, mysql_server: MySql
             events.append(json.loads(process.stderr.readline())["event"])
         assert events[-2:] == ["no longer waiting", "replicating"]
         process.send_signal(signal.SIGTERM)
+        ended = json.loads(process.stderr.readline())
+        assert (ended["event"], ended["signal"]) == ("ended by a signal", "SIGTERM")
         last = json.loads(process.stderr.readline())
         assert process.wait(LIMIT_SECONDS) == 0
     assert (last["event"], last["reconnects"]) == ("stopped", 1)
