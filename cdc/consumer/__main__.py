@@ -116,7 +116,7 @@ def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
 def _consume(profile: Profile, options: Options) -> int:
     line = setup_logging(level=profile.log.level, form=profile.log.format)
     log = partial(event, logging.getLogger("cdc.consumer"))
-    stop = stop_on_signals()
+    stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
     # Records are millions of dicts, and never in a cycle. At a tenth of this threshold the garbage collector took a
     # third of the time, and at Python's default even more.

@@ -1,7 +1,6 @@
 """Runs a program's work: signals become an event that stops it, errors become one line and an exit status."""
 
 import errno
-import logging
 import os
 import queue
 import signal
@@ -12,16 +11,18 @@ from contextlib import suppress
 from types import FrameType
 
 from cdc.errors import CdcError, UserError
-from cdc.service.logs import event, print_error
+from cdc.service.logs import print_error
 
 __all__ = ["exit_status", "stop_on_signals"]
 
-_LOG = logging.getLogger("cdc.service")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def stop_on_signals() -> threading.Event:
-    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C."""
+def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
+    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
+
+    ``log(event, **fields)`` is called for the first one, by programs that are to run for ever.
+    """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
     # event's lock: setting the event there would wait for that lock for ever. SimpleQueue.put is safe in a handler.
@@ -38,7 +39,9 @@ def stop_on_signals() -> threading.Event:
 
     def set_event() -> None:
         # Who finds the program ended must know that nothing has failed.
-        event(_LOG, "ended by a signal", signal=signal.Signals(received.get()).name)
+        number = received.get()
+        if log is not None:
+            log("ended by a signal", signal=signal.Signals(number).name)
         stop.set()
 
     threading.Thread(target=set_event, name="signals", daemon=True).start()

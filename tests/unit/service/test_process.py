@@ -69,12 +69,13 @@ def test_a_defect_is_one_line_of_json() -> None:
 
 # Raises SIGTERM where ``wait`` holds the event's lock: at its second line, for which Python calls the tracer.
 _SIGNAL_INSIDE_WAIT = """
-import signal, sys, threading
-from cdc.service.logs import setup_logging
+import logging, signal, sys, threading
+from functools import partial
+from cdc.service.logs import event, setup_logging
 from cdc.service.process import stop_on_signals
 
 setup_logging(level="info", form="text")
-stop, lines = stop_on_signals(), []
+stop, lines = stop_on_signals(partial(event, logging.getLogger("cdc.test"))), []
 
 def trace(frame, what, _):
     if frame.f_code is threading.Event.wait.__code__ and what == "line":
