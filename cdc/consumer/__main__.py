@@ -5,6 +5,7 @@ import gc
 import logging
 import signal
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -105,17 +106,19 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:
     setup_logging(level=profile.log.level, form=profile.log.format)
-    following = Brokers(profile.kafka.properties()).next_sequence(profile.kafka.topics().commits)
+    newest = Brokers(profile.kafka.properties()).commits(profile.kafka.topics().commits)
+    following = newest.next_sequence if newest else None
+    silent = newest.silence(now=time.time()) if newest else None
     resource = profile.mysql_resource_name
     status = read_status(profile.database, resource=resource, schema=profile.consumer.schema)
-    print(show(status, follower=str(profile.database), resource=resource, following=following))
+    print(show(status, follower=str(profile.database), resource=resource, following=following, silent=silent))
     return 0
 
 
 def _consume(profile: Profile, options: Options) -> int:
     line = setup_logging(level=profile.log.level, form=profile.log.format)
     log = partial(event, logging.getLogger("cdc.consumer"))
-    stop = stop_on_signals()
+    stop = stop_on_signals(log)
     retry = Retry(seconds=profile.consumer.retry_seconds, log=log, stop=stop)
     # Records are millions of dicts, and never in a cycle. At a tenth of this threshold the garbage collector took a
     # third of the time, and at Python's default even more.
@@ -125,7 +128,14 @@ def _consume(profile: Profile, options: Options) -> int:
     for number, wanted in ((signal.SIGUSR1, True), (signal.SIGUSR2, False)):
         signal.signal(number, partial(_on_signal, counters.pause, wanted))
     commits = profile.kafka.topics().commits
-    activity = Activity(counters, retry=retry, brokers=brokers, commits=commits, follower=profile.database)
+    activity = Activity(
+        counters,
+        retry=retry,
+        brokers=brokers,
+        commits=commits,
+        follower=profile.database,
+        alive_seconds=profile.producer.alive_seconds,
+    )
     with shown(activity, metrics=profile.metrics, line=line, log=log):
         run(profile, retry=retry, counters=counters, options=options, stop=stop)
     return 0

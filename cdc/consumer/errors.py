@@ -125,14 +125,15 @@ class Denied(Refused):
 class Unapplicable(PromiseError):
     """The stream stops at ``record``. ``hint`` says what to fix; that the record can be skipped is added to it.
 
-    ``refused`` is the server's error where a table of the follower can't take the record. Then the table can be left,
-    too, until it is copied again.
+    ``refused`` says why where a table of the follower can't take the record, as a rule in the server's words. Then the
+    table can be left, too, until it is copied again.
     """
 
     def __init__(self, what: str, *, record: Record, hint: str, refused: Refused | None = None) -> None:
         super().__init__(what, where=position_of(record))
         self.record, self.refused, self._fix = record, refused, hint
         self._skipped: list[int] = []
+        self._left: list[str] = []
         self._former: Callable[[str], str] = str
         self._say()
 
@@ -142,21 +143,22 @@ class Unapplicable(PromiseError):
         self._fix = f"{hint}; then start again, nothing was applied in part"
         self._say()
 
-    def beside(self, skipped: Iterable[int], *, former: Callable[[str], str] = str) -> None:
-        """Name these records, too: what the run had skipped was rolled back with this record's batch.
+    def beside(self, skipped: Iterable[int], *, left: Iterable[str] = (), former: Callable[[str], str] = str) -> None:
+        """Name these records and the tables that are left, too: what the run had skipped was rolled back with this
+        record's batch.
 
         ``former`` gives the leader's name of a database.
         """
-        self._skipped, self._former = list(skipped), former
+        self._skipped, self._left, self._former = list(skipped), [*map(quote, left)], former
         self._say()
 
     def _say(self) -> None:
         numbers = sorted({*self._skipped, self.record.sequence})
         these = "this record" if len(numbers) == 1 else "these records"
-        options = " ".join(f"--skip {number}" for number in numbers)
+        options = " ".join(f"--skip {each}" for each in (*self._left, *numbers))
         again = ""
         if self.refused is not None and (tables := tables_of(self.record, former=self._former)):
-            left = " ".join(f"--skip {table}" for table in tables)
+            left = " ".join(f"--skip {table}" for table in dict.fromkeys((*self._left, *tables)))
             copied = " ".join(f"--copy {table}" for table in tables)
             again = (
                 f"; or keep all data by a copy: cdc-consumer PROFILE {left} leaves what the follower refuses there "

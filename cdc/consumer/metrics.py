@@ -17,16 +17,28 @@ from cdc.service.retry import Retry
 __all__ = ["Activity"]
 
 _ANSWER_SECONDS = 2.0
+_SIGNS = 3  # so many signs of life that did not come are no chance
 
 
 class Activity:
     """``retry`` says whether the follower is away just now; ``brokers`` and ``follower`` are asked on each request.
 
-    ``commits`` is the topic with the producer's commit log, whose newest entry says which records are in the topics.
+    ``commits`` is the topic with the producer's commit log, whose newest entry says which records are there. The
+    producer writes one each ``alive_seconds`` at least.
     """
 
-    def __init__(self, counters: Counters, *, retry: Retry, brokers: Brokers, commits: str, follower: Database) -> None:
+    def __init__(
+        self,
+        counters: Counters,
+        *,
+        retry: Retry,
+        brokers: Brokers,
+        commits: str,
+        follower: Database,
+        alive_seconds: int = 60,
+    ) -> None:
         self._counters = counters
+        self._alive_seconds = alive_seconds
         self._retry = retry
         self._brokers = brokers
         self._commit_log = commits
@@ -83,10 +95,16 @@ class Activity:
         if behind is not None:
             what = "At most so long ago did the leader commit what is in Kafka but not applied yet; 0 when drained."
             yield _value("behind_seconds", what, behind)
-        following = self._brokers.next_sequence(self._commit_log) if self._counters.started else None
-        if following is not None:
-            lag = max(0, following - 1 - self._counters.sequence)
+        newest = self._brokers.commits(self._commit_log) if self._counters.started else None
+        if newest is not None:
+            lag = max(0, newest.next_sequence - 1 - self._counters.sequence)
             yield _value("lag_records", "Records in Kafka that are not applied yet.", lag)
+            silence = newest.silence(now=time.time())
+            if silence is not None:
+                what = (
+                    "So long ago the producer wrote into its commit log; what the leader has since is not known here."
+                )
+                yield _value("producer_silence_seconds", what, silence)
 
     def checks(self) -> Iterator[Check]:
         """Whether the stream goes on, the follower answers and the topic can be read."""
@@ -104,6 +122,17 @@ class Activity:
             yield Check("stream", True, says)
         yield self._ask_follower()
         yield self._brokers.check({partition.topic for partition in counters.offsets})
+        if counters.started:
+            yield from self._heard_of_producer()
+
+    def _heard_of_producer(self) -> Iterator[Check]:
+        """Whether the producer has given a sign of life: else the follower may be behind, whatever the lag says."""
+        newest = self._brokers.commits(self._commit_log)
+        silence = newest.silence(now=time.time()) if newest else None
+        if silence is not None:
+            late = silence > _SIGNS * self._alive_seconds
+            what = f"nothing heard of the producer for {silence:.0f} s" if late else f"heard of it {silence:.0f} s ago"
+            yield Check("producer", not late, what)
 
     def _ask_follower(self) -> Check:
         started = time.monotonic()

@@ -167,8 +167,9 @@ def _replicate(
                 if source.drained() and not counters.holding():
                     counters.drained()
         except Unapplicable as error:
-            left = (number for number in skips.used if number > applier.checkpoint.sequence)
-            error.beside(left, former=Renames(profile.renames, own=profile.consumer.schema).former)
+            numbers, tables = skips.again(applier.checkpoint.sequence)
+            former = Renames(profile.renames, own=profile.consumer.schema).former
+            error.beside(numbers, left=tables, former=former)
             raise
         except Reread:
             begin = applier.checkpoint

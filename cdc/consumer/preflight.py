@@ -42,6 +42,7 @@ _DYNAMIC = (
     ("SET_ANY_DEFINER", _SET_USER_ID, "SUPER"),
     ("ALLOW_NONEXISTENT_DEFINER", _SET_USER_ID, "SUPER"),
 )
+_COMMAND = 4  # the column of SHOW PROCESSLIST
 _SYSTEM_USER = "SYSTEM_USER"
 _SETTINGS = {
     "gtid_mode": (
@@ -182,6 +183,7 @@ def load_checkpoint(
             new = Checkpoint(resource, topic.name, topic.id, schema=schema)
             check_topics(new, topic, {}, first=first)
             session.run([*attachment.begin(session), new.insert().encode()])
+            _tell_capture(session)
         there = Checkpoint.from_rows(rows[0], others, schema=schema) if rows else new
         loaded = rewinds.with_rewind(session, there)
         held = attachment.copied(session, now=not rows)
@@ -197,6 +199,16 @@ def load_checkpoint(
             "seeds",
         ) from None
     return loaded, held
+
+
+def _tell_capture(session: Session) -> None:
+    """Log, before the first record is applied, that nobody reads the follower's binlog: an audit needs all of it."""
+    if not any(str(row[_COMMAND]).startswith("Binlog Dump") for row in session.rows("SHOW PROCESSLIST")):
+        event(
+            _LOG, "the follower's own binlog is captured by nobody",
+            hint="where the follower is to be audited, its capture (cdc-producer with the follower's profile) begins "
+            "before the consumer; a later one cannot be judged without a fresh follower",
+        )  # fmt: skip
 
 
 def _create_tables(session: Session, resource: str, *, many: bool) -> set[str]:

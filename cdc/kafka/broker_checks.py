@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 from cdc.errors import CdcError
 from cdc.kafka.broker_log import BrokerLog
 from cdc.kafka.commit_log import newest_commits
+from cdc.model.commit_entry import Commits
 from cdc.service.health import Check
 
 __all__ = ["Brokers"]
@@ -43,17 +44,21 @@ class Brokers:
                 return Check("kafka", False, f"topic {name}: {errors[0].str()}")
         return Check("kafka", True, f"all partitions have a leader: {', '.join(sorted(topics)) or 'none asked about'}")
 
-    def next_sequence(self, commits: str) -> int | None:
-        """The sequence after the last readable record, from the commit log ``commits``.
+    def commits(self, topic: str) -> Commits | None:
+        """The newest entry of the commit log ``topic``: what is in the topics, and when the producer said so last.
 
         None if it has no entry, or if the brokers do not answer, which the health check reports.
         """
-        if not self.check([commits]).ok:
+        if not self.check([topic]).ok:
             return None
         try:
-            newest = newest_commits(self._properties, commits)
+            return newest_commits(self._properties, topic)
         except (KafkaException, CdcError):
             return None
+
+    def next_sequence(self, commits: str) -> int | None:
+        """The sequence after the last readable record, from the commit log ``commits``; None as of ``commits``."""
+        newest = self.commits(commits)
         return newest.next_sequence if newest else None
 
     def _client(self) -> AdminClient:

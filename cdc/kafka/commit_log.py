@@ -1,7 +1,10 @@
 """Reads the commit log: the compacted topic to which the producer writes its position, in transactions with records."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
 
 from cdc.errors import UserError
 from cdc.kafka.partitions import backwards, oldest
@@ -35,7 +38,9 @@ def newest_commits(properties: Mapping[str, Any], topic: str) -> Commits | None:
     ``properties`` are librdkafka's. Raises Disconnected or KafkaException where the brokers do not answer.
     """
     for message in backwards(properties, (topic, 0)):
-        return Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
+        found = Commits.parse(message.value() or b"", where=f"topic {topic}, offset {message.offset()}")
+        kind, written_ms = message.timestamp()
+        return found if kind == TIMESTAMP_NOT_AVAILABLE else replace(found, written_at=written_ms / 1000)
     return None
 
 

@@ -133,7 +133,8 @@ class Commits:
 
     ``gtid_set`` has the GTIDs that the producer has passed, those without records included, ``origin`` those of what
     came before the first record; None where that is not known. ``of_open``: so many of the newest records are of a
-    transaction of which the rest is not committed yet.
+    transaction of which the rest is not committed yet. ``written_at`` is when the producer wrote the entry, in seconds
+    since 1970, where the topic says so.
     """
 
     next_sequence: int
@@ -142,6 +143,11 @@ class Commits:
     gtid_set: str = ""
     origin: str | None = None
     of_open: int = 0
+    written_at: float | None = None
+
+    def silence(self, *, now: float) -> float | None:
+        """For how many seconds nothing was heard of the producer at ``now``; None where that is not known."""
+        return None if self.written_at is None else max(0.0, now - self.written_at)
 
     @classmethod
     def parse(cls, text: bytes, *, where: str) -> Self:

@@ -135,7 +135,7 @@ def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
     settings = profile.load(path)
     line = setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(event, logging.getLogger("cdc.producer"))
-    stop = process.stop_on_signals()
+    stop = process.stop_on_signals(log)
     retry = Retry(seconds=settings.producer.retry_seconds, log=log, stop=stop)
     metrics = ProducerMetrics(
         retry=retry,

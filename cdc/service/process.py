@@ -18,8 +18,11 @@ __all__ = ["exit_status", "stop_on_signals"]
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def stop_on_signals() -> threading.Event:
-    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C."""
+def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
+    """An event that SIGTERM and SIGINT set. A second signal ends the process at once, as users expect of Ctrl-C.
+
+    ``log(event, **fields)`` is called for the first one, by programs that are to run for ever.
+    """
     stop = threading.Event()
     # The handler runs in the main thread between any two instructions, also inside ``stop.wait``, which holds the
     # event's lock: setting the event there would wait for that lock for ever. SimpleQueue.put is safe in a handler.
@@ -35,7 +38,10 @@ def stop_on_signals() -> threading.Event:
         received.put(number)
 
     def set_event() -> None:
-        received.get()
+        # Who finds the program ended must know that nothing has failed.
+        number = received.get()
+        if log is not None:
+            log("ended by a signal", signal=signal.Signals(number).name)
         stop.set()
 
     threading.Thread(target=set_event, name="signals", daemon=True).start()

@@ -38,6 +38,7 @@ class Retry:
         self.succeeded = False
         self.waits = 0
         self.trouble = ""
+        self._without_hint = ""  # there is nothing left to do once the trouble is over
 
     def answered(self) -> None:
         """Note that the servers have answered, so the addresses are right."""
@@ -49,7 +50,7 @@ class Retry:
         self.succeeded = True
         self._connected_at = time.monotonic()
         if self.trouble:
-            self._log("no longer waiting", trouble=self.trouble)
+            self._log("no longer waiting", trouble=self._without_hint)
         self.trouble = ""
 
     def success(self) -> None:
@@ -79,6 +80,7 @@ class Retry:
             raise ServerGone(f"gave up after {self._seconds:.0f} s: {error.what}", where=error.where, hint=hint)
         self.waits += 1
         self.trouble = str(error)
+        self._without_hint = str(Disconnected(error.what, where=error.where))
         self._log("waiting for a server", error=error, seconds=self._wait)
         self._stop.wait(self._wait)
         self._wait = min(2 * self._wait, _LONGEST_WAIT)

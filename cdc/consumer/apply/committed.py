@@ -53,7 +53,9 @@ class Committed:
                 _LOG, "another server took the follower's place", level=logging.WARNING, server=self._session.server,
                 before=self._server, sequence=there.sequence, lost=self._highest - there.sequence,
             )  # fmt: skip
-            self.incomplete = self.incomplete or there.sequence != self.checkpoint.sequence
+            # Records in memory may have been parsed for a server whose JSON parser takes doubles as they are.
+            other = there.sequence != self.checkpoint.sequence or self._session.changes_doubles
+            self.incomplete = self.incomplete or other
             self.checkpoint = there
 
 

@@ -31,6 +31,7 @@ def stopped(change: Change, reason: str) -> Unapplicable:
     return Unapplicable(
         f"conflict: {record.operation} of {shown_key(change)} in {record.uri}: {reason}",
         record=record,
+        refused=Refused(0, reason),
         hint='something else writes to the follower; fix the row there, or set on_conflict = "converge"',
     )
 

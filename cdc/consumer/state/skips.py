@@ -44,6 +44,12 @@ class Skips:
         numbers = [int(option) for option in options if option.isdecimal()]
         return cls(numbers, [(names[0], names[1]) for names in tables], new=new)
 
+    def again(self, after: int) -> tuple[list[int], list[str]]:
+        """What a run must be given again, of which nothing behind sequence ``after`` has committed: records that were
+        left out, and tables."""
+        numbers = [number for number in self.used & self._wanted if number > after]
+        return numbers, [f"{database}.{table}" for database, table in self._here.values()]
+
     def __bool__(self) -> bool:
         return bool(self._wanted or self._here)
 

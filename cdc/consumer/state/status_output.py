@@ -26,14 +26,16 @@ _INTRODUCED = re.compile(r"""(?<![\w$])(_\w+|n)\s*['"]""", re.IGNORECASE)
 _SESSION_VARIABLES = {"time_zone": "time_zone", "charset": "character_set_client", "collation": "collation_connection"}
 
 
-def as_json(status: Status, *, follower: str, resource: str, following: int | None) -> str:
+def as_json(status: Status, *, follower: str, resource: str, following: int | None, silent: float | None = None) -> str:
     """One JSON object: the fields of ``Status`` with ``follower``, ``resource`` and ``lag``; times in ISO 8601, UTC.
 
-    ``following`` is as for ``lag``, whose figures are null where they are not known.
+    ``following`` is as for ``lag``, whose figures are null where they are not known; ``silent``: for how many seconds
+    nothing was heard of the producer.
     """
     body = {"follower": follower, "resource": resource} | asdict(status)
     records, seconds = lag(status.applied, following) if status.applied else (None, None)
     body["lag"] = {"records": records, "seconds": seconds}
+    body["producer"] = {"silent_seconds": silent}
     if status.applied:
         body["applied"]["offsets"] = [
             {"topic": partition.topic, "partition": partition.number, "next": offset}
@@ -49,13 +51,22 @@ def _iso_time(value: Any) -> str:
     raise TypeError(f"not a value of a status: {value!r}")
 
 
-def as_text(status: Status, *, follower: str, resource: str, following: int | None, terminal: bool = False) -> str:
-    """A few lines, and the statements that a promotion runs; ``following`` is as for ``lag``.
+def as_text(
+    status: Status,
+    *,
+    follower: str,
+    resource: str,
+    following: int | None,
+    silent: float | None = None,
+    terminal: bool = False,
+) -> str:
+    """A few lines, and the statements that a promotion runs; ``following`` and ``silent`` are as for ``as_json``.
 
     The statements are exact, so that a client can run them, except on a ``terminal``: there, characters that could
     control it are escaped.
     """
-    lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, following=following)]
+    late = _lag(status.applied, following, silent) if status.applied is not None else ""
+    lines = [visible(line) for line in _lines(status, follower=follower, resource=resource, late=late)]
     if status.applied is not None:
         statements = [f"{text};;" for entry in status.missing if _is_text(entry) for text in _creation(entry)]
         if terminal:
@@ -65,7 +76,7 @@ def as_text(status: Status, *, follower: str, resource: str, following: int | No
     return "\n".join(lines)
 
 
-def _lines(status: Status, *, follower: str, resource: str, following: int | None) -> Iterator[str]:
+def _lines(status: Status, *, follower: str, resource: str, late: str) -> Iterator[str]:
     yield _line("follower", f"{follower}, of leader {resource}")
     runs = "paused" if status.paused else "running"
     yield _line("consumer", "not running" if status.consumer is None else f"{runs}, connection {status.consumer}")
@@ -79,7 +90,7 @@ def _lines(status: Status, *, follower: str, resource: str, following: int | Non
         yield _line("rewind", f"applied again up to sequence {status.applied.rewound}; until then a mix of two states")
     if status.copied:
         yield _line("began from", f"a copy of the leader with the transactions {status.copied}")
-    yield _line("lag", _lag(status.applied, following))
+    yield _line("lag", late)
     counts = ", ".join(f"{count} {state}" for state, count in sorted(status.states.items()))
     yield _line("ledger", counts or "empty")
     yield from (f"  {_entry(entry)}" for entry in reversed(status.newest))
@@ -108,11 +119,15 @@ def _checkpoint(applied: Applied) -> Iterator[str]:
         yield _line("offset", f"{partition.topic}/{partition.number}: {offset} is next")
 
 
-def _lag(applied: Applied, following: int | None) -> str:
+def _lag(applied: Applied, following: int | None, silent: float | None) -> str:
     records, late = lag(applied, following)
     if records is None:
         return "not known: the brokers do not answer, or the topic has no commit log yet"
-    return f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
+    found = f"{records} records, at most {late:.1f} s" if records and late is not None else f"{records} records"
+    if silent is None:
+        return found
+    # What the leader has since is in no topic, so that no lag shows it.
+    return f"{found}; nothing heard of the producer for {silent:.0f} s (it writes each producer.alive_seconds)"
 
 
 def _entry(entry: Entry) -> str:

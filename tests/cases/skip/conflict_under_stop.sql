@@ -13,6 +13,7 @@ INSERT INTO t VALUES (1, 'a');
 INSERT INTO t VALUES (2, 'b');
 COMMIT;
 -- @apply
+-- @stops cdc-consumer 3 cdc-consumer PROFILE --skip skip_conflict.t leaves
 -- @stops cdc-consumer 3 --skip 2
 -- @run cdc-consumer --skip {skip}
 -- @follower

@@ -3,6 +3,8 @@ CREATE DATABASE skip_statement;
 USE skip_statement;
 CREATE TABLE t (id INT PRIMARY KEY);
 -- @apply
+-- The first run says once that nobody captures the follower.
+-- @logged the follower's own binlog is captured by nobody
 -- @follower
 ALTER TABLE skip_statement.t ADD name INT;
 -- @leader
@@ -11,6 +13,7 @@ INSERT INTO t VALUES (1, 7);
 -- @apply
 -- @stops cdc-consumer 3 --skip 2
 -- @run cdc-consumer --skip {skip}
+-- @silent captured by nobody
 -- @follower
 SELECT * FROM skip_statement.t;
 -- = [1, 7]

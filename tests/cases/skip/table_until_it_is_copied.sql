@@ -4,17 +4,18 @@
 CREATE DATABASE left_table;
 USE left_table;
 CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9) NOT NULL, KEY (name));
-CREATE TABLE other (id INT PRIMARY KEY);
+CREATE TABLE other (id INT PRIMARY KEY, name VARCHAR(9));
 -- @apply
 -- @follower
 USE left_here;
 ALTER TABLE t MODIFY name VARCHAR(3) NOT NULL;
 ALTER TABLE t ADD own INT;
+ALTER TABLE other MODIFY name VARCHAR(3);
 -- @leader
 INSERT INTO t VALUES (1, 'long');
 INSERT INTO t VALUES (2, 'b'), (3, 'longer');
 ALTER TABLE t ADD own INT;
-INSERT INTO other VALUES (1);
+INSERT INTO other VALUES (1, 'long');
 INSERT INTO t VALUES (4, 'longest', 4);
 DELETE FROM t WHERE id = 3;
 -- @apply
@@ -24,13 +25,19 @@ DELETE FROM t WHERE id = 3;
 -- @run cdc-consumer --skip left_table
 -- @stops cdc-consumer 2 'left_table' is neither a record's sequence nor a table
 -- @run cdc-consumer --skip left_table.t
--- @conflict key=id=3 … the row is not there
+-- @stops cdc-consumer 3 column name is varchar(3) … cdc-consumer PROFILE --skip left_table.t --skip left_table.other leaves
+-- @stops cdc-consumer 3 to do without this record for good: cdc-consumer PROFILE --skip left_table.t --skip 6
 -- @logged record skipped sequence=3
 -- @logged record skipped sequence=4
 -- @logged ALTER TABLE t ADD own INT … Duplicate column name 'own'
 -- @follower
+ALTER TABLE other MODIFY name VARCHAR(9);
+-- @run cdc-consumer --skip left_table.t
+-- @conflict key=id=3 … the row is not there
+-- @logged record skipped sequence=7
+-- @follower
 SELECT * FROM other;
--- = [1]
+-- = [1, "long"]
 SELECT * FROM t;
 -- = nothing
 -- @run cdc-producer --copy left_table.t

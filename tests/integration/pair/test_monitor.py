@@ -96,7 +96,8 @@ def test_an_event_that_is_long_on_its_way_is_waiting(tmp_path: Path, leader: MyS
 
 def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, port: int) -> None:
     source = producer_profile(tmp_path, leader, kafka, "applied", 0)
-    target = consumer_profile(source, follower, kafka, port, filters={"exclude_tables": ["applied.b"]})
+    own = {"filters": {"exclude_tables": ["applied.b"]}, "producer": {"alive_seconds": 1}}
+    target = consumer_profile(source, follower, kafka, port, **own)
     execute(leader, "CREATE TABLE applied.b (i INT)", "INSERT INTO applied.b VALUES (1), (2), (3)")
     execute(leader, "INSERT INTO applied.a VALUES (1, 'x'), (2, 'y')")
     run_well("cdc-producer", source, "--until-current")
@@ -118,6 +119,10 @@ def test_the_consumers_figures(tmp_path: Path, leader: MySql, follower: MySql, k
             until(lambda: scrape(port)["cdc_consumer_lag_records"] == 2, what="lag")
             until(lambda: scrape(port)["cdc_consumer_behind_seconds"] > 0, what="seconds behind")
             assert scrape(port)["cdc_consumer_sequence"] == 7
+        # No lag shows what the leader has while no producer runs.
+        until(lambda: ails(port, "producer"), what="that nothing is heard of the producer")
+        assert "nothing heard of the producer for" in health(port)[1]["producer"]["says"]
+        assert scrape(port)["cdc_consumer_producer_silence_seconds"] > 3
         until(lambda: scrape(port)["cdc_consumer_sequence"] == 9, what="the rows that the lock held up")
     assert found["cdc_consumer_records_total"] == 3
     assert found["cdc_consumer_rows_total"] == 3
@@ -210,7 +215,8 @@ def test_the_consumers_health(
 ) -> None:
     follower, kafka = mysql_server(server_id=2), kafka_broker()
     source = producer_profile(tmp_path, leader, kafka, "recovers", 0)
-    target = consumer_profile(source, follower, kafka, port)
+    # No producer runs beside it, however long this takes.
+    target = consumer_profile(source, follower, kafka, port, producer={"alive_seconds": 86_400})
     run_well("cdc-producer", source, "--until-current")
     with running("cdc-consumer", target) as process:
         until(lambda: scrape(port).get("cdc_consumer_sequence") == 1, what="what is there")
@@ -349,6 +355,8 @@ def test_the_log_tells_what_an_operator_asks(tmp_path: Path, mysql_server: MySql
             events.append(json.loads(process.stderr.readline())["event"])
         assert events[-2:] == ["no longer waiting", "replicating"]
         process.send_signal(signal.SIGTERM)
+        ended = json.loads(process.stderr.readline())
+        assert (ended["event"], ended["signal"]) == ("ended by a signal", "SIGTERM")
         last = json.loads(process.stderr.readline())
         assert process.wait(LIMIT_SECONDS) == 0
     assert (last["event"], last["reconnects"]) == ("stopped", 1)

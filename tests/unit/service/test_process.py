@@ -69,10 +69,13 @@ def test_a_defect_is_one_line_of_json() -> None:
 
 # Raises SIGTERM where ``wait`` holds the event's lock: at its second line, for which Python calls the tracer.
 _SIGNAL_INSIDE_WAIT = """
-import signal, sys, threading
+import logging, signal, sys, threading
+from functools import partial
+from cdc.service.logs import event, setup_logging
 from cdc.service.process import stop_on_signals
 
-stop, lines = stop_on_signals(), []
+setup_logging(level="info", form="text")
+stop, lines = stop_on_signals(partial(event, logging.getLogger("cdc.test"))), []
 
 def trace(frame, what, _):
     if frame.f_code is threading.Event.wait.__code__ and what == "line":
@@ -87,8 +90,10 @@ sys.exit(0 if stop.wait(30) and len(lines) > 1 else 1)
 
 
 def test_a_signal_inside_of_a_wait_ends_it() -> None:
-    done = subprocess.run([sys.executable, "-c", _SIGNAL_INSIDE_WAIT], timeout=60, check=False)
+    command = [sys.executable, "-c", _SIGNAL_INSIDE_WAIT]
+    done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
     assert done.returncode == 0
+    assert "ended by a signal signal=SIGTERM" in done.stderr
 
 
 @pytest.mark.parametrize(

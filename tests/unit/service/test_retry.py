@@ -136,3 +136,19 @@ def test_a_stop_ends_retried_calls() -> None:
         raise Unreachable("no answer")
 
     assert calls.call(call) is None
+
+
+def test_what_was_to_be_done_is_not_told_again_once_it_is_over(clock: Clock) -> None:
+    told: list[tuple[str, str]] = []
+    stop = threading.Event()
+    stop.set()
+    waiting = Retry(
+        seconds=60, log=lambda what, **fields: told.append((what, "; ".join(map(str, fields.values())))), stop=stop
+    )
+    waiting.wait(Disconnected("it is away", where="there", hint="start it"))
+    waiting.connected()
+    (_, first), (what, last) = told
+    assert "start it" in first
+    assert what == "no longer waiting"
+    assert "it is away; at there" in last
+    assert "start it" not in last

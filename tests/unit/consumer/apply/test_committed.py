@@ -17,6 +17,7 @@ class Follower:
         self.schema = "cdc"
         self.server = next(iter(sequences))
         self.connected = True
+        self.changes_doubles = False
 
     def fail_over(self) -> None:
         self.connected = False
@@ -57,6 +58,15 @@ def test_a_replica_counts_from_its_own_checkpoint_on(there: int, incomplete: boo
     assert (state.checkpoint.sequence, state.switched, state.incomplete) == (there, True, incomplete)
     state.advance(Checkpoint("srv", "topic", "id", there + 1))
     assert (state.checkpoint.sequence, state.switched) == (there + 1, False)
+
+
+def test_records_are_read_again_for_a_server_with_another_parser() -> None:
+    follower = Follower(a=7, b=7)
+    state = committed(follower, 7)
+    follower.fail_over()
+    follower.changes_doubles = True
+    state.connect()
+    assert (state.checkpoint.sequence, state.incomplete) == (7, True)
 
 
 def test_a_replica_that_executes_its_relay_log_is_asked_again() -> None:

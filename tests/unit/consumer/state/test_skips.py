@@ -1,9 +1,14 @@
 """What an operator may skip: a sequence that is due and refused, and nothing else."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from cdc.consumer.state.skips import Skips
 from cdc.errors import UserError
+from cdc.model.position import Position
+from cdc.model.record import KeyRange, Record, Uri
 
 
 def test_what_has_been_applied_is_refused() -> None:
@@ -39,3 +44,41 @@ def test_without_any_nothing_is_checked() -> None:
     skips.check_start(7, following=0)
     skips.check_applied(7)
     skips.check_end(7)
+
+
+def record(database: str, table: str, **more: Any) -> Record:
+    position = Position("binlog.000001", 4)
+    return Record(Uri("r", database, table), 7, position, "gtid:1", 0, True, 0, "Add", **more)
+
+
+def statement(*tables: str) -> Record:
+    affects = tuple({"action": "AlterTable", "uri": f"flv://r/shop/{table}"} for table in tables)
+    return replace(record("shop", "t"), operation="Query", uri=Uri("r", "shop"), affects=affects)
+
+
+def test_a_table_is_left_until_its_copy_begins() -> None:
+    skips = Skips.parse(["9", "shop.t"], new={"shop": "here"}.__getitem__)
+    assert skips
+    assert skips.allow(record("here", "t"))
+    assert not skips.allow(record("here", "other"))
+    assert not skips.allow(record("shop", "t"))
+    # Statements have the leader's names; those of several tables only where all are left.
+    assert skips.allow(statement("t"))
+    assert not skips.allow(statement("t", "other"))
+    # What belongs to a copy makes the table right.
+    assert not skips.allow(record("here", "t", copying=True))
+    chunk = record("here", "t", range=KeyRange(None, None), key=("id",))
+    assert not skips.allow(chunk)
+    skips.see(replace(chunk, range=KeyRange([{"SignedInteger": 1}], None)))
+    skips.see(replace(chunk, range=KeyRange(None, None, keys=([{"SignedInteger": 1}],))))
+    assert skips.allow(record("here", "t"))
+    assert skips.again(3) == ([], ["shop.t"])
+    skips.see(chunk)
+    assert not skips.allow(record("here", "t"))
+    assert skips.again(3) == ([], [])
+
+
+@pytest.mark.parametrize("option", ["shop", ".t", "shop.", "-3", ""])
+def test_what_is_neither_is_refused(option: str) -> None:
+    with pytest.raises(UserError, match="is neither a record's sequence nor a table"):
+        Skips.parse([option], new=str)

@@ -1,11 +1,12 @@
 """A follower's status as text."""
 
 import base64
+import json
 from datetime import UTC, datetime
 
 from cdc.consumer.state.checkpoint import TopicIdPartition
 from cdc.consumer.state.status import Applied, Entry, ResolvedConflict, Status
-from cdc.consumer.state.status_output import as_text
+from cdc.consumer.state.status_output import as_json, as_text
 from cdc.model.printable import UNSEEN
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).replace(tzinfo=None)
@@ -118,3 +119,13 @@ def test_a_trigger_that_no_text_in_utf8_creates_is_only_named() -> None:
         "  These have bytes that are no text, or no UTF-8. Create them by hand; the ledger has their bytes:"
     )
     assert [line.split()[0] for line in found[at + 1 : at + 4]] == ["2", "3", "4"]
+
+
+def test_a_silent_producer_is_told_beside_the_lag() -> None:
+    status = Status(None, APPLIED)
+    text = as_text(status, follower="f", resource="r", following=8, silent=734.4)
+    assert "lag          0 records; nothing heard of the producer for 734 s" in text
+    assert json.loads(as_json(status, follower="f", resource="r", following=8, silent=2.5))["producer"] == {
+        "silent_seconds": 2.5
+    }
+    assert "nothing heard" not in as_text(status, follower="f", resource="r", following=8)
