@@ -4,7 +4,6 @@ import argparse
 import functools
 import logging
 import sys
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
 from cdc.service import monitor, process
 from cdc.service.logs import event, setup_logging
+from cdc.service.process_name import process_name
 from cdc.service.retry import Retry
 
 __all__ = ["main"]
@@ -42,7 +42,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if (command := _command(parser, arguments)) is not None:
         return process.exit_status(functools.partial(_only, arguments.profile, command), program="cdc-producer")
-    options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
+    options = StartOptions(process_name(), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
         functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
     )
