@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cdc.config.profile import Profile, load
+from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.consumer.counters import Counters
 from cdc.consumer.extent.pause import Pause
 from cdc.consumer.extent.place import Place
@@ -89,14 +89,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    profile = load(arguments.profile, servers=BOTH_SERVERS)
     if arguments.status:
-        return _show_status(
-            load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
-        )
+        return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None
     skips, current, rewind = Skips(arguments.skip), arguments.until_current, arguments.rewind
     options = Options(skips, until_current=current, until=until, rewind=rewind)
-    return _consume(load(arguments.profile), options)
+    return _consume(profile, options)
 
 
 def _show_status(profile: Profile, *, show: Callable[..., str]) -> int:

@@ -124,13 +124,13 @@ def _replicates_otherwise(arguments: argparse.Namespace) -> bool:
 
 
 def _only(path: Path, command: Callable[..., int]) -> int:
-    settings = profile.load(path)
+    settings = profile.load(path, servers=profile.BOTH_SERVERS)
     setup_logging(level=settings.log.level, form=settings.log.format)
     return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
 
 
 def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
-    settings = profile.load(path)
+    settings = profile.load(path, servers=profile.BOTH_SERVERS)
     line = setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(event, logging.getLogger("cdc.producer"))
     stop = process.stop_on_signals()

@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    settings = profile.load(arguments.profile)
+    settings = profile.load(arguments.profile, servers=profile.KAFKA_ONLY)
     setup_logging(level=settings.log.level, form=settings.log.format)
     last = None if arguments.beginning else max(0, arguments.records)
     stop = stop_on_signals()
