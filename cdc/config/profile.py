@@ -2,6 +2,7 @@
 
 import os
 import ssl
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -10,11 +11,24 @@ from cdc.config.filters import CHECKPOINT_DATABASE, Filters
 from cdc.config.renames import Renames, require_own
 from cdc.config.server_address import ServerAddress
 from cdc.config.start_position import AUTO, WORDS, parsed_copy, parsed_start
-from cdc.config.toml_tables import build, parsed, text_of
+from cdc.config.toml_tables import build, lacking, parsed, text_of
 from cdc.config.topic_names import PER_TABLE, SINGLE, Topics
 from cdc.errors import UserError
 
-__all__ = ["MESSAGE_BYTES", "Consumer", "Database", "Kafka", "Log", "Metrics", "Producer", "Profile", "Tls", "load"]
+__all__ = [
+    "BOTH_SERVERS",
+    "KAFKA_ONLY",
+    "MESSAGE_BYTES",
+    "Consumer",
+    "Database",
+    "Kafka",
+    "Log",
+    "Metrics",
+    "Producer",
+    "Profile",
+    "Tls",
+    "load",
+]
 
 # The largest message by default. With its key and headers it must fit into a request, for which Kafka's brokers have a
 # limit of 104857600 bytes (socket.request.max.bytes).
@@ -254,11 +268,34 @@ class Profile:
         return profile
 
 
-def load(path: Path) -> Profile:
-    """Read the profile in a file. Raises UserError: no such file, broken TOML, unknown key, wrong type or value."""
-    return Profile.parse(text_of(path, key="PROFILE"), name=str(path))
+KAFKA_ONLY, BOTH_SERVERS = ("kafka",), ("database", "kafka")
+"""What programs connect to, for ``load``."""
 
 
+def load(path: Path, *, servers: Collection[str] = ()) -> Profile:
+    """Read the profile in a file, which must say where the ``servers`` are: tables of the profile.
+
+    Raises UserError: no such file, broken TOML, unknown key, wrong type or value, a table without any key.
+    """
+    text = text_of(path, key="PROFILE")
+    profile = Profile.parse(text, name=str(path))
+    content = parsed(text, name=str(path))
+    if any(not content.get(table) for table in servers):
+        # By the defaults another server could be taken for the one that is meant, and would be waited for.
+        wanted = lacking(content, [*_RESOURCE, *(key for table in servers for key in _ADDRESS[table])])
+        raise UserError(
+            f"the profile lacks {', '.join(wanted)}",
+            where=str(path),
+            hint="set them; docs/profile.md has all keys, producer_profile.toml is an example",
+        )
+    return profile
+
+
+_RESOURCE: tuple[str, ...] = ("mysql_resource_name",)
+_ADDRESS: dict[str, tuple[str, ...]] = {
+    "database": ("database.ip_or_host", "database.port", "database.user"),
+    "kafka": ("kafka.bootstrap_servers", "kafka.topic"),
+}
 _TABLES: dict[str, Any] = {
     "database": Database,
     "tls": Tls,

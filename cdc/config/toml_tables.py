@@ -3,14 +3,14 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from cdc.errors import UserError
 
-__all__ = ["build", "parsed", "text_of"]
+__all__ = ["build", "lacking", "parsed", "text_of"]
 
 
 def text_of(path: Path, *, key: str) -> str:
@@ -32,6 +32,12 @@ def parsed(text: str, *, name: str) -> dict[str, Any]:
         raise UserError(
             f"broken TOML: {_without_quotes(error)}", where=name, hint="correct the file's syntax"
         ) from None
+
+
+def lacking(content: Mapping[str, Any], keys: Iterable[str]) -> list[str]:
+    """Those of the ``keys`` (``table.key``) that ``content`` does not have."""
+    parts = [(key, *key.rpartition(".")[::2]) for key in keys]
+    return [key for key, table, name in parts if name not in (content.get(table, {}) if table else content)]
 
 
 def build(

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from cdc import __version__
-from cdc.config.profile import Profile, load
+from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.config.renames import Renames
 from cdc.consumer.counters import Counters
 from cdc.consumer.extent.pause import Pause
@@ -93,12 +93,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    profile = load(arguments.profile, servers=BOTH_SERVERS)
     if arguments.status:
-        return _show_status(
-            load(arguments.profile), show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty())
-        )
+        return _show_status(profile, show=as_json if arguments.json else partial(as_text, terminal=sys.stdout.isatty()))
     until = Until(Place.parse(arguments.until)) if arguments.until else None
-    profile = load(arguments.profile)
     skips = Skips.parse(arguments.skip, new=Renames(profile.renames, own=profile.consumer.schema).new)
     options = Options(skips, until_current=arguments.until_current, until=until, rewind=arguments.rewind)
     return _consume(profile, options)

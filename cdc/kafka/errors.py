@@ -13,8 +13,20 @@ from cdc.errors import CdcError, Disconnected, Fenced, PromiseError, Unreachable
 from cdc.kafka.broker_log import Reason, reason
 
 __all__ = [
-    "DISCONNECTED", "NOT_AUTHORIZED", "NO_TOPIC", "RECORD_REFUSED", "SETTING_REFUSED", "brokers_gone", "is_transient",
-    "open_error", "question_error", "read_error", "settings_refused", "unreachable", "write_error",
+    "DISCONNECTED",
+    "NOT_AUTHORIZED",
+    "NO_TOPIC",
+    "RECORD_REFUSED",
+    "SETTING_REFUSED",
+    "brokers_gone",
+    "denied",
+    "is_transient",
+    "open_error",
+    "question_error",
+    "read_error",
+    "settings_refused",
+    "unreachable",
+    "write_error",
 ]  # fmt: skip
 
 NO_TOPIC = frozenset({
@@ -39,6 +51,21 @@ _OFFSET_GONE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_O
 # A broker ends a transaction that took too long in the same way as a new producer with the same id does.
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 _CHECK_ACCESS = "check kafka.librdkafka and the ACLs"
+_NOT_SEEN = "cdc-producer creates it when it starts; where it is there, the ACL READ on the topic is missing"
+_LISTED = "docs/deployment.md lists the ACLs of each program"
+
+
+def denied(error: KafkaError, *, operation: str, where: str, group: str = "") -> UserError:
+    """The error for what Kafka forbids: an ``operation`` on a topic, or to use the consumer ``group``."""
+    topics = "the topic" if operation == "READ" else "this leader's topics"
+    hint = {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED: f"the ACL {operation} on {topics} is missing; {_LISTED}",
+        KafkaError.GROUP_AUTHORIZATION_FAILED: f"the ACL READ on the consumer group {group} is missing; {_LISTED}",
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the ACL WRITE on the transactional id "
+        f"cdc-producer:<kafka.topic>:<mysql_resource_name> is missing; {_LISTED}",
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"an ACL on the cluster is missing; {_LISTED}",
+    }.get(error.code(), _CHECK_ACCESS)
+    return UserError(f"Kafka refuses: {error.str()}", where=where, hint=hint)
 
 
 def settings_refused(error: KafkaError) -> UserError:
@@ -50,20 +77,20 @@ def settings_refused(error: KafkaError) -> UserError:
     )
 
 
-def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str) -> UserError:
+def question_error(error: KafkaError, properties: Mapping[str, Any], *, where: str, group: str = "") -> UserError:
     """The error for a program that asks the brokers once. ``properties`` (librdkafka's) name them."""
     code = error.code()
     if code in NO_TOPIC:
-        return UserError("no such topic", where=where, hint="cdc-producer creates it when it starts")
+        return UserError("no such topic", where=where, hint=_NOT_SEEN)
     if code == KafkaError._INVALID_ARG:
         return settings_refused(error)
     if code in _DENIED:
-        return UserError(f"Kafka refuses: {error.str()}", where=where, hint=_CHECK_ACCESS)
+        return denied(error, operation="READ", where=where, group=group)
     why = _why(error, properties) or Reason(error.str())
     return UserError(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
 
 
-def read_error(error: KafkaError, where: str) -> CdcError | None:
+def read_error(error: KafkaError, where: str, *, group: str = "") -> CdcError | None:
     """The error for a consumer that cannot go on by waiting; None where waiting may help."""
     code = error.code()
     if code in _OFFSET_GONE or code in NO_TOPIC:
@@ -73,7 +100,7 @@ def read_error(error: KafkaError, where: str) -> CdcError | None:
             hint="retention has removed it or the topic was deleted; start again for a check against the checkpoint",
         )
     if code in _DENIED or code == KafkaError._SSL:
-        return UserError(f"Kafka refuses: {error.str()}", where=where, hint=_CHECK_ACCESS)
+        return denied(error, operation="READ", where=where, group=group)
     return None
 
 
@@ -118,9 +145,12 @@ def open_error(error: KafkaException, topic: str, properties: Mapping[str, Any],
     return Disconnected(f"Kafka does not answer: {why.text}", where=where, hint=why.hint)
 
 
-def write_error(error: KafkaException, topic: str) -> CdcError:
-    """The error for a producer that writes to ``topic``: a UserError, Fenced, or Disconnected for all others."""
+def write_error(error: KafkaException, topic: str, *, operation: str = "WRITE") -> CdcError:
+    """The error for a producer that writes to ``topic``, or creates it (``operation``): a UserError, Fenced, or
+    Disconnected for all others."""
     code, text, where = error.args[0].code(), error.args[0].str(), f"topic {topic}"
+    if code in NOT_AUTHORIZED:
+        return denied(error.args[0], operation=operation, where=where)
     if code in _DENIED or code in _CANNOT_CREATE:
         return UserError(f"Kafka refuses: {text}", where=where, hint="check [kafka] and its librdkafka table")
     if code in SETTING_REFUSED:

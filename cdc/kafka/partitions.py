@@ -9,6 +9,7 @@ from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from cdc.errors import Disconnected
 from cdc.kafka.admin_clients import admin_client
+from cdc.kafka.errors import NOT_AUTHORIZED, denied
 from cdc.model.partition import Partition
 from cdc.service.logs import LIBRDKAFKA
 
@@ -17,6 +18,7 @@ __all__ = ["backwards", "begin_offsets", "end_offsets", "led", "newest", "oldest
 _ANSWER_SECONDS = 10.0
 _ASK_AGAIN_SECONDS = 0.1
 _FIRST_WINDOW = 16
+_GROUP = "cdc-producer"
 Picked = TypeVar("Picked")
 _NO_LEADER_YET = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.UNKNOWN_LEADER_EPOCH,
@@ -185,6 +187,10 @@ def _between(consumer: Consumer, starts: Mapping[Partition, int], ends: Mapping[
         if message is None:
             raise Disconnected(f"no answer within {_ANSWER_SECONDS:.0f} s", where=f"topic {min(waiting)[0]}")
         partition, error = _partition_of(message), message.error()
+        if error is not None and error.code() in NOT_AUTHORIZED:
+            # The error about the group names no partition.
+            where = f"topic {partition[0] or min(waiting)[0]}"
+            raise denied(error, operation="READ", where=where, group=_GROUP)
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise Disconnected(f"the topic cannot be read: {error.str()}", where=f"topic {partition[0]}")
         offset = message.offset() or 0
@@ -201,7 +207,7 @@ def _partition_of(message: Message) -> Partition:
 
 def _consumer(properties: Mapping[str, Any], *, committed: bool) -> Consumer:
     own = {
-        "group.id": "cdc-producer",  # librdkafka requires one; nothing is ever committed under it
+        "group.id": _GROUP,  # librdkafka requires one; nothing is ever committed under it
         "enable.auto.commit": False,
         "isolation.level": "read_committed" if committed else "read_uncommitted",
         "enable.partition.eof": True,

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from cdc.config.profile import Profile, load
+from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import CdcError, UserError
 from cdc.lake.change_tables import ChangeTables
 from cdc.lake.folder import LakeFolder
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    profile, selects, values = load(options.profile), selection(options), value_options(options)
+    profile, selects, values = load(options.profile, servers=KAFKA_ONLY), selection(options), value_options(options)
     last_line = setup_logging(level=profile.log.level, form=profile.log.format)
     require_java(os.environ)
     form = _FORMATS[options.format]

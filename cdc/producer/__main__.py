@@ -4,7 +4,6 @@ import argparse
 import functools
 import logging
 import sys
-import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from cdc.producer.pipeline import StartOptions
 from cdc.producer.skips import Skips
 from cdc.service import monitor, process
 from cdc.service.logs import event, setup_logging
+from cdc.service.process_name import process_name
 from cdc.service.retry import Retry
 
 __all__ = ["main"]
@@ -44,7 +44,7 @@ def main() -> int:
         status = process.exit_status(functools.partial(_only, arguments.profile, command), program="cdc-producer")
         if status or not arguments.until_current:
             return status
-    options = StartOptions(str(uuid.uuid4()), arguments.until_current, arguments.accept_filters)
+    options = StartOptions(process_name(), arguments.until_current, arguments.accept_filters)
     return process.exit_status(
         functools.partial(_run, arguments.profile, options, arguments.skip), program="cdc-producer"
     )
@@ -126,13 +126,13 @@ def _command(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> 
 
 
 def _only(path: Path, command: Callable[..., int]) -> int:
-    settings = profile.load(path)
+    settings = profile.load(path, servers=profile.BOTH_SERVERS)
     setup_logging(level=settings.log.level, form=settings.log.format)
     return command(settings, log=functools.partial(event, logging.getLogger("cdc.producer")))
 
 
 def _run(path: Path, options: StartOptions, skip: list[str]) -> int:
-    settings = profile.load(path)
+    settings = profile.load(path, servers=profile.BOTH_SERVERS)
     line = setup_logging(level=settings.log.level, form=settings.log.format)
     log = functools.partial(event, logging.getLogger("cdc.producer"))
     stop = process.stop_on_signals(log)

@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def _run(path: Path, folder: Path, *, dry_run: bool) -> int:
-    settings = profile.load(path)
+    settings = profile.load(path, servers=profile.KAFKA_ONLY)
     setup_logging(level=settings.log.level, form=settings.log.format)
     report = read_report(folder, resource=settings.mysql_resource_name, topic=settings.kafka.topic)
     plans = _plans(settings, report)

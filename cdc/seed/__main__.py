@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdc import __version__
-from cdc.config.profile import load
+from cdc.config.profile import BOTH_SERVERS, KAFKA_ONLY, load
 from cdc.errors import UserError
 from cdc.service.java import require_java, with_spark
 from cdc.service.logs import event, print_error, setup_logging
@@ -63,7 +63,7 @@ def main() -> int:
 def _run(arguments: argparse.Namespace) -> int:
     # Spark writes rows to temporary files, which other users must not read.
     os.umask(MASK)
-    leader, follower = load(arguments.leader), load(arguments.follower)
+    leader, follower = load(arguments.leader, servers=KAFKA_ONLY), load(arguments.follower, servers=BOTH_SERVERS)
     setup_logging(level=follower.log.level, form=follower.log.format)
     if util.find_spec("pyspark") is None:
         raise UserError("PySpark is not installed", hint=with_spark())

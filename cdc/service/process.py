@@ -52,10 +52,10 @@ def stop_on_signals(log: Callable[..., None] | None = None) -> threading.Event:
 
 def exit_status(work: Callable[[], int], *, program: str) -> int:
     """Run ``work`` and return its exit status; a CdcError becomes one line on standard error and its exit status."""
+    _open_closed_streams()
     try:
         status = work()
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except CdcError as error:
         return _said(program, error)
     except BrokenPipeError:
@@ -68,6 +68,15 @@ def exit_status(work: Callable[[], int], *, program: str) -> int:
         _discard(1)
         return _said(program, UserError(f"the disk is full: {error}", hint="make room, and run it again"))
     return status
+
+
+def _open_closed_streams() -> None:
+    """What is closed becomes /dev/null: else Python has None there, and the next file opened has the descriptor, into
+    which a library writes its log."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # In this order each gets its own descriptor, the lowest that is free.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "w" if number else "r", encoding="utf-8"))
 
 
 def _said(program: str, error: CdcError) -> int:

@@ -26,6 +26,7 @@ from cdc.tail.single_topic import TailedTopic
 __all__ = ["main"]
 
 _POLL_SECONDS = 0.2
+_GROUP = "cdc-tail"
 
 
 def main() -> int:
@@ -41,7 +42,7 @@ def main() -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    settings = profile.load(arguments.profile)
+    settings = profile.load(arguments.profile, servers=profile.KAFKA_ONLY)
     setup_logging(level=settings.log.level, form=settings.log.format)
     last = None if arguments.beginning else max(0, arguments.records)
     stop = stop_on_signals()
@@ -69,7 +70,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
             yield from topics.next(_POLL_SECONDS)
     except KafkaException as error:
         where = f"topic {kafka.topic} at {kafka.bootstrap_servers}"
-        problem = question_error(error.args[0], kafka.properties(), where=where)
+        problem = question_error(error.args[0], kafka.properties(), where=where, group=_GROUP)
         if topics is not None and topics.at_end:
             raise Disconnected(problem.what, where=problem.where, hint=problem.hint) from None
         raise problem from None
@@ -80,7 +81,7 @@ def _messages(kafka: Kafka, *, last: int | None, follow: bool, stop: threading.E
 
 def _consumer(kafka: Kafka) -> Consumer:
     own = {
-        "group.id": "cdc-tail",
+        "group.id": _GROUP,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
         "enable.partition.eof": True,

@@ -63,6 +63,7 @@ class KafkaReader:
         note: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._servers = bootstrap_servers
+        self._group = group
         self._retry_seconds = retry_seconds
         self._down_since: float | None = None
         self._looked_at = time.monotonic()
@@ -234,7 +235,7 @@ class KafkaReader:
         if error.code() == KafkaError._PARTITION_EOF:
             self._answers()
             return True
-        self._check(error, f"topic {message.topic()} on {self._servers}")
+        self._check(error, f"topic {message.topic()} on {self._servers}" if message.topic() else self._servers)
         return False
 
     @property
@@ -294,13 +295,13 @@ class KafkaReader:
             event(_LOG, "kafka unreachable", level=logging.WARNING, servers=self._servers, reason=reason)
 
     def _check(self, error: KafkaError, where: str) -> None:
-        found = read_error(error, where)
+        found = read_error(error, where, group=self._group)
         if found is not None:
             raise found
         if not is_transient(error):
             raise PromiseError(f"reading the topic failed: {error.str()}", where=where)
 
     def _unreachable(self, error: KafkaError) -> CdcError:
-        return read_error(error, self._servers) or unreachable(
+        return read_error(error, self._servers, group=self._group) or unreachable(
             error, self._servers, properties=self._connection, answered=self._answered
         )

@@ -168,7 +168,7 @@ class Requests:
         return True
 
     def _read(self, end: int) -> None:
-        settings = {"group.id": f"cdc-copies-{self._resource}", "enable.auto.commit": False}
+        settings = {"group.id": "cdc-producer", "enable.auto.commit": False}
         consumer = Consumer({**self._properties, **settings}, logger=LIBRDKAFKA)
         try:
             consumer.assign([TopicPartition(self._topic, 0, self._offset)])

@@ -23,6 +23,7 @@ from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.record_parts import Headers, Message
 from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
+from cdc.service.process_name import described
 
 __all__ = ["KafkaSink", "await_successor"]
 
@@ -294,6 +295,6 @@ def _require_own(entry: Entry | None, instance: str) -> None:
     """Raise PromiseError where another process has written to the commit log since this one did."""
     if entry is not None and entry.instance != instance:
         raise PromiseError(
-            "another cdc-producer has taken over this topic",
-            hint="run one cdc-producer for each leader and topic",
+            f"another cdc-producer has taken over this topic: {described(entry.instance)}",
+            hint="end that one first, or leave this one ended; no supervisor may start it again (docs/operations.md)",
         )

@@ -66,13 +66,13 @@ class TopicMaker:
             with admin_client(self._properties) as admin:
                 answers = admin.create_topics(topics, request_timeout=_ANSWER_SECONDS) if topics else {}
         except KafkaException as error:
-            raise write_error(error, min(partitions)) from None
+            raise write_error(error, min(partitions), operation="CREATE") from None
         for name, answer in answers.items():
             try:
                 answer.result()
             except KafkaException as error:
                 if error.args[0].code() not in passes | {KafkaError.TOPIC_ALREADY_EXISTS}:
-                    raise write_error(error, name) from None
+                    raise write_error(error, name, operation="CREATE") from None
                 left.add(name)
         return left
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from cdc.config.profile import Profile, load
+from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.spark.ddl.lineage import END, Name
 from cdc.spark.frames.catalog import columns_of, tables_of
@@ -118,7 +118,7 @@ def _source(spark: SparkSession, profile: str | Path | Profile) -> Source:
 
 
 def _profile(profile: str | Path | Profile) -> Profile:
-    return profile if isinstance(profile, Profile) else load(Path(profile))
+    return profile if isinstance(profile, Profile) else load(Path(profile), servers=KAFKA_ONLY)
 
 
 def _name(name: str) -> Name:

@@ -80,7 +80,7 @@ def span(kafka: Kafka) -> Span:
             raise UserError(
                 f"no such topic: {names.main}",
                 where=f"Kafka at {kafka.bootstrap_servers}",
-                hint="start cdc-producer, which creates it",
+                hint="start cdc-producer, which creates it; where it is there, the ACL READ on the topic is missing",
             )
         require_first_only(properties, names.first)
         if names.layout == PER_TABLE:

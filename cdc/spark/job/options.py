@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cdc import __version__
-from cdc.config.profile import Profile, load
+from cdc.config.profile import KAFKA_ONLY, Profile, load
 from cdc.errors import UserError
 from cdc.spark.ddl.accepted_drift import Entry
 
@@ -94,7 +94,9 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
     """The consumer's profile, None if it is not given. Raises UserError for an invalid one or another leader's."""
     if options.consumer is None:
         return None
-    leader, follower, consumer = (load(path) for path in (options.leader, options.follower, options.consumer))
+    leader, follower, consumer = (
+        load(path, servers=KAFKA_ONLY) for path in (options.leader, options.follower, options.consumer)
+    )
     for key, ours, theirs in (
         ("mysql_resource_name", leader.mysql_resource_name, consumer.mysql_resource_name),
         ("kafka.topic", leader.kafka.topic, consumer.kafka.topic),
@@ -116,7 +118,7 @@ def consumer_profile(options: argparse.Namespace) -> Profile | None:
 
 def side_profiles(options: argparse.Namespace) -> tuple[Profile, Profile]:
     """The leader's and the follower's profile. Raises UserError for an invalid one, and for two with the same topic."""
-    leader, follower = load(options.leader), load(options.follower)
+    leader, follower = (load(path, servers=KAFKA_ONLY) for path in (options.leader, options.follower))
     if leader.kafka.topic == follower.kafka.topic:
         raise UserError(
             f"leader and follower have the same topic: {leader.kafka.topic}",

@@ -1,6 +1,7 @@
 """cdc-producer on real servers: what it writes, that it goes on where it stopped, and what it refuses."""
 
 import signal
+import socket
 import threading
 from pathlib import Path
 
@@ -76,10 +77,11 @@ def test_a_second_producer_takes_over_and_the_first_says_so(profile: Path, leade
     execute(leader, "CREATE TABLE a (i INT PRIMARY KEY)", database=profile.stem)
     with running("cdc-producer", profile) as first:
         until(lambda: len(records(profile)) == 1, what="the first record")
-        with running("cdc-producer", profile):
+        with running("cdc-producer", profile) as second:
             assert first.wait(LIMIT_SECONDS) == 3
             assert first.stderr is not None
-            assert "another cdc-producer has taken over" in first.stderr.read()
+            where = f"process {second.pid} on host {socket.gethostname()}"
+            assert f"another cdc-producer has taken over this topic: {where}" in first.stderr.read()
             execute(leader, "INSERT INTO a VALUES (1)", database=profile.stem)
             until(lambda: len(records(profile)) == 2, what="the second producer's record")
 

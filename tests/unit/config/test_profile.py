@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdc.config.profile import Profile, load
+from cdc.config.profile import BOTH_SERVERS, Profile, load
 from cdc.errors import UserError
 
 TUTORIAL = """
@@ -125,3 +125,27 @@ def test_passwords_come_from_the_environment_or_a_file(tmp_path: Path, monkeypat
     assert by_file.database.secret() == "from file"
     with pytest.raises(UserError, match="NOT_SET"):
         Profile.parse('[database]\npassword_env = "NOT_SET"', name="p").database.secret()
+
+
+RESOURCE, DATABASE = "mysql_resource_name", "database.ip_or_host, database.port, database.user"
+BROKERS, TOPIC = "kafka.bootstrap_servers", "kafka.topic"
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [
+        ("", f"{RESOURCE}, {DATABASE}, {BROKERS}, {TOPIC}"),
+        ("[database]\n[kafka]\ntopic = 't'", f"{RESOURCE}, {DATABASE}, {BROKERS}"),
+        (f"{RESOURCE} = 'a'\n[database]\nport = 1", f"database.ip_or_host, database.user, {BROKERS}, {TOPIC}"),
+        ("[database]\nport = 1\n[kafka]\ntopic = 't'", None),
+    ],
+)
+def test_a_profile_that_does_not_say_where_the_servers_are(tmp_path: Path, text: str, lacks: str | None) -> None:
+    path = tmp_path / "p.toml"
+    path.write_text(text)
+    if lacks is None:
+        assert load(path, servers=BOTH_SERVERS).kafka.topic == "t"
+        return
+    with pytest.raises(UserError) as refused:
+        load(path, servers=BOTH_SERVERS)
+    assert refused.value.what == f"the profile lacks {lacks}"

@@ -98,12 +98,22 @@ def test_a_signal_inside_of_a_wait_ends_it() -> None:
 
 @pytest.mark.parametrize(
     ("work", "redirected", "status"),
-    [("print", "> /dev/full", 2), ("print", "| true", 0), ("fails", "2> /dev/full", 2)],
+    [
+        ("print", "> /dev/full", 2),
+        ("print", "| true", 0),
+        ("fails", "2> /dev/full", 2),
+        ("asks", ">&-", 0),
+        ("asks", "2>&-", 0),
+        ("fails", "2>&-", 2),
+        ("asks", "<&- >&- 2>&-", 0),
+    ],
 )
 def test_an_output_that_cannot_be_written_gives_no_traceback(work: str, redirected: str, status: int) -> None:
     code = (
         "import os, sys; from cdc.errors import UserError; from cdc.service.process import exit_status\n"
         "def fails():\n    raise UserError('no')\n"
+        "def asks():\n    sys.stdout.isatty(), sys.stderr.isatty()\n"
+        "    return os.open('/dev/zero', os.O_RDONLY) < 3\n"
         "def prints():\n    [print(number) for number in range(100000)]\n    return 0\n"
         f"sys.exit(exit_status({work.replace('print', 'prints')}, program='cdc-test'))"
     )

@@ -1,0 +1,123 @@
+"""The ACLs of docs/deployment.md: with exactly these the programs run, and without one they end at once and name it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from cdc.config.profile import load
+from cdc.errors import UserError
+from cdc.sandbox.server.kafka import Kafka
+from cdc.sandbox.server.mysql import MySql
+from cdc.sandbox.server.ports import free_port
+from cdc.spark.input.spans import span
+from tests.checks.compare import content
+from tests.harness.pair import Pair
+from tests.harness.programs import refused, run_well
+from tests.harness.server_fixtures import KafkaFactory
+from tests.harness.wait import LIMIT_SECONDS
+
+pytestmark = pytest.mark.integration
+
+NAME = "allowed"
+LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+LOGIN |= {"sasl.username": "alice", "sasl.password": "secret"}
+Acl = tuple[ResourceType, str, AclOperation]
+
+
+@pytest.fixture
+def broker(kafka_broker: KafkaFactory) -> tuple[AdminClient, str]:
+    """Who may do all there, and the address at which alice logs in, who may do what ACLs allow."""
+    inner, outer, controller = free_port(), free_port(), free_port()
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'
+    kafka = kafka_broker(
+        port=inner,
+        settings={
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,GUARDED:SASL_PLAINTEXT",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{inner},GUARDED://127.0.0.1:{outer},CONTROLLER://127.0.0.1:{controller}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.guarded.plain.sasl.jaas.config": login,
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        },
+    )
+    return kafka.admin(), f"127.0.0.1:{outer}"
+
+
+def binding(acl: Acl) -> AclBinding:
+    kind, name, operation = acl
+    return AclBinding(kind, name, ResourcePatternType.PREFIXED, "User:alice", "*", operation, AclPermissionType.ALLOW)
+
+
+def allow(admin: AdminClient, acl: Acl) -> None:
+    wanted = binding(acl)
+    admin.create_acls([wanted])[wanted].result(LIMIT_SECONDS)
+
+
+def forbid(admin: AdminClient, acl: Acl) -> None:
+    kind, name, operation = acl
+    unwanted = AclBindingFilter(
+        kind, name, ResourcePatternType.PREFIXED, "User:alice", "*", operation, AclPermissionType.ALLOW
+    )
+    admin.delete_acls([unwanted])[unwanted].result(LIMIT_SECONDS)
+
+
+TOPIC, GROUP, TRANSACTIONS = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
+READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
+CREATES = (TOPIC, NAME, CREATE), "the ACL CREATE on this leader's topics"
+WRITES = (TOPIC, NAME, WRITE), "the ACL WRITE on this leader's topics"
+READS = (TOPIC, NAME, READ), "the ACL READ on the topic"
+COMMITS = (TRANSACTIONS, f"cdc-producer:{NAME}", WRITE), "the ACL WRITE on the transactional id"
+ASKS = (GROUP, "cdc-producer", READ), "the ACL READ on the consumer group cdc-producer"
+APPLIES = (GROUP, f"cdc-consumer:{NAME}:", READ), f"the ACL READ on the consumer group cdc-consumer:{NAME}:127.0.0.1"
+SHOWS = (GROUP, "cdc-tail", READ), "the ACL READ on the consumer group cdc-tail"
+
+
+def test_acls(tmp_path: Path, leader: MySql, follower: MySql, broker: tuple[AdminClient, str]) -> None:
+    admin, address = broker
+    own: dict[str, Any] = {
+        "kafka": {"bootstrap_servers": address, "librdkafka": LOGIN}, "filters": {"include_dbs": [NAME]},
+        "producer": {"start": "now", "retry_seconds": 0}, "consumer": {"retry_seconds": 0},
+    }  # fmt: skip
+    pair = Pair.make(tmp_path, leader, follower, Kafka(tmp_path), name=NAME, source=own, target=own)
+
+    def needs(program: str, profile: Path, *needed: tuple[Acl, str], end: Sequence[str] = ("--until-current",)) -> None:
+        """The program runs with the ACLs ``needed`` alone, and ends without any one of them, which it names."""
+        for acl, _ in needed:
+            allow(admin, acl)
+        for acl, named in needed:
+            forbid(admin, acl)
+            # The consumer may have applied all by the time at which it hears of its group.
+            assert named in refused(program, profile, *(() if (acl, named) == APPLIES else end))
+            allow(admin, acl)
+        run_well(program, profile, *end)
+
+    needs("cdc-producer", pair.source, CREATES, WRITES, READS, COMMITS, ASKS)
+    pair.on_leader(f"CREATE DATABASE {NAME}", f"CREATE TABLE {NAME}.t (i INT PRIMARY KEY)")
+    needs("cdc-producer", pair.source, WRITES, READS, COMMITS, ASKS)
+    for acl, _ in (CREATES, WRITES, READS, COMMITS, ASKS):
+        forbid(admin, acl)
+    needs("cdc-consumer", pair.target, READS, APPLIES)
+    assert content(leader, NAME) == content(follower, NAME)
+    forbid(admin, APPLIES[0])
+    needs("cdc-tail", pair.source, READS, SHOWS, end=())
+    # What an audit, a lake and a seed ask before Spark reads.
+    forbid(admin, SHOWS[0])
+    kafka = load(pair.source).kafka
+    with pytest.raises(UserError) as missing:
+        span(kafka)
+    assert ASKS[1] in missing.value.hint
+    allow(admin, ASKS[0])
+    assert span(kafka).size
