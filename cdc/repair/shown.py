@@ -49,4 +49,4 @@ def _both(columns: list[str], ours: dict[str, str], theirs: dict[str, str]) -> t
 
 
 def _image(values: dict[str, str]) -> str:
-    return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in sorted(values.items()))
+    return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in values.items())

@@ -190,6 +190,7 @@ def _write_by_hand(follower: MySql, echoes: Topic) -> list[str]:
 def _audit(programs: Programs, report: Path, *, status: int, words: list[str]) -> None:
     got, said = programs.audit(report)
     print(f"{said}\nexit status {got}")
+    print("(times are of programs that have just started; docs/performance.md has those of programs that have run)")
     missing = [word for word in words if word.lower() not in said.lower()]
     if got != status:
         raise PromiseError(f"the audit's exit status is {got}, {status} was promised", where=str(report))

@@ -21,7 +21,7 @@ from cdc.spark.job.root_cause import root_cause
 from cdc.spark.job.session import SparkGone, cancel_jobs, has_stopped, session, stop
 from cdc.spark.job.watch import watched
 from cdc.spark.pipeline import audit_topics
-from cdc.spark.report.files import HTML, clear
+from cdc.spark.report.files import HTML, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.report.terminal import terminal
 from cdc.spark.state.identity import identity
@@ -53,9 +53,11 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     accepted = accepted_drift(options.accept) if options.accept else ()
     terms = Terms(max_age=options.max_age, exact=options.exact, accepted=accepted)
 
+    repair = repair_command(options.leader, options.report)
+
     def audited() -> Audit:
         try:
-            return audit_topics(spark, profiles, consumer, options.report, state, terms=terms)
+            return audit_topics(spark, profiles, consumer, options.report, state, terms=terms, repair=repair)
         except Exception as error:
             if has_stopped(spark):
                 hint = "start cdc-audit again; if memory ran out, the kernel's log says so"
@@ -65,6 +67,8 @@ def _run(options: argparse.Namespace, started: Callable[[Mapping[str, str]], Non
     if options.watch is None:
         audit = audited()
         print("\n".join(terminal(audit, width=get_terminal_size((0, 0)).columns)))
+        if audit.repair:
+            print(f"repair: {audit.repair}")
         print(f"report: {(options.report / HTML).resolve()}")
         status = audit.exit_status
     else:

@@ -1,7 +1,7 @@
 """The audit from both topics to its outcome: only here the stages meet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,10 +44,11 @@ def audit_topics(
     state: StateStore | None = None,
     *,
     terms: Terms = NO_TERMS,
+    repair: str = "",
 ) -> Audit:
     """Audit both topics as they are now, continuing from ``state`` if there is one, and write the report to ``folder``.
 
-    ``terms`` are what the verdict is held to.
+    ``terms`` are what the verdict is held to, ``repair`` is the command that has drifted rows copied again.
     """
     replication = Replication(profiles, consumer)
     topics = read_topics(spark, replication, state)
@@ -59,6 +60,7 @@ def audit_topics(
             if state and not judgement.audit.reasons:
                 keep(spark, state, topics, judgement.covered)
             audit = with_signs_of_life(judgement.audit, profiles, terms.max_age)
+            audit = replace(audit, repair=repair if audit.drifted_rows and not audit.reasons else "")
             write(audit, page(audit, past_verdicts(audit, state)), aside)
     finally:
         uncache(spark)

@@ -17,8 +17,8 @@ from cdc.spark.compare.row_drift import (
     discontinuities,
     drifted_rows,
     key_lines,
+    with_last_changes,
     with_offsets,
-    with_times,
 )
 from cdc.spark.compare.samples import sampled
 from cdc.spark.compare.tally import Table
@@ -134,7 +134,7 @@ def row_findings(
         tables=tables,
         drifted_rows=sum(line.drifted for line in tables),
         drifted_by_cause=causes,
-        drifted=with_times(streams.records, streams.transactions, samples),
+        drifted=with_last_changes(streams.records, streams.transactions, samples),
     )
     if found.drifted_rows:
         write_lines(folder / KEYS, _keys(found, drifted, folder))

@@ -18,7 +18,7 @@ from cdc.spark.input.sql_meaning import own_session
 from cdc.spark.job.accept_file import accepted_drift
 from cdc.spark.job.options import Terms, consumer_profile, side_profiles
 from cdc.spark.pipeline import audit_topics
-from cdc.spark.report.files import FOREIGN, PARQUET, clear
+from cdc.spark.report.files import FOREIGN, PARQUET, clear, repair_command
 from cdc.spark.report.outcome import Audit
 from cdc.spark.state.identity import identity
 from cdc.spark.state.store import StateStore
@@ -117,7 +117,9 @@ def audit(
     folder = Path(report or mkdtemp(prefix="cdc-audit-")).absolute()
     try:
         clear(folder)
-        verdict = Verdict(audit_topics(own, profiles, applied, folder, state, terms=terms), folder, spark)
+        repair = "" if report is None else repair_command(given.leader, folder)
+        outcome = audit_topics(own, profiles, applied, folder, state, terms=terms, repair=repair)
+        verdict = Verdict(outcome, folder, spark)
     except BaseException:
         if report is None:
             rmtree(folder, ignore_errors=True)

@@ -78,12 +78,19 @@ def _suite() -> str:
     return release["VERSION_CODENAME"]
 
 
-def shown(html: str, folder: Path) -> Shown:
-    """What the browser makes of a page. ``folder`` is empty, and gets all that the browser writes."""
+def shown(html: str, folder: Path, *, width: int = 800) -> Shown:
+    """What the browser makes of a page, so many pixels wide. ``folder`` is empty, and gets all that it writes."""
     of = browser()
     file, log = folder / "page.html", folder / "net.json"
     file.write_text(html, encoding="utf-8")
-    command = [of.program, *_OPTIONS, f"--user-data-dir={folder / 'home'}", f"--log-net-log={log}", "--dump-dom"]
+    command = [
+        of.program,
+        *_OPTIONS,
+        f"--window-size={width},600",
+        f"--user-data-dir={folder / 'home'}",
+        f"--log-net-log={log}",
+        "--dump-dom",
+    ]
     done = subprocess.run(
         [*command, file.as_uri()],
         capture_output=True, text=True, timeout=LIMIT_SECONDS, check=True, env=_environment(of, folder),

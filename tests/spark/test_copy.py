@@ -58,3 +58,23 @@ def test_a_follower_that_began_from_a_copy(pair: Pair, kafka: Kafka, tmp_path: P
     made.on_follower("UPDATE k SET n = 3 WHERE id = 3", database=name)
     audit = made.audit(spark, tmp_path / "undone")
     assert (audit.verdict, audit.foreign_writes > 1) == ("no drift", True)
+
+
+def test_a_capture_that_begins_with_a_copy_of_its_follower(
+    pair: Pair, kafka: Kafka, tmp_path: Path, spark: SparkSession
+) -> None:
+    """It has the follower's rows, and not how they came: no verdict, and every reason for it."""
+    name = "a_capture_that_begins_with_a_copy"
+    capture = {"filters": {"include_dbs": [f"{name}*", "cdc"]}, "producer": {"start": "copy"}}
+    source = {"filters": {"include_dbs": [f"{name}*"]}}
+    made = Pair.make(tmp_path, pair.leader, pair.follower, kafka, name=f"{name}_", source=source, capture=capture)
+    made.on_leader(f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY, n INT)",
+                   f"INSERT INTO {name}.t VALUES (1, 1), (2, 2)")  # fmt: skip
+    made.replicate()
+    run_well("cdc-producer", made.capture, UNTIL)
+    made.on_leader(f"UPDATE {name}.t SET n = 7 WHERE id = 1")
+    made.replicate()
+    audit = made.audit(spark, tmp_path / "report")
+    assert audit.verdict == "could not judge"
+    assert any("begins when the follower was at sequence" in reason for reason in audit.reasons), audit.reasons
+    print(audit.reasons)

@@ -30,11 +30,23 @@ from cdc.spark.compare.tally import Table
 from cdc.spark.ddl.definitions import Unmatched
 from cdc.spark.input.local_frame import local_frame
 from cdc.spark.input.one_part import beside, in_one_part
-from cdc.spark.streams.contents import commit_times, offsets
+from cdc.spark.streams.contents import changes_at, offsets
 
 __all__ = [
-    "JOINED", "Discontinuity", "DriftedRow", "as_folded", "compare", "compared", "discontinuities", "drifted_rows",
-    "fold_of", "key_lines", "not_equal", "with_offsets", "with_times",
+    "JOINED",
+    "Discontinuity",
+    "DriftedRow",
+    "as_folded",
+    "compare",
+    "compared",
+    "discontinuities",
+    "drifted_rows",
+    "fold_of",
+    "in_order",
+    "key_lines",
+    "not_equal",
+    "with_last_changes",
+    "with_offsets",
 ]  # fmt: skip
 
 _SIDES = ("leader", "follower")
@@ -244,15 +256,39 @@ def with_offsets(records: DataFrame, found: Iterable[Discontinuity]) -> list[Dis
     ]
 
 
-def with_times(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
-    """``rows`` with ``since_us``, which needs ``transactions`` for changes that are not in ``records``."""
+def with_last_changes(records: DataFrame, transactions: DataFrame, rows: Sequence[DriftedRow]) -> list[DriftedRow]:
+    """``rows`` with ``since_us``, and their columns in the order of the table, the key's first.
+
+    It needs ``transactions`` for changes that are not in ``records``.
+    """
     lasts = [{side: getattr(row, f"{side}_last") for side in _SIDES} for row in rows]
     wanted = {side: {each[side]["sequence"] for each in lasts if each[side]} for side in _SIDES}
-    known = commit_times(records, transactions, wanted)
+    changes = changes_at(records, transactions, wanted)
     found = []
     for row, both in zip(rows, lasts, strict=True):
         places = [(side, last["sequence"]) for side, last in both.items() if last]
         # Of a change without a time nobody can say that it came before the other.
-        complete = all(place in known for place in places)
-        found.append(replace(row, since_us=max(map(known.__getitem__, places), default=None) if complete else None))
+        complete = all(place in changes.times for place in places)
+        since_us = max(map(changes.times.__getitem__, places), default=None) if complete else None
+        order = next((changes.columns[place] for place in places if place in changes.columns), ())
+        found.append(replace(in_order(row, order), since_us=since_us))
     return found
+
+
+def in_order(row: DriftedRow, order: Sequence[str]) -> DriftedRow:
+    """The row with its columns in this order. Those that are not in it, and all where it is unknown, come as before."""
+    at = {name: number for number, name in reversed(list(enumerate(order)))}
+
+    def place(name: str) -> int:
+        return at.get(name, len(order))
+
+    def ordered(image: dict[str, str]) -> dict[str, str]:
+        return {name: image[name] for name in sorted(image, key=place)}
+
+    return replace(
+        row,
+        identity=ordered(row.identity),
+        columns=sorted(row.columns, key=place),
+        leader_image=row.leader_image and ordered(row.leader_image),
+        follower_image=row.follower_image and ordered(row.follower_image),
+    )

@@ -9,6 +9,9 @@ from cdc.spark.report.printable import visible
 __all__ = ["Content", "Figure", "Html", "element", "empty", "fragment", "table"]
 
 
+_MOST_NARROW = 1_000  # lines
+
+
 @dataclass(frozen=True, slots=True)
 class Html:
     """Text that is markup and is not escaped."""
@@ -64,9 +67,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Content | Figure]]) -> Ht
     if not lines:
         return Html("")
     titles = (element("th", name, scope="col", **_right(cell)) for name, cell in zip(head, lines[0], strict=True))
-    body = (element("tr", *(element("td", _inside(cell), **_right(cell)) for cell in line)) for line in lines)
+    # Where the page is narrow, cells are not in columns but each with its heading, which a long table has no room for.
+    headings = head if len(lines) <= _MOST_NARROW else [""] * len(head)
+    cells = (map(_cell, headings, line) for line in lines)
+    body = (element("tr", *each) for each in cells)
     whole = element("table", element("thead", element("tr", *titles)), element("tbody", *body))
-    return element("div", whole, class_="scroll")
+    return element("div", whole, class_="scroll narrow" if len(lines) <= _MOST_NARROW else "scroll")
+
+
+def _cell(name: str, cell: Content | Figure) -> Html:
+    heading = {"data_heading": name} if name else {}
+    return element("td", _inside(cell), **_right(cell), **heading)
 
 
 def _right(cell: Content | Figure) -> dict[str, str]:

@@ -103,7 +103,8 @@ def _plot(frame: _Frame, label: str, content: Iterable[Html]) -> Html:
     base = empty("line", x1=_LEFT, x2=frame.width - _RIGHT, y1=_BASE, y2=_BASE, class_="axis")
     drawn = (*_grid(frame), *content, base, *_marks(frame), *names)
     size = f"0 0 {frame.width} {_HEIGHT}"
-    return element("svg", *drawn, viewBox=size, width=frame.width, height=_HEIGHT, role="img", aria_label=label)
+    wide = {"class_": "wide"} if frame.width > _WIDTH else {}
+    return element("svg", *drawn, **wide, viewBox=size, width=frame.width, height=_HEIGHT, role="img", aria_label=label)
 
 
 def _grid(frame: _Frame) -> Iterable[Html]:

@@ -17,7 +17,7 @@ def side_by_side(row: DriftedRow) -> Html:
     """The columns of ``row`` as a table, key and differing ones first; beyond a limit equal ones are only counted."""
     differs = set(row.columns)
     images = (row.leader_image or {}, row.follower_image or {})
-    names = list(dict.fromkeys([*row.identity, *row.columns, *sorted({*images[0], *images[1]})]))
+    names = list(dict.fromkeys([*row.identity, *row.columns, *images[0], *images[1]]))
     shown = [name for at, name in enumerate(names) if at < _COLUMNS_SHOWN or name in differs]
     lines = [_line(row, name, differs=name in differs) for name in shown]
     head = element("tr", *(element("th", name, scope="col") for name in ("column", "leader", "follower")))
@@ -66,9 +66,20 @@ def drifted(audit: Audit) -> Html:
     more = element("p", f"{shown:,} of {audit.drifted_rows:,}, some of each table; drift.parquet has all of them.")
     return fragment(
         table(("cause", "rows"), causes),
+        _next(audit.repair),
         more if shown < audit.drifted_rows else Html(""),
         *map(_article, audit.drifted),
     )
+
+
+def _next(repair: str) -> Html:
+    """What to do about drifted rows."""
+    if not repair:
+        return Html("")
+    what = (
+        "To have them copied again from the leader, through the stream (with --dry-run it only shows what it would do):"
+    )
+    return fragment(element("p", what), element("pre", element("code", repair)))
 
 
 def _article(row: DriftedRow) -> Html:

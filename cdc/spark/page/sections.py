@@ -191,4 +191,4 @@ def discontinued(audit: Audit) -> Html:
 
 def _identity(values: dict[str, str]) -> str:
     """The columns that identify a row, with their values."""
-    return ", ".join(f"{name}={value_text(value)}" for name, value in sorted(values.items()))
+    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())

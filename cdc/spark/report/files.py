@@ -1,5 +1,6 @@
 """Prepares the report folder, and replaces an earlier report in it by a new one once that is complete."""
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -8,11 +9,16 @@ from pathlib import Path
 from cdc.errors import UserError
 from cdc.service.private_files import make_folder, take_from_others
 
-__all__ = ["ASIDE", "FOREIGN", "HTML", "JSON", "KEYS", "PARQUET", "clear", "staged"]
+__all__ = ["ASIDE", "FOREIGN", "HTML", "JSON", "KEYS", "PARQUET", "clear", "repair_command", "staged"]
 
 JSON, HTML, KEYS = "report.json", "report.html", "drift.keys.jsonl"
 PARQUET, FOREIGN = "drift.parquet", "foreign.parquet"  # folders
 ASIDE = ".cdc-audit-next"  # removed without asking, so its name must not be one that users give
+
+
+def repair_command(leader: Path, folder: Path) -> str:
+    """The command that has the rows of the report in ``folder`` copied again; ``leader`` is the producer's profile."""
+    return shlex.join(["cdc-repair", str(leader.absolute()), "--report", str(folder.absolute())])
 
 
 def clear(folder: Path) -> None:

@@ -103,6 +103,7 @@ class Audit:
     under_copy: list[UnderCopy] = field(default_factory=list)
     accepted: list[AcceptedDrift] = field(default_factory=list)
     not_replicated: list[NotReplicated] = field(default_factory=list)
+    repair: str = ""
 
     @classmethod
     def of(cls, *sections: Any, reasons: Sequence[str] = ()) -> "Audit":

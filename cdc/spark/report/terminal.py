@@ -136,7 +136,7 @@ def _both(row: DriftedRow) -> Iterator[str]:
 
 def _image(values: dict[str, str]) -> str:
     """The columns and values of a row, or of its key."""
-    return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in sorted(values.items()))
+    return ", ".join(f"{name}={cut(value_text(text), _VALUE_SHOWN)}" for name, text in values.items())
 
 
 def _foreign(audit: Audit) -> Iterator[str]:

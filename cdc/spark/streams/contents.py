@@ -16,7 +16,7 @@ from cdc.spark.input.records import LEADER
 from cdc.spark.streams.row_digests import KEY, SHAPE, UNFIT
 from cdc.sql.maintenance import MAINTAIN
 
-__all__ = ["Contents", "Shape", "commit_times", "joined", "offsets", "statements", "survey"]
+__all__ = ["Changes", "Contents", "Shape", "changes_at", "joined", "offsets", "statements", "survey"]
 
 
 # Of the sequences from one to another, each there once, only the hashes of the first and of the one after the last are
@@ -188,18 +188,28 @@ def offsets(records: DataFrame, side: str, sequences: Iterable[int]) -> Mapping[
     return {row["sequence"]: (row["partition"], row["offset"]) for row in held.collect()}
 
 
-def commit_times(
-    records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]
-) -> Mapping[tuple[str, int], int]:
-    """Commit times in µs since 1970 by side and sequence, of the ``wanted`` sequences of each side.
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Of changes, by side and sequence: when they were committed, in µs since 1970, and the columns of their rows, the
+    key's first, each in its order. Either may be unknown."""
+
+    times: Mapping[tuple[str, int], int]
+    columns: Mapping[tuple[str, int], Sequence[str]]
+
+
+def changes_at(records: DataFrame, transactions: DataFrame, wanted: Mapping[str, Collection[int]]) -> Changes:
+    """The changes with the ``wanted`` sequences of each side.
 
     Earlier audits keep few ``records`` for later ones, but all ``transactions`` (``streams.transactions``).
     """
     chosen = [(F.col("side") == side) & F.col("sequence").isin(sorted(each)) for side, each in wanted.items() if each]
     if not chosen:
-        return {}
-    held = records.where(reduce(or_, chosen)).select("side", "sequence", "ts_us")
-    known = {(row["side"], row["sequence"]): row["ts_us"] for row in held.collect()}
+        return Changes({}, {})
+    held = records.where(reduce(or_, chosen)).select("side", "sequence", "ts_us", "key", "columns").collect()
+    known = {(row["side"], row["sequence"]): row["ts_us"] for row in held}
+    columns = {
+        (row["side"], row["sequence"]): [*(row["key"] or ()), *(row["columns"] or ())] for row in held if row["columns"]
+    }
     others = [(side, sequence) for side, each in wanted.items() for sequence in each if (side, sequence) not in known]
     if others:
         names = local_frame(records.sparkSession, [{"side": side, "sequence": at} for side, at in others],
@@ -207,7 +217,7 @@ def commit_times(
         within = F.expr("wanted.side = made.side AND wanted.sequence BETWEEN made.start.sequence AND made.final")
         found = transactions.alias("made").join(F.broadcast(names), within)
         known |= {(row[0], row[1]): row[2] for row in found.select("wanted.*", "made.ts_us").collect()}
-    return {place: ts_us for place, ts_us in known.items() if ts_us is not None}
+    return Changes({place: ts_us for place, ts_us in known.items() if ts_us is not None}, columns)
 
 
 def statements(records: DataFrame) -> Question[Mapping[str, list[Act]]]:

@@ -1,6 +1,8 @@
 """The audit's report.html in a real browser: it is shown without an error, asks for nothing, and runs no script."""
 
+import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +33,24 @@ def test_a_browser_shows_it_without_an_error(audit: Callable[[], Audit], tmp_pat
     seen = shown(page(audit()), tmp_path)
     assert "</footer>" in seen.dom
     assert (seen.console, seen.asked) == ("", set())
+
+
+MEASURE = """
+<script>
+const over = [...document.querySelectorAll('td, th, p, pre, h1')]
+    .filter(e => e.checkVisibility() && e.getBoundingClientRect().right > innerWidth).length;
+const letters = [...document.querySelectorAll('svg text')].map(e => e.getBoundingClientRect().height);
+document.title = JSON.stringify({over, smallest: Math.min(...letters)});
+</script>
+"""
+
+
+def test_a_phone_shows_all_columns_and_letters_that_can_be_read(tmp_path: Path) -> None:
+    html = page(audits.drifting()).replace("Content-Security-Policy", "none").replace("</body>", f"{MEASURE}</body>")
+    title = re.search("<title>(.*?)</title>", shown(html, tmp_path, width=390).dom)
+    assert title is not None
+    found = json.loads(title[1])
+    assert found["over"] == 0 and found["smallest"] >= 9, found
 
 
 def test_a_browser_would_notice(tmp_path: Path) -> None:

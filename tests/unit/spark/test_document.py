@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc.spark.compare.row_drift import in_order
 from cdc.spark.page.document import page
 from cdc.spark.page.markup import element
 from cdc.spark.report.outcome import Audit, to_json
@@ -189,3 +190,24 @@ def test_nothing_becomes_markup(text: str) -> None:
 
 def test_long_text_is_cut_with_its_length() -> None:
     assert cut("x" * 1_000, 3) == "xxx… (1,000 characters)"
+
+
+def test_what_to_do_about_drifted_rows_is_a_command() -> None:
+    command = "cdc-repair '/etc/my leader.toml' --report /srv/report"
+    assert f"{command}" in Page(page(replace(audits.drifting(), repair=command))).text
+    assert "cdc-repair" not in made("drifting")[1].text
+
+
+def test_columns_are_in_the_tables_order_the_keys_first() -> None:
+    row = next(each for each in audits.drifting().drifted if each.keyed and each.leader_image)
+    image = {name: audits.text(name) for name in ("amount", "day", "shop", "till")}
+    mixed = replace(
+        row,
+        identity={"shop": audits.text("shop"), "till": audits.text("till")},
+        leader_image=image,
+        follower_image=None,
+    )
+    found = in_order(mixed, ["till", "shop", "day", "amount"])
+    assert list(found.identity) == ["till", "shop"]
+    assert list(found.leader_image or {}) == ["till", "shop", "day", "amount"]
+    assert list(in_order(mixed, []).identity) == ["shop", "till"]
