@@ -6,7 +6,7 @@ of one (manual, "Range Optimization of Row Constructor Expressions").
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["keys_condition", "range_condition"]
+__all__ = ["keys_condition", "misplaced_rows", "range_condition"]
 
 
 def range_condition(columns: Sequence[str], after: Sequence[str] | None, upto: Sequence[str] | None) -> str:
@@ -35,3 +35,17 @@ def keys_condition(columns: Sequence[str], keys: Iterable[Sequence[str]]) -> str
     """The condition that a row has one of ``keys``, of which there must be one, in ``columns``; all are SQL."""
     rows = [" AND ".join(f"{column} = {value}" for column, value in zip(columns, key, strict=True)) for key in keys]
     return f"({' OR '.join(rows)})"
+
+
+def misplaced_rows(table: str, partition: str, columns: Sequence[str], *, index: str = "") -> str:
+    """The SELECT that finds a row of ``partition`` that belongs into another one; all names are SQL.
+
+    A condition on the key does not find such a row, whatever partition is named: the server leaves out those that the
+    condition rules out. So each row is looked up by its key in its own partition.
+    """
+    source = f"{table} PARTITION ({partition})"
+    same = " AND ".join(f"b.{name} = a.{name}" for name in columns)
+    return (
+        f"SELECT 1 FROM {source} AS a {index} LEFT JOIN {source} AS b {index} ON {same} "
+        f"WHERE b.{columns[0]} IS NULL LIMIT 1"
+    )

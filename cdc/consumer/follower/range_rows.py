@@ -4,18 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cdc.consumer.errors import Refused, unreadable
+from cdc.consumer.errors import Refused, Unapplicable, unreadable
 from cdc.consumer.follower.row_counts import RowCounts
 from cdc.consumer.follower.session import Session
 from cdc.consumer.literals.before_images import INCOMPARABLE
 from cdc.consumer.literals.image_keys import ImageKeys, image_keys
-from cdc.consumer.literals.values import table_name
+from cdc.consumer.literals.values import identifier, quoted, table_name
 from cdc.consumer.plan.covering import Covering, Found, check_chunk, covering, in_range
 from cdc.consumer.plan.net_effects import Image, row_identity
 from cdc.consumer.plan.planner import Change, Step
 from cdc.consumer.plan.statements import statements
 from cdc.consumer.plan.table_schema import TableSchema
 from cdc.model.record import Record, Row
+from cdc.model.uri import Uri
+from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["RangeRows"]
 
@@ -28,14 +30,38 @@ class RangeRows:
     def __init__(self, session: Session, counts: RowCounts) -> None:
         self._session = session
         self._counts = counts
+        self._placed: dict[Uri, TableSchema] = {}
 
     def covering(self, chunk: Record, schema: TableSchema, *, size: int) -> Covering:
         """How the chunk is applied, by statements of about ``size`` bytes. Raises Unapplicable, Interrupted."""
         try:
             check_chunk(chunk, schema)
+            self._require_placed(chunk, schema)
             return covering(chunk, schema, self._found(chunk, schema, size))
         except ValueError as error:
             raise unreadable(chunk, error) from None
+
+    def _require_placed(self, chunk: Record, schema: TableSchema) -> None:
+        """Raises Unapplicable where rows lie in a partition in which the chunk's range would not find them."""
+        assert chunk.range is not None
+        after, upto, _, piece, keys = chunk.range
+        begins = after is None and piece is None and (upto is not None or keys is not None)
+        if not begins or self._placed.get(chunk.uri) is schema:
+            return
+        uri, key = chunk.uri, [*map(identifier, chunk.key or ())]
+        names = f"TABLE_SCHEMA={quoted(uri.database)} AND TABLE_NAME={quoted(uri.table or '')}"
+        for (partition,) in self._session.rows(
+            "SELECT COALESCE(SUBPARTITION_NAME,PARTITION_NAME) FROM information_schema.PARTITIONS "
+            f"WHERE {names} AND PARTITION_NAME IS NOT NULL"
+        ):
+            if self._session.rows(misplaced_rows(table_name(uri), identifier(partition), key)):
+                raise Unapplicable(
+                    f"partition {partition} of the follower's table {uri.database}.{uri.table} has rows that belong "
+                    "into another one, where a copy does not find them",
+                    record=chunk,
+                    hint=f"ALTER TABLE {table_name(uri)} REPAIR PARTITION ALL on the follower, and start again",
+                )
+        self._placed[uri] = schema
 
     def lacks(self, chunk: Record, schema: TableSchema, *, size: int) -> int:
         """How many of the chunk's rows are not there by their exact keys, after they were written."""

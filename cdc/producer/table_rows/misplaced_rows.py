@@ -1,8 +1,7 @@
 """Looks for rows in partitions that they don't belong to, which a reading by the table's key would not find.
 
-``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. The server leaves out the partitions that a condition on
-the key rules out, also where ``PARTITION (p)`` names one of them. So each row of a partition is looked up in the same
-partition by its key: one that is misplaced is not found. That costs a fraction of what copying the rows does.
+``EXCHANGE PARTITION … WITHOUT VALIDATION`` can put them there. To look each row up costs a fraction of what copying the
+rows does.
 """
 
 from contextlib import closing
@@ -14,6 +13,7 @@ import pymysql
 from cdc.producer.table_rows.chunk_reader import CHANGED
 from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, reading_failed
 from cdc.service.mysql_connection import connected
+from cdc.sql.key_range import misplaced_rows
 
 __all__ = ["MisplacedRows"]
 
@@ -90,9 +90,6 @@ def _partitions(cursor: Any, table: TableDefinition) -> list[str]:
 
 
 def _lookup(table: TableDefinition, partition: str) -> str:
-    source = f"{_full_name(table)} PARTITION ({identifier(partition)})"
     # By this index rows and what is looked up come in the same order, so each page is read once.
     index = f"FORCE INDEX ({identifier(table.key_index)})"
-    same = " AND ".join(f"b.{name} = a.{name}" for name in map(identifier, table.key))
-    missing = f"b.{identifier(table.key[0])} IS NULL"
-    return f"SELECT 1 FROM {source} AS a {index} LEFT JOIN {source} AS b {index} ON {same} WHERE {missing} LIMIT 1"
+    return misplaced_rows(_full_name(table), identifier(partition), [*map(identifier, table.key)], index=index)

@@ -59,3 +59,17 @@ SELECT * FROM ranges ORDER BY a;
 -- = [16, "z"]
 -- @run cdc-producer --copy misplaced.*s
 -- @apply
+-- Nor does the consumer find such rows of the follower's, which would have a key twice.
+-- @follower
+USE misplaced;
+CREATE TABLE aside LIKE one;
+INSERT INTO aside VALUES (777, 'v7');
+ALTER TABLE healthy EXCHANGE PARTITION s0 WITH TABLE aside WITHOUT VALIDATION;
+DROP TABLE aside;
+-- @run cdc-producer --copy misplaced.healthy --until-current
+-- @run cdc-consumer
+-- @stops cdc-consumer 3 partition s0 of the follower's table misplaced.healthy has rows that belong into another one
+-- @follower
+DELETE FROM misplaced.healthy WHERE a = 777;
+ALTER TABLE misplaced.healthy REPAIR PARTITION ALL;
+-- @apply

@@ -22,6 +22,7 @@ from cdc.producer.decode.table_cache import TableCache
 from cdc.producer.equal_members import asking
 from cdc.producer.table_rows.chunk_reader import ChunkReader, TableChanged
 from cdc.producer.table_rows.definition import TableDefinition, read_definition
+from cdc.producer.table_rows.misplaced_rows import MisplacedRows
 from cdc.producer.table_rows.snapshot_reader import SnapshotReader
 from cdc.sandbox.fetch.mysql_programs import mysql_programs
 from cdc.sandbox.server.mysql import PASSWORD, USER, MySql
@@ -340,6 +341,29 @@ def test_a_definition_that_is_not_utf8_is_refused(shared: Leader) -> None:
     )
     assert "not UTF-8" in str(shared.definition("not_utf8", "raw").refusal)
     assert shared.definition("not_utf8", "told").refusal is None
+
+
+def test_misplaced_rows_are_looked_for_again_once_a_statement_may_have_moved_some(shared: Leader) -> None:
+    shared.execute(
+        "CREATE DATABASE misplaced",
+        "CREATE TABLE misplaced.x (a INT PRIMARY KEY)",
+        "INSERT INTO misplaced.x VALUES (1), (20)",
+        "CREATE TABLE misplaced.t (a INT PRIMARY KEY) PARTITION BY LIST (a) "
+        "(PARTITION `ж` VALUES IN (1, 2), PARTITION q VALUES IN (20))",
+    )
+    definition, looked = shared.definition("misplaced", "t"), MisplacedRows(shared.settings)
+    assert looked.refused(definition) == definition
+    shared.execute("ALTER TABLE misplaced.t EXCHANGE PARTITION `ж` WITH TABLE misplaced.x WITHOUT VALIDATION")
+    # The statement is in the stream, which has all questions taken back.
+    assert looked.refused(definition) == definition
+    looked.forget()
+    assert "its partition ж has rows" in str(looked.refused(definition).refusal)
+    shared.execute("ALTER TABLE misplaced.t REPAIR PARTITION ALL")
+    assert looked.refused(definition) == definition
+    # What is altered or gone meanwhile can't be read by this definition anyway.
+    looked.forget()
+    shared.execute("ALTER TABLE misplaced.t DROP PARTITION `ж`", "ALTER TABLE misplaced.t RENAME misplaced.u")
+    assert looked.refused(definition) == definition
 
 
 def test_tables_that_come_and_go_while_a_leader_is_listed_are_no_refusal(shared: Leader) -> None:
