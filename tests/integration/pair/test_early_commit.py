@@ -1,6 +1,9 @@
 """A part of a leader transaction that readers see without an entry of the commit log, as a late commit leaves it."""
 
 import json
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,14 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from cdc.config.topic_names import Topics
+from cdc.errors import PromiseError
+from cdc.kafka.fragments import HEADER, cut
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.sink.batch_size import BatchSize
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
@@ -57,7 +68,47 @@ def test_it_is_gone_on_from(tmp_path: Path, leader: MySql, follower: MySql, kafk
         assert content(leader, name) == content(follower, name)
 
 
-def show(kafka: Kafka, name: str, lines: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_nothing_is_written_below_what_readers_see(kafka: Kafka, fragmented: bool) -> None:
+    """Of a part with a hole nothing can be gone on from: its records would come after those that follow them."""
+    name = f"early_hole_{fragmented}"
+
+    def message(sequence: int) -> Message:
+        uri = f"flv://{name}/d/t"
+        place = {"fileName": "binlog.000001", "offset": 4 + sequence}
+        transaction = {"id": "u:2", "index": sequence - 1, "last": sequence == 3, "ts_us": 1}
+        body = {"uri": uri, "sequence": sequence, "bn_file": place, "transaction": transaction, "columns": ["i"]}
+        body["operation"] = {"Add": {"rows": [{"cols": [{"SignedInteger": sequence}]}]}}
+        return Message(name, uri.encode(), json.dumps(body, separators=(",", ":")).encode(), 0, [])
+
+    def opened() -> KafkaSink:
+        properties = {"bootstrap.servers": kafka.bootstrap_servers}
+        topics = TopicAdmin(properties, Topics(name), partitions=1, replicas=1, retention_hours=0)
+        size, stop = BatchSize(16_000_000), threading.Event()
+        return KafkaSink.open(topics, size, resource=name, instance="i", reopening=False, stop=stop)
+
+    entry = Entry(1, Position("binlog.000001", 4), "", "u", instance="i")
+    sink = opened()
+    sink.start(replace(entry, next_sequence=0))
+    sink.write([message(0)])
+    sink.commit(entry)
+    sink.close()
+    value = message(2).value
+    assert isinstance(value, bytes)
+    marks = list(cut(value, 100, sequence=2)) if fragmented else [(b"", value)]
+    show(kafka, name, [(name, part.decode()) for _, part in marks], headers=[mark for mark, _ in marks])
+    sink = opened()
+    try:
+        assert sink.entry is not None
+        assert sink.entry.next_sequence == 1
+        sink.start(sink.entry)
+        with pytest.raises(PromiseError, match="readers see record 2 already, but not record 1"):
+            sink.write([message(1)])
+    finally:
+        sink.close()
+
+
+def show(kafka: Kafka, name: str, lines: list[tuple[str, str]], *, headers: Sequence[bytes] = ()) -> None:
     """Commit these records, each in its topic, with no entry of the commit log."""
     admin = kafka.admin()
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{name} early"})
@@ -65,7 +116,9 @@ def show(kafka: Kafka, name: str, lines: list[tuple[str, str]]) -> None:
     producer.begin_transaction()
     for topic in {topic for topic, _ in lines} - admin.list_topics(timeout=10).topics.keys():
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    for topic, line in lines:
-        producer.produce(topic, line.encode(), json.loads(line)["uri"].encode())
+    for (topic, line), mark in zip(lines, headers or [b""] * len(lines), strict=True):
+        own = [(HEADER, mark)] if mark else []
+        uri = f"flv://{name}/d/t" if mark else json.loads(line)["uri"]
+        producer.produce(topic, line.encode(), uri.encode(), headers=own)
     producer.commit_transaction(30)
     until_readable(admin, *{topic for topic, _ in lines})
