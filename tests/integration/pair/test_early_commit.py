@@ -18,6 +18,7 @@ from cdc.model.position import Position
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_sink import KafkaSink
 from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.recovery import without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
@@ -96,7 +97,13 @@ def test_nothing_is_written_below_what_readers_see(kafka: Kafka, fragmented: boo
     value = message(2).value
     assert isinstance(value, bytes)
     marks = list(cut(value, 100, sequence=2)) if fragmented else [(b"", value)]
-    show(kafka, name, [(name, part.decode()) for _, part in marks], headers=[mark for mark, _ in marks])
+    show(
+        kafka,
+        name,
+        [(name, part.decode()) for _, part in marks],
+        headers=[mark for mark, _ in marks],
+        uri=f"flv://{name}/d/t",
+    )
     sink = opened()
     try:
         assert sink.entry is not None
@@ -108,7 +115,54 @@ def test_nothing_is_written_below_what_readers_see(kafka: Kafka, fragmented: boo
         sink.close()
 
 
-def show(kafka: Kafka, name: str, lines: list[tuple[str, str]], *, headers: Sequence[bytes] = ()) -> None:
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_a_record_whose_last_fragments_are_missing_is_completed(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str
+) -> None:
+    name = f"early_cut_{layout}"
+
+    def profile(server: MySql, file: str) -> Path:
+        return write_profile(
+            tmp_path, server, kafka, name=file, topic=name, resource=name, filters={"include_dbs": [name]},
+            producer={"start": "now", "message_bytes": 1000}, kafka={"layout": layout, "prefix": f"{name}."},
+        )  # fmt: skip
+
+    real, target = profile(leader, name), profile(follower, f"{name}_target")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        run_well("cdc-producer", real, "--until-current")
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t TEXT)")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")
+        run_well("cdc-producer", real, "--until-current")
+        before = len(json_lines(real))
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (1, REPEAT('x', 5000))")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (2, 'y')")
+        cursor.execute("COMMIT")
+        # What the record will be: a producer of its own writes it into another topic.
+        model = write_profile(
+            tmp_path, leader, kafka, name="model", topic=f"{name}_model", resource=name,
+            filters={"include_dbs": [name]}, kafka={"layout": layout, "prefix": f"{name}_model."},
+        )  # fmt: skip
+        run_well("cdc-producer", model, "--until-current")
+        line = next(line for line in json_lines(model) if "xxxxx" in line)
+        sequence = json.loads(line)["sequence"]
+        line = line.replace(f'"sequence":{sequence},', f'"sequence":{before},')
+        marks = list(cut(without_types(line.encode()), 1000, sequence=before))[:3]
+        topic = Topics(name, layout=layout, prefix=f"{name}." if layout == "per_table" else "").of_table(name, "a")
+        own = [mark for mark, _ in marks]
+        show(kafka, name, [(topic, part.decode()) for _, part in marks], headers=own, uri=f"flv://{name}/{name}/a")
+        run_well("cdc-consumer", target, "--until-current")
+        run_well("cdc-producer", real, "--until-current")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (3, 'z')")
+        run_well("cdc-producer", real, "--until-current")
+        run_well("cdc-consumer", target, "--until-current")
+        assert content(leader, name) == content(follower, name)
+
+
+def show(
+    kafka: Kafka, name: str, lines: list[tuple[str, str]], *, headers: Sequence[bytes] = (), uri: str = ""
+) -> None:
     """Commit these records, each in its topic, with no entry of the commit log."""
     admin = kafka.admin()
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{name} early"})
@@ -118,7 +172,7 @@ def show(kafka: Kafka, name: str, lines: list[tuple[str, str]], *, headers: Sequ
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
     for (topic, line), mark in zip(lines, headers or [b""] * len(lines), strict=True):
         own = [(HEADER, mark)] if mark else []
-        uri = f"flv://{name}/d/t" if mark else json.loads(line)["uri"]
-        producer.produce(topic, line.encode(), uri.encode(), headers=own)
+        key = uri if mark else json.loads(line)["uri"]
+        producer.produce(topic, line.encode(), key.encode(), headers=own)
     producer.commit_transaction(30)
     until_readable(admin, *{topic for topic, _ in lines})
