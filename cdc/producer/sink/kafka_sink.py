@@ -20,8 +20,8 @@ from cdc.producer.large_rows.large_text import checksum as checksum_of
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.sink.partitioner import Partitioner
-from cdc.producer.sink.record_parts import Headers, Message, rest
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
+from cdc.producer.sink.record_parts import Headers, Message
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, rest, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import NamedTuple, TypeVar
 
-from cdc.errors import PromiseError
-from cdc.kafka.fragments import Fragment
 from cdc.model.position import Position
 from cdc.model.record import Uri
 from cdc.producer.decode.changes import Rows, TableShape
@@ -16,7 +14,7 @@ from cdc.sql.effects import Effect
 
 __all__ = [
     "COPIED", "COPYING", "RECORD", "Headers", "Message", "Part", "ToldTypes", "affects", "encoded", "is_large",
-    "joined", "json_text", "rest", "rows_body", "split",
+    "joined", "json_text", "rows_body", "split",
 ]  # fmt: skip
 
 COPYING = '"copying":true,'  # before the rest of a record
@@ -165,20 +163,3 @@ def encoded(pieces: Sequence[str | bytes | LargeText]) -> bytes | LargeText:
         for begin in range(0, len(piece), _SLICE):
             buffer.write(piece[begin : begin + _SLICE].encode())
     return buffer.getvalue()
-
-
-def rest(fragments: Iterable[tuple[bytes, bytes]], after: Fragment, *, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
-
-    Raises PromiseError where it was cut in another way, so that these do not continue it.
-    """
-    for mark, fragment in fragments:
-        made = Fragment(*map(int, mark.split()))
-        if made != after._replace(number=made.number):
-            raise PromiseError(
-                f"the first fragments of record {after.sequence} are committed already, but it is cut otherwise now",
-                where=where,
-                hint="run with the version and producer.message_bytes that wrote them until that record is complete",
-            )
-        if made.number > after.number:
-            yield mark, fragment

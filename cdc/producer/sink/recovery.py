@@ -17,7 +17,7 @@ part of its records, and there is no entry for them. They are told apart in the 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -38,7 +38,7 @@ from cdc.model.record import Record, Uri
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "rest", "true_entry", "without_types"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -274,6 +274,23 @@ def _without_fragment(message: Message) -> Message:
     if Fragment.of(message):
         message.set_value(b"")
     return message
+
+
+def rest(fragments: Iterable[tuple[bytes, bytes]], after: Fragment, *, where: str) -> Iterator[tuple[bytes, bytes]]:
+    """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
+
+    Raises PromiseError where it was cut in another way, so that these do not continue it.
+    """
+    for mark, fragment in fragments:
+        made = Fragment(*map(int, mark.split()))
+        if made != after._replace(number=made.number):
+            raise PromiseError(
+                f"the first fragments of record {after.sequence} are committed already, but it is cut otherwise now",
+                where=where,
+                hint="run with the version and producer.message_bytes that wrote them until that record is complete",
+            )
+        if made.number > after.number:
+            yield mark, fragment
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:
