@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
-from cdc.kafka.fragments import HEADER, cut, cut_blocks
+from cdc.kafka.fragments import HEADER, Fragment, cut, cut_blocks
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.large_rows.large_text import LargeText
@@ -21,7 +21,7 @@ from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
 from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, rest, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 
@@ -58,6 +58,7 @@ class KafkaSink:
         known = [topic for topic, _ in recovered.entry.partitions] if recovered.entry else []
         # A topic may be known by its records alone: it was created in a transaction of which Kafka lost the end.
         self._ahead = recovered.ahead
+        self._begun = recovered.begun
         ours = {topics.names.topic, *known, *(topic for topic, _ in recovered.ahead)}
         self._partitioner = Partitioner(recovered.entry, open_topics=lambda names: topics.claim(names, ours=ours))
         # All in one call: thousands of tables, one by one, would delay each new connection.
@@ -132,8 +133,11 @@ class KafkaSink:
             self.records += 1
             self.bytes += len(value)
 
-    def _write_fragments(self, message: Message, partition: int) -> None:
-        """Add a record that is too large for one message as several, all in this partition."""
+    def _write_fragments(self, message: Message, partition: int, *, after: Fragment | None = None) -> None:
+        """Add a record that is too large for one message as several, all in this partition; those ``after`` one only.
+
+        Raises PromiseError where that one is none of the same.
+        """
         topic, key, value, time_ms, headers = message
         self._fragmented = True
         sequence, size = self._partitioner.next_sequence, self._transactions.message_bytes
@@ -142,6 +146,8 @@ class KafkaSink:
             if isinstance(value, bytes)
             else cut_blocks(value.blocks, size, sequence=sequence)
         )
+        if after is not None:
+            fragments = rest(fragments, after, where=f"topic {topic}, partition {partition}")
         for mark, fragment in fragments:
             try:
                 marked: Headers = [*headers, (HEADER, mark)]
@@ -223,6 +229,9 @@ class KafkaSink:
                 hint="run against the same server, with the version and the settings that wrote it, until that "
                 "transaction is complete",
             )
+        if sequence in self._begun:
+            same = message if checksum == checksum_of(value) else message._replace(value=plain)
+            self._write_fragments(same, partition, after=self._begun.pop(sequence))
         return True
 
     def commit(self, entry: Entry) -> None:

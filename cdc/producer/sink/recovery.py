@@ -17,7 +17,7 @@ part of its records, and there is no entry for them. They are told apart in the 
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -38,7 +38,7 @@ from cdc.model.record import Record, Uri
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "rest", "true_entry", "without_types"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
@@ -57,6 +57,7 @@ class Recovered:
     ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
     are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of the binlog's
     other events that readers can see.
+    ``begun``: of records as fragments of which readers see only the first ones, the newest of these, by sequence.
     ``visible_chunks``: of the chunks among those records, topic and COPIED by sequence, since they can't be read again.
     """
 
@@ -66,6 +67,7 @@ class Recovered:
     shown: Position | None = None
     ahead: dict[Partition, int] = field(default_factory=dict)
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
+    begun: dict[int, Fragment] = field(default_factory=dict)
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -82,12 +84,14 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     partitions = _written(topics, committed, uncommitted)
     open_in = unended(properties, [*partitions, (commits, 0)])
     # Compared also when no transaction is open: one may have been rolled back just before a crash.
-    visible = _visible(properties, partitions, open_in, resource, topics.suspects)
+    visible, begun = _visible(properties, partitions, open_in, resource, topics.suspects)
     every = commit_log.entries(properties, topic=commits, resource=resource, committed=False)
     # Without such an entry there may be no event, and the search would read the whole topic.
     events = (committed is not None and committed.shown) or (uncommitted is not None and uncommitted.shown)
     shown = _shown(properties, _event_topics(topics.names, committed, uncommitted)) if events else None
-    entry = true_entry(visible, shown, chain([committed] if committed else [], every), topics.names)
+    # An entry counts whole records.
+    whole = {partition: sequence - (sequence in begun) for partition, sequence in visible.items()}
+    entry = true_entry(whole, shown, chain([committed] if committed else [], every), topics.names)
     if open_in:
         _roll_back(producer, open_in)
         if topics.unended(open_in):
@@ -100,7 +104,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
     checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
     require_chunks_before(entry, chunks)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
-    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks)
+    return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks, begun)
 
 
 def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
@@ -114,18 +118,23 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 
 def _visible(
     properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
-) -> dict[Partition, int]:
-    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them.
+) -> tuple[dict[Partition, int], dict[int, Fragment]]:
+    """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them; of
+    those that end amid the fragments of their record, the newest fragment by sequence.
 
     Of ``suspects`` only records of our own: where another client wrote, the topic is refused before it is used.
     """
-    seen = {}
+    seen: dict[Partition, int] = {}
+    begun: dict[int, Fragment] = {}
     for partition, message in newest(properties, partitions).items():
         with suppress(*([UserError, PromiseError] if partition[0] in suspects else [])):
             seen[partition] = _sequence(message, resource)
+            fragment = Fragment.of(message)
+            if fragment is not None and fragment.number < fragment.total - 1:
+                begun[fragment.sequence] = fragment
     empty = [partition for partition in partitions if partition not in seen and partition not in unended]
     begins = begin_offsets(properties, empty)
-    return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}
+    return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
 
 
 def _event_topics(names: Topics, *entries: Entry | None) -> set[Partition]:
@@ -265,6 +274,23 @@ def _without_fragment(message: Message) -> Message:
     if Fragment.of(message):
         message.set_value(b"")
     return message
+
+
+def rest(fragments: Iterable[tuple[bytes, bytes]], after: Fragment, *, where: str) -> Iterator[tuple[bytes, bytes]]:
+    """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
+
+    Raises PromiseError where it was cut in another way, so that these do not continue it.
+    """
+    for mark, fragment in fragments:
+        made = Fragment(*map(int, mark.split()))
+        if made != after._replace(number=made.number):
+            raise PromiseError(
+                f"the first fragments of record {after.sequence} are committed already, but it is cut otherwise now",
+                where=where,
+                hint="run with the version and producer.message_bytes that wrote them until that record is complete",
+            )
+        if made.number > after.number:
+            yield mark, fragment
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:

@@ -1,6 +1,9 @@
 """A part of a leader transaction that readers see without an entry of the commit log, as a late commit leaves it."""
 
 import json
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +11,15 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from cdc.config.topic_names import Topics
+from cdc.errors import PromiseError
+from cdc.kafka.fragments import HEADER, cut
+from cdc.model.commit_entry import Entry
+from cdc.model.position import Position
+from cdc.producer.sink.batch_size import BatchSize
+from cdc.producer.sink.kafka_sink import KafkaSink
+from cdc.producer.sink.record_parts import Message
+from cdc.producer.sink.recovery import without_types
+from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.sandbox.server.kafka import Kafka
 from cdc.sandbox.server.mysql import MySql
 from tests.checks.compare import content
@@ -57,7 +69,100 @@ def test_it_is_gone_on_from(tmp_path: Path, leader: MySql, follower: MySql, kafk
         assert content(leader, name) == content(follower, name)
 
 
-def show(kafka: Kafka, name: str, lines: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("fragmented", [False, True])
+def test_nothing_is_written_below_what_readers_see(kafka: Kafka, fragmented: bool) -> None:
+    """Of a part with a hole nothing can be gone on from: its records would come after those that follow them."""
+    name = f"early_hole_{fragmented}"
+
+    def message(sequence: int) -> Message:
+        uri = f"flv://{name}/d/t"
+        place = {"fileName": "binlog.000001", "offset": 4 + sequence}
+        transaction = {"id": "u:2", "index": sequence - 1, "last": sequence == 3, "ts_us": 1}
+        body = {"uri": uri, "sequence": sequence, "bn_file": place, "transaction": transaction, "columns": ["i"]}
+        body["operation"] = {"Add": {"rows": [{"cols": [{"SignedInteger": sequence}]}]}}
+        return Message(name, uri.encode(), json.dumps(body, separators=(",", ":")).encode(), 0, [])
+
+    def opened() -> KafkaSink:
+        properties = {"bootstrap.servers": kafka.bootstrap_servers}
+        topics = TopicAdmin(properties, Topics(name), partitions=1, replicas=1, retention_hours=0)
+        size, stop = BatchSize(16_000_000), threading.Event()
+        return KafkaSink.open(topics, size, resource=name, instance="i", reopening=False, stop=stop)
+
+    entry = Entry(1, Position("binlog.000001", 4), "", "u", instance="i")
+    sink = opened()
+    sink.start(replace(entry, next_sequence=0))
+    sink.write([message(0)])
+    sink.commit(entry)
+    sink.close()
+    value = message(2).value
+    assert isinstance(value, bytes)
+    marks = list(cut(value, 100, sequence=2)) if fragmented else [(b"", value)]
+    show(
+        kafka,
+        name,
+        [(name, part.decode()) for _, part in marks],
+        headers=[mark for mark, _ in marks],
+        uri=f"flv://{name}/d/t",
+    )
+    sink = opened()
+    try:
+        assert sink.entry is not None
+        assert sink.entry.next_sequence == 1
+        sink.start(sink.entry)
+        with pytest.raises(PromiseError, match="readers see record 2 already, but not record 1"):
+            sink.write([message(1)])
+    finally:
+        sink.close()
+
+
+@pytest.mark.parametrize("layout", ["single", "per_table"])
+def test_a_record_whose_last_fragments_are_missing_is_completed(
+    tmp_path: Path, leader: MySql, follower: MySql, kafka: Kafka, layout: str
+) -> None:
+    name = f"early_cut_{layout}"
+
+    def profile(server: MySql, file: str) -> Path:
+        return write_profile(
+            tmp_path, server, kafka, name=file, topic=name, resource=name, filters={"include_dbs": [name]},
+            producer={"start": "now", "message_bytes": 1000}, kafka={"layout": layout, "prefix": f"{name}."},
+        )  # fmt: skip
+
+    real, target = profile(leader, name), profile(follower, f"{name}_target")
+    with leader.connect() as connection, connection.cursor() as cursor:
+        run_well("cdc-producer", real, "--until-current")
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"CREATE TABLE {name}.a (i INT PRIMARY KEY, t TEXT)")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (-1, '')")
+        run_well("cdc-producer", real, "--until-current")
+        before = len(json_lines(real))
+        cursor.execute("BEGIN")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (1, REPEAT('x', 5000))")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (2, 'y')")
+        cursor.execute("COMMIT")
+        # What the record will be: a producer of its own writes it into another topic.
+        model = write_profile(
+            tmp_path, leader, kafka, name="model", topic=f"{name}_model", resource=name,
+            filters={"include_dbs": [name]}, kafka={"layout": layout, "prefix": f"{name}_model."},
+        )  # fmt: skip
+        run_well("cdc-producer", model, "--until-current")
+        line = next(line for line in json_lines(model) if "xxxxx" in line)
+        sequence = json.loads(line)["sequence"]
+        line = line.replace(f'"sequence":{sequence},', f'"sequence":{before},')
+        marks = list(cut(without_types(line.encode()), 1000, sequence=before))[:3]
+        topic = Topics(name, layout=layout, prefix=f"{name}." if layout == "per_table" else "").of_table(name, "a")
+        own = [mark for mark, _ in marks]
+        show(kafka, name, [(topic, part.decode()) for _, part in marks], headers=own, uri=f"flv://{name}/{name}/a")
+        run_well("cdc-consumer", target, "--until-current")
+        run_well("cdc-producer", real, "--until-current")
+        cursor.execute(f"INSERT INTO {name}.a VALUES (3, 'z')")
+        run_well("cdc-producer", real, "--until-current")
+        run_well("cdc-consumer", target, "--until-current")
+        assert content(leader, name) == content(follower, name)
+
+
+def show(
+    kafka: Kafka, name: str, lines: list[tuple[str, str]], *, headers: Sequence[bytes] = (), uri: str = ""
+) -> None:
     """Commit these records, each in its topic, with no entry of the commit log."""
     admin = kafka.admin()
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": f"{name} early"})
@@ -65,7 +170,9 @@ def show(kafka: Kafka, name: str, lines: list[tuple[str, str]]) -> None:
     producer.begin_transaction()
     for topic in {topic for topic, _ in lines} - admin.list_topics(timeout=10).topics.keys():
         admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
-    for topic, line in lines:
-        producer.produce(topic, line.encode(), json.loads(line)["uri"].encode())
+    for (topic, line), mark in zip(lines, headers or [b""] * len(lines), strict=True):
+        own = [(HEADER, mark)] if mark else []
+        key = uri if mark else json.loads(line)["uri"]
+        producer.produce(topic, line.encode(), key.encode(), headers=own)
     producer.commit_transaction(30)
     until_readable(admin, *{topic for topic, _ in lines})
