@@ -43,9 +43,15 @@ def unfit(columns: Sequence[str], reserved: Collection[str], in_files: Callable[
     Spark or as they are written ``in_files``."""
     if taken := [name for name in columns if name.lower() in reserved]:
         return f"the format has columns of its own that are called so: {', '.join(taken)}"
-    for written in (str.lower, in_files):
+    for written in (str.lower, _ignoring_case, in_files):
         first: dict[str, str] = {}
         for name in columns:
             if (other := first.setdefault(written(name), name)) != name:
                 return f"the names of two columns become one: {other}, {name}"
     return ""
+
+
+def _ignoring_case(name: str) -> str:
+    """What is the same of two names that Java's ``equalsIgnoreCase``, and so Spark, takes for one: ``ı`` is ``i``."""
+    upper = (each.upper() if len(each.upper()) == 1 else each for each in name)
+    return "".join(each.lower() if len(each.lower()) == 1 else each for each in upper)

@@ -98,3 +98,10 @@ def test_names_in_files_are_those_of_iceberg() -> None:
     names = ("id", "2024", "a.b", "é", "a b", "$")
     assert [in_files(name) for name in names] == ["id", "_2024", "a_x2Eb", "é", "a_x20b", "_x24"]
     assert unfit(["2024", "_2024"], ()) == ""
+
+
+def test_columns_that_are_one_to_spark() -> None:
+    """As Java ignores case: each letter's upper case, then the lower case of that."""
+    for names in (("ı", "i"), ("a", "A"), ("ſ", "s"), ("K", "\N{KELVIN SIGN}"), ("µ", "μ")):
+        assert "become one" in unfit(names, ()), names
+    assert unfit(["ß", "ss", "é", "e", "ẞ2"], ()) == ""
