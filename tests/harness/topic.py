@@ -160,7 +160,9 @@ class Stage:
     @classmethod
     def make(cls, folder: Path, follower: MySql, kafka: Kafka, *, name: str, **tables: Any) -> Self:
         topic = LeaderTopic.create(kafka, name, resource=name)
-        profile = write_profile(folder, follower, kafka, name=name, resource=name, **tables)
+        profile = write_profile(
+            folder, follower, kafka, name=name, resource=name, **{"log": {"level": "debug"}} | tables
+        )
         topic.send([topic.query(f"CREATE DATABASE `{name}`", ("CreateDatabase", name))])
         return cls(name, topic, follower, profile)
 

@@ -1,5 +1,6 @@
 -- A row whose parent is still to be copied is not refused, in one statement for many rows or row by row as here: the
 -- leader has checked it.
+-- @profile consumer log.level = "debug"
 CREATE DATABASE child_before;
 USE child_before;
 CREATE TABLE t (id INT PRIMARY KEY);

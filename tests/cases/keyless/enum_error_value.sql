@@ -1,5 +1,6 @@
 -- In a table without a key the error value of an ENUM is not its empty member, and many rows of either are found at once.
 -- @alone
+-- @profile consumer log.level = "debug"
 CREATE DATABASE enum_error_value;
 USE enum_error_value;
 CREATE TABLE t (n INT, s ENUM('a', ''));
