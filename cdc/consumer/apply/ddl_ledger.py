@@ -75,7 +75,7 @@ _ANY_ORDER = (
     "on the follower, add the column without AUTO_INCREMENT, give it the leader's numbers, make it AUTO_INCREMENT, and "
     "go on with --skip; or leave the table out with the filters, and on the leader copy it: CREATE TABLE new … SELECT"
 )
-_MAKES_DOCUMENTS = re.compile(r"\bJSON", re.I)
+_MAKES_DOCUMENTS = re.compile(r"\bJSON|->|\bMEMBER\b", re.I)
 _UNCOMMITTED_SECONDS = 1.0  # after which the statements that have run are committed
 _SHOWN = 100_000  # characters of a skipped statement, which may be too large for the server
 

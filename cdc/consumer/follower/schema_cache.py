@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cdc.consumer.follower.session import Session
@@ -19,8 +19,8 @@ __all__ = ["SchemaCache", "changed_tables"]
 # Expressions whose value depends on settings of the leader's session that are not in its binlog: the digits of a
 # division, how a literal is parsed (NO_BACKSLASH_ESCAPES, default_collation_for_utf8mb4; stored expressions are parsed
 # again) and block_encryption_mode. And on the sql_mode, which it may have changed since the BEGIN that has it: how
-# unsigned numbers are subtracted, and seconds cut.
-_DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix", re.IGNORECASE)
+# unsigned numbers are subtracted, and seconds cut. What parses a document depends on the server's parser of JSON.
+_DOUBTFUL = re.compile("/|'|aes_|-|time|date|unix|json|member of", re.IGNORECASE)
 _SECONDS = ("TIME", "DATETIME", "TIMESTAMP")
 _PAUSE = 1000  # batches of a table that are not loaded after one with its rows has failed
 
@@ -217,12 +217,14 @@ class SchemaCache:
         return self._session.rows(f"{what} WHERE {where} {more}")
 
 
-def _unpredictable(columns: Iterable[Column], expressions: Mapping[str, str]) -> set[str]:
+def _unpredictable(columns: Collection[Column], expressions: Mapping[str, str]) -> set[str]:
     """The generated columns with doubtful ``expressions``, and those that are computed from such columns.
 
-    So are all from a CHAR, which the sql_mode pads, and from fractions of seconds.
+    So are all from a CHAR, which the sql_mode pads, and from fractions of seconds, and documents, which may be parsed
+    from text.
     """
     found = {name for name, expression in expressions.items() if _DOUBTFUL.search(expression)}
+    found |= {each.name for each in columns if each.name in expressions and each.data_type.upper() == "JSON"}
     given = {each.name for each in columns if each.data_type.upper() == "CHAR" or each.has_fractions()}
     while more := {
         name

@@ -8,8 +8,9 @@ from cdc.consumer.literals.scalars import SCALARS, from_base64, hexadecimal, quo
 from cdc.model.record import Uri
 from cdc.model.values import NULL, Value
 
-__all__ = ["DEFAULT", "equal", "exact", "identifier", "literal", "quoted", "seconds", "table_name"]
+__all__ = ["DEFAULT", "equal", "exact", "identifier", "is_document", "literal", "quoted", "seconds", "table_name"]
 
+_DOCUMENTS = frozenset({"Json", "JsonTyped"})
 _LITERALS = SCALARS | {"Json": document, "JsonTyped": typed_document}
 # An ENUM's error value, number 0, has the text '', as a member '' may have; only the numbers differ.
 _EMPTY_MEMBER: Value = {"Enum": ""}
@@ -85,11 +86,16 @@ def exact(column: str, value: Value) -> str:
         # FLOAT(m,d) compares by its decimal digits, a sum as a double. Zeros are equal; only their texts show the sign.
         sign = f" AND LEFT(CAST({name} AS CHAR),1){_minus(content)}'-'" if content == 0 else ""
         return f"{name}+0e0={text}{sign}"
-    if tag in ("Json", "JsonTyped"):
+    if tag in _DOCUMENTS:
         return same_document(name, text)
     if tag == "Vector":
         return f"HEX({name})=HEX({text})"  # vectors have no equality operator
     return equal(column, value)
+
+
+def is_document(value: Value) -> bool:
+    """Whether the value is a JSON document."""
+    return isinstance(value, dict) and not value.keys().isdisjoint(_DOCUMENTS)
 
 
 def _minus(content: float) -> str:

@@ -12,6 +12,7 @@ from cdc.consumer.literals.row_sql_mode import STRICT, lax, setting, strict
 from cdc.consumer.literals.row_text import row_texts
 from cdc.consumer.literals.values import identifier, literal, table_name
 from cdc.consumer.literals.variables import Variables
+from cdc.consumer.plan.computed_documents import comparisons_of_documents
 from cdc.consumer.plan.copied_numbers import apart, copying_insert, copying_update
 from cdc.consumer.plan.inserts import chunks, inserts, written_indexes
 from cdc.consumer.plan.loads import additions
@@ -71,6 +72,7 @@ def statements(
                 mode = STRICT
                 yield Statement(setting(mode))
                 yield from _comparisons(_done(step), step.verified, size)
+                yield from comparisons_of_documents(step)
         except ValueError as error:
             raise unreadable(step.record, error) from None
     yield from usual_session(mode, flags)

@@ -44,6 +44,7 @@ class Creation(NamedTuple):
     text: str
     effects: tuple[Effect, ...]
     context: dict[str, Any]
+    exact: bytes | None = None
 
 
 class Structure(NamedTuple):

@@ -18,10 +18,11 @@ from cdc.producer.binlog.leader import Leader, objects, translated
 from cdc.producer.copy.asked import base_tables, definitions, require_gtids
 from cdc.producer.copy.chunk import Creation, Structure
 from cdc.producer.copy.pending import Table
-from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly
+from cdc.producer.table_rows.definition import ALL_SHOWN, TableDefinition, identifier, shown_exactly, shown_row
 from cdc.service.mysql_connection import connected
 from cdc.sql.ddl import classify
 from cdc.sql.effects import ANY_DATABASE, Effect
+from cdc.sql.text import is_lost, readable
 
 __all__ = ["Creations", "Structures", "copied_tables", "creations_of"]
 
@@ -199,12 +200,14 @@ def _routines(cursor: Any, database: str, filters: Filters | Widened) -> Iterato
         (database,),
     )
     for kind, routine in cursor.fetchall():
-        cursor.execute(f"SHOW CREATE {kind} {_quoted((database, routine))}")
-        _, modes, text, _, collation, default = cursor.fetchone()
+        _, modes, text, client, collation, default = shown_row(
+            cursor, f"SHOW CREATE {kind} {_quoted((database, routine))}"
+        )
         if text is None:
             raise _hidden(kind, database, routine, "SHOW_ROUTINE")
         yield from _dropped(kind, (database, routine), filters)
-        yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
+        session = {"sql_mode": modes, "collation": collation, "database_collation": default}
+        yield _creation(text, database, session | _spoken(client))
 
 
 def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table], *, missing: set[Table]) -> Iterator[Creation]:
@@ -223,8 +226,7 @@ def _views(cursor: Any, filters: Filters | Widened, invalid: list[Table], *, mis
             missing.add((database, view))
             invalid.append((database, view))
             continue
-        cursor.execute(f"SHOW CREATE VIEW {_quoted((database, view))}")
-        _, text, _, collation = cursor.fetchone()
+        _, text, _, collation = shown_row(cursor, f"SHOW CREATE VIEW {_quoted((database, view))}")
         yield from _dropped("VIEW", (database, view), filters)
         yield _creation(text, database, {"collation": collation})
 
@@ -237,19 +239,20 @@ def _triggers(cursor: Any, tables: set[Table]) -> Iterator[Creation]:
     )
     for database, table, trigger in cursor.fetchall():
         if (database, table) in tables:
-            cursor.execute(f"SHOW CREATE TRIGGER {_quoted((database, trigger))}")
-            _, modes, text, _, collation, default, *_ = cursor.fetchone()
-            yield _creation(text, database, {"sql_mode": modes, "collation": collation, "database_collation": default})
+            found = shown_row(cursor, f"SHOW CREATE TRIGGER {_quoted((database, trigger))}")
+            _, modes, text, client, collation, default, *_ = found
+            session = {"sql_mode": modes, "collation": collation, "database_collation": default}
+            yield _creation(text, database, session | _spoken(client))
 
 
 def _events(cursor: Any, filters: Filters | Widened) -> Iterator[Creation]:
     cursor.execute("SELECT EVENT_SCHEMA, EVENT_NAME FROM information_schema.EVENTS ORDER BY EVENT_SCHEMA, EVENT_NAME")
     for names in cursor.fetchall():
         if filters.wants_database(names[0]):
-            cursor.execute(f"SHOW CREATE EVENT {_quoted(names)}")
-            _, modes, zone, text, _, collation, default = cursor.fetchone()
+            found = shown_row(cursor, f"SHOW CREATE EVENT {_quoted(names)}")
+            _, modes, zone, text, client, collation, default = found
             session = {"sql_mode": modes, "time_zone": zone, "collation": collation, "database_collation": default}
-            yield _creation(text, names[0], session)
+            yield _creation(text, names[0], session | _spoken(client))
 
 
 def _dropped(kind: str, names: Table, filters: Filters | Widened) -> Iterator[Creation]:
@@ -292,7 +295,13 @@ def _creation(text: str, database: str, session: dict[str, Any] | None = None) -
     ansi_quotes = "ANSI_QUOTES" in context["sql_mode"].split(",")
     backslash_escapes = "NO_BACKSLASH_ESCAPES" not in context["sql_mode"].split(",")
     _, effects = classify(text, database=database, ansi_quotes=ansi_quotes, backslash_escapes=backslash_escapes)
-    return Creation(text, effects, context)
+    exact = text.encode("utf-8", "surrogateescape")
+    return Creation(readable(text), effects, context, exact if is_lost(text) else None)
+
+
+def _spoken(client: str) -> dict[str, Any]:
+    """The character set of a text that the server has as its client wrote it: without one it converts nothing."""
+    return {"charset": client} if client == "binary" else {}
 
 
 def _quoted(names: Iterable[str]) -> str:

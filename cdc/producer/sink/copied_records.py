@@ -1,6 +1,7 @@
 """What a copy writes in, messages for Kafka out: each is a transaction of its own, which no GTID names."""
 
 import json
+from base64 import b64encode
 from typing import NamedTuple
 
 from cdc.model.position import Position
@@ -31,7 +32,9 @@ def _key(bound: tuple[str, ...] | None) -> str:
 
 def creation_body(creation: Creation, *, resource: str, ts_us: int) -> tuple[str, ...]:
     """The same of a statement, read on the leader ``resource`` at the time ``ts_us``, that creates what is copied."""
-    query, context = json_text({"Query": creation.text}), json_text(creation.context | {"timestamp_us": ts_us})
+    exact = {} if creation.exact is None else {"Bytes": b64encode(creation.exact).decode("ascii")}
+    query = json_text({"Query": creation.text} | exact)
+    context = json_text(creation.context | {"timestamp_us": ts_us})
     return COPYING, f'"operation":{query},"context":{context},"affects":{affects(creation.effects, resource)}'
 
 

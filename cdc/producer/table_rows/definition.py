@@ -30,6 +30,7 @@ __all__ = [
     "read_definition",
     "reading_failed",
     "shown_exactly",
+    "shown_row",
     "table_text",
 ]
 
@@ -217,20 +218,26 @@ def _read(cursor: Any, database: str, table: str) -> TableDefinition:
 def shown_exactly(cursor: Any, statement: str) -> list[str]:
     """The row of a SHOW CREATE. A server that converts it has question marks for what utf8mb3 lacks in expressions."""
     cursor.execute("SET SESSION character_set_results = NULL")
-    # Literals with another character set are bytes of that, which need not be UTF-8.
+    try:
+        return shown_row(cursor, statement)
+    finally:
+        # Also after a deadlock, after which the connection is used again.
+        with suppress(pymysql.MySQLError):
+            cursor.execute("SET SESSION character_set_results = utf8mb4")
+
+
+def shown_row(cursor: Any, statement: str) -> list[Any]:
+    """The row of a SHOW CREATE, with lone surrogates for bytes that are not UTF-8."""
+    # Literals with another character set, and texts of a client with ``binary``, are bytes of that.
     cursor.connection.use_unicode = False
     try:
         cursor.execute(statement)
-        row = [_text(each) for each in cursor.fetchone()]
+        return [_text(each) for each in cursor.fetchone()]
     finally:
-        # Also after a deadlock, after which the connection is used again.
         cursor.connection.use_unicode = True
-        with suppress(pymysql.MySQLError):
-            cursor.execute("SET SESSION character_set_results = utf8mb4")
-    return row
 
 
-def _text(value: str | bytes) -> str:
+def _text(value: Any) -> Any:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
