@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import translate
+from glob import escape
+from shlex import quote
 from typing import Self
 
 from cdc.errors import UserError
 
-__all__ = ["TableGlobs", "unquoted"]
+__all__ = ["TableGlobs", "copy_command", "named", "table_named", "unquoted"]
 
 _NAME = r"`(?:[^`]|``)+`|[^`.]+"
 _QUOTED = re.compile(rf"({_NAME})\.({_NAME})")
@@ -60,6 +62,27 @@ def unquoted(name: str) -> str:
     """A name or glob without its backquotes."""
     quoted = len(name) > 2 and name[0] == name[-1] == "`"
     return name[1:-1].replace("``", "`") if quoted else name
+
+
+def copy_command(*tables: tuple[str, str]) -> str:
+    """The command that has these tables and no others copied again, quoted for a shell: names may be anything."""
+    globs = (named(escape(database), escape(table)) for database, table in tables)
+    return "cdc-producer PROFILE " + " ".join(f"--copy {quote(glob)}" for glob in globs)
+
+
+def named(database: str, table: str) -> str:
+    """``db.table``, with backquotes where it could be read in another way, also as an option."""
+    names = database, table
+    if database.startswith("-") or any("." in name or "`" in name for name in names):
+        return ".".join(f"`{name.replace('`', '``')}`" for name in names)
+    return ".".join(names)
+
+
+def table_named(text: str) -> tuple[str, str] | None:
+    """The table that ``named`` gave; None for a text that names none."""
+    if found := _QUOTED.fullmatch(text):
+        return unquoted(found[1]), unquoted(found[2])
+    return None
 
 
 def _unclear(glob: str, key: str) -> UserError:

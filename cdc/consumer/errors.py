@@ -12,6 +12,7 @@ Unapplicable    a record that the follower refuses; ``--skip`` may leave it out
 from collections.abc import Callable, Iterable
 from shlex import quote
 
+from cdc.config.table_globs import copy_command, named
 from cdc.errors import PromiseError
 from cdc.model.record import Record, Uri
 
@@ -158,17 +159,17 @@ class Unapplicable(PromiseError):
         options = " ".join(f"--skip {each}" for each in (*self._left, *numbers))
         again = ""
         if self.refused is not None and (tables := tables_of(self.record, former=self._former)):
-            left = " ".join(f"--skip {table}" for table in dict.fromkeys((*self._left, *tables)))
-            copied = " ".join(f"--copy {table}" for table in tables)
+            shown = (quote(named(*table)) for table in tables)
+            left = " ".join(f"--skip {table}" for table in dict.fromkeys((*self._left, *shown)))
             again = (
                 f"; or keep all data by a copy: cdc-consumer PROFILE {left} leaves what the follower refuses there "
-                f"until the table is copied again, and cdc-producer PROFILE {copied} asks for that"
+                f"until the table is copied again, and {copy_command(*tables)} asks for that"
             )
         self.hint = f"{self._fix}{again}; to do without {these} for good: cdc-consumer PROFILE {options}"
 
 
-def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[str]:
-    """The tables that a record changes, by the leader's names, quoted for a shell; none where they can't be left.
+def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[tuple[str, str]]:
+    """The tables that a record changes, by the leader's names; none where they can't be left.
 
     What belongs to a copy can't: it is what mends a table that was left.
     """
@@ -180,7 +181,7 @@ def tables_of(record: Record, *, former: Callable[[str], str] = str) -> list[str
         uris = [Uri.parse(affect[end]) for affect in record.affects for end in ("uri", "to") if end in affect]
         if not all("Table" in affect["action"] for affect in record.affects):
             return []
-    return list(dict.fromkeys(quote(f"{former(uri.database)}.{uri.table}") for uri in uris if uri.table is not None))
+    return list(dict.fromkeys((former(uri.database), uri.table) for uri in uris if uri.table is not None))
 
 
 def server_error(code: int, text: str, *, connection_failed: bool) -> Interrupted | Refused:

@@ -7,6 +7,7 @@ from typing import Self
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from cdc.config.table_globs import copy_command
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import PromiseError, UserError
 from cdc.lake.folder import State
@@ -100,7 +101,7 @@ def refused_tables(
         yield name, UserError(
             "the stream has rows of the table and nothing that tells its columns, which retention has cut",
             where=f"table {'.'.join(name)}, sequence {upto}",
-            hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(name)}",
+            hint=f"copy the table again: {copy_command(name)}",
         )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import re
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from cdc.config.table_globs import copy_command
 from cdc.errors import CdcError, UserError
 from cdc.spark.ddl.lineage import Name
 from cdc.spark.frames.rows import changed_rows, left_rows
@@ -43,7 +44,7 @@ def uncertain_value(messages: DataFrame, plan: Plan, *, upto: int) -> UserError 
     return UserError(
         f"values of column {plan.columns[column][0]} are not certain: {why.removeprefix(DOUBT)}",
         where=f"table {name}, row {found['named'][:200]}, sequence {upto}",
-        hint=f"copy the table again: cdc-producer PROFILE --copy {name}; or see --on-alter",
+        hint=f"copy the table again: {copy_command(plan.name)}; or see --on-alter",
     )
 
 

@@ -8,6 +8,7 @@ leader held then, which no unique key can refuse.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cdc.config.table_globs import copy_command
 from cdc.consumer.source.statement_check import numbering
 from cdc.errors import UserError
 from cdc.model.record import Record
@@ -59,7 +60,7 @@ def parts_of(
                 UserError(
                     "the stream has rows of the table and nothing that tells its columns",
                     where=f"table {'.'.join(name)}",
-                    hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(name)}; {_OR_APPLY}",
+                    hint=f"copy the table again: {copy_command(name)}; {_OR_APPLY}",
                 )
             )
     segments, histories = _segments(history, names, upto), Histories(history)
@@ -122,7 +123,7 @@ def _part(planned: Plan, stretch: Stretch, *, numbered: bool) -> Part:
         raise UserError(
             "the table has no key, and an ALTER changed its columns after rows were written",
             where=f"table {'.'.join(planned.name)}, sequence {stretch.end}",
-            hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+            hint=f"copy the table again: {copy_command(planned.name)}",
         )
     numbers: tuple[int, ...] = ()
     if numbered:
@@ -148,5 +149,5 @@ def _require_same_rows(planned: Plan, statements: Mapping[int, Record]) -> None:
             raise UserError(
                 f"the statement at sequence {record.sequence} numbered the rows that were there, and a seed has others",
                 where=f"table {'.'.join(planned.name)}",
-                hint=f"copy the table again: cdc-producer PROFILE --copy {'.'.join(planned.name)}",
+                hint=f"copy the table again: {copy_command(planned.name)}",
             )

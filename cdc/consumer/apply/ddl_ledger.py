@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cdc.config.filters import filtered_name
+from cdc.config.table_globs import copy_command
 from cdc.consumer.errors import Interrupted, Refused, Unapplicable
 from cdc.consumer.follower.answers import version_text
 from cdc.consumer.follower.lock_waits import LockWait
@@ -302,7 +303,7 @@ def _tell_doubles(record: Record) -> None:
         event(
             _LOG, "documents that the statement made of text may have other doubles here than on the leader",
             level=logging.WARNING, sequence=record.sequence, uri=tables[0],
-            hint=f"copy the table again: cdc-producer PROFILE --copy {table.database}.{table.table}",
+            hint=f"copy the table again: {copy_command((table.database, table.table or ''))}",
         )  # fmt: skip
 
 

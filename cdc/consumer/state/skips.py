@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Self
 
+from cdc.config.table_globs import named, table_named
 from cdc.errors import UserError
 from cdc.model.record import Record, Uri
 
@@ -31,24 +32,27 @@ class Skips:
 
     @classmethod
     def parse(cls, options: Iterable[str], *, new: Callable[[str], str]) -> Self:
-        """Those that the command line names, each ``SEQUENCE`` or ``DATABASE.TABLE``. Raises UserError."""
-        options = list(options)
-        tables = [tuple(option.split(".", 1)) for option in options if not option.isdecimal()]
-        for option, names in zip((each for each in options if not each.isdecimal()), tables, strict=True):
-            if len(names) != 2 or not all(names):
+        """Those that the command line names, each ``SEQUENCE`` or ``DATABASE.TABLE`` (names with a dot in
+        backquotes). Raises UserError."""
+        numbers, tables = list[int](), list[tuple[str, str]]()
+        for option in options:
+            if option.isdecimal():
+                numbers.append(int(option))
+            elif table := table_named(option):
+                tables.append(table)
+            else:
                 raise UserError(
                     f"{option!r} is neither a record's sequence nor a table",
                     where=_OPTION,
-                    hint="give what the consumer's error says, such as 4711 or shop.orders",
+                    hint="give what the consumer's error says, such as 4711, shop.orders or '`my.db`.orders'",
                 )
-        numbers = [int(option) for option in options if option.isdecimal()]
-        return cls(numbers, [(names[0], names[1]) for names in tables], new=new)
+        return cls(numbers, tables, new=new)
 
     def again(self, after: int) -> tuple[list[int], list[str]]:
         """What a run must be given again, of which nothing behind sequence ``after`` has committed: records that were
         left out, and tables."""
         numbers = [number for number in self.used & self._wanted if number > after]
-        return numbers, [f"{database}.{table}" for database, table in self._here.values()]
+        return numbers, [named(*table) for table in self._here.values()]
 
     def __bool__(self) -> bool:
         return bool(self._wanted or self._here)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable
 
+from cdc.config.table_globs import copy_command
 from cdc.producer.copy.chunk import Chunk, Structure
 from cdc.producer.copy.pending import Pending, Table
 from cdc.producer.table_rows.definition import TableDefinition
@@ -64,7 +65,7 @@ class Notices:
             why, hint = definition.refusal, "audit again, and ask again with the new report"
             self._log("rows can't be repaired", level=logging.ERROR, table=table, why=why, hint=hint)
             return
-        hint = f"make it as a copy needs it, then run cdc-producer PROFILE --copy {table}"
+        hint = f"make it as a copy needs it, then run {copy_command((definition.database, definition.name))}"
         if definition.inexact:
             hint = (
                 "leave it out with the filters, since a copy of the leader does not create it on followers; or " + hint

@@ -12,16 +12,17 @@ from confluent_kafka import KafkaException
 from cdc.config.topic_names import PER_TABLE
 from cdc.errors import CdcError, Disconnected, PromiseError
 from cdc.kafka.errors import open_error
-from cdc.kafka.fragments import HEADER, Fragment, cut, cut_blocks
+from cdc.kafka.fragments import HEADER, cut, cut_blocks
 from cdc.model.commit_entry import Entry
 from cdc.model.position import Position
 from cdc.producer.large_rows.large_text import LargeText
 from cdc.producer.large_rows.large_text import checksum as checksum_of
 from cdc.producer.sink.batch_size import BatchSize
 from cdc.producer.sink.kafka_transactions import NEVER, KafkaTransactions
+from cdc.producer.sink.partial_record import Begun, rest
 from cdc.producer.sink.partitioner import Partitioner
 from cdc.producer.sink.record_parts import Headers, Message
-from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, rest, without_types
+from cdc.producer.sink.recovery import AFTER, SHOWN, Recovered, recover, without_types
 from cdc.producer.sink.topic_admin import TopicAdmin
 from cdc.service.process_name import described
 
@@ -133,7 +134,7 @@ class KafkaSink:
             self.records += 1
             self.bytes += len(value)
 
-    def _write_fragments(self, message: Message, partition: int, *, after: Fragment | None = None) -> None:
+    def _write_fragments(self, message: Message, partition: int, *, after: Begun | None = None) -> None:
         """Add a record that is too large for one message as several, all in this partition; those ``after`` one only.
 
         Raises PromiseError where that one is none of the same.

@@ -17,7 +17,7 @@ part of its records, and there is no entry for them. They are told apart in the 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
@@ -35,14 +35,16 @@ from cdc.model.commit_entry import Entry
 from cdc.model.partition import Partition, partition_name
 from cdc.model.position import Position
 from cdc.model.record import Record, Uri
+from cdc.producer.sink.partial_record import Begun
 from cdc.producer.sink.record_parts import COPIED
 from cdc.producer.sink.topic_admin import TopicAdmin
 
-__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "rest", "true_entry", "without_types"]
+__all__ = ["AFTER", "SHOWN", "Recovered", "recover", "require_chunks_before", "true_entry", "without_types"]
 
 # Headers of the binlog's other events: the newest sequence, and the newest event with a position, written by then.
 AFTER, SHOWN = "cdc_after", "cdc_shown"
 _ANSWER_SECONDS = 10.0
+_ANEW = "name a new topic in kafka.topic and give the follower a fresh copy of the leader"
 _EXPIRED = 1 << 63
 _OPERATION = b',"operation":{'
 _TYPES = re.compile(rb',"types":\[(?:"(?:[^"\\]|\\.)*"(?:, ?)?)*\]')
@@ -57,7 +59,8 @@ class Recovered:
     ``visible_checksums``: of the records after the entry that readers can see already, CRC-32 by sequence. ``ahead``
     are the partitions that have such records, with the newest sequence in each. ``shown`` is the newest of the binlog's
     other events that readers can see.
-    ``begun``: of records as fragments of which readers see only the first ones, the newest of these, by sequence.
+    ``begun``: of records as fragments of which readers see only the first ones, the newest of these and its bytes, by
+    sequence.
     ``visible_chunks``: of the chunks among those records, topic and COPIED by sequence, since they can't be read again.
     """
 
@@ -67,7 +70,7 @@ class Recovered:
     shown: Position | None = None
     ahead: dict[Partition, int] = field(default_factory=dict)
     visible_chunks: dict[int, tuple[str, str]] = field(default_factory=dict)
-    begun: dict[int, Fragment] = field(default_factory=dict)
+    begun: dict[int, Begun] = field(default_factory=dict)
 
 
 def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, *, resource: str) -> Recovered:
@@ -102,7 +105,7 @@ def recover(properties: dict[str, Any], producer: Producer, topics: TopicAdmin, 
             )
     next_sequence = entry.next_sequence if entry else 0
     checksums, chunks = _visible_records(properties, visible, next_sequence, resource)
-    require_chunks_before(entry, chunks)
+    require_chunks_before(entry, chunks, begun)
     ahead = {partition: last for partition, last in visible.items() if next_sequence <= last < _EXPIRED}
     return Recovered(entry, sorted({topic for topic, _ in open_in}), checksums, shown, ahead, chunks, begun)
 
@@ -118,20 +121,20 @@ def _written(topics: TopicAdmin, *entries: Entry | None) -> list[Partition]:
 
 def _visible(
     properties: dict[str, Any], partitions: list[Partition], unended: list[Partition], resource: str, suspects: set[str]
-) -> tuple[dict[Partition, int], dict[int, Fragment]]:
+) -> tuple[dict[Partition, int], dict[int, Begun]]:
     """The newest sequence that readers can see in each partition, _EXPIRED where retention has removed all of them; of
     those that end amid the fragments of their record, the newest fragment by sequence.
 
     Of ``suspects`` only records of our own: where another client wrote, the topic is refused before it is used.
     """
     seen: dict[Partition, int] = {}
-    begun: dict[int, Fragment] = {}
+    begun: dict[int, Begun] = {}
     for partition, message in newest(properties, partitions).items():
         with suppress(*([UserError, PromiseError] if partition[0] in suspects else [])):
             seen[partition] = _sequence(message, resource)
             fragment = Fragment.of(message)
             if fragment is not None and fragment.number < fragment.total - 1:
-                begun[fragment.sequence] = fragment
+                begun[fragment.sequence] = Begun(fragment, message.value() or b"")
     empty = [partition for partition in partitions if partition not in seen and partition not in unended]
     begins = begin_offsets(properties, empty)
     return seen | {partition: _EXPIRED for partition, begin in begins.items() if begin > 0}, begun
@@ -211,7 +214,7 @@ def true_entry(
     raise PromiseError(
         f"no entry of the commit log agrees with the records up to sequence {top}",
         where=f"topic {names.commits}",
-        hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+        hint=_ANEW,
     )
 
 
@@ -253,19 +256,29 @@ def without_types(record: bytes) -> bytes:
     return _TYPES.sub(b"", head, count=1) + operation + rest
 
 
-def require_chunks_before(entry: Entry | None, chunks: Mapping[int, tuple[str, str]]) -> None:
-    """Raise PromiseError where readers can see one of ``chunks`` and not all since ``entry`` that came before it.
+def require_chunks_before(
+    entry: Entry | None, chunks: Mapping[int, tuple[str, str]], begun: Collection[int] = ()
+) -> None:
+    """Raise PromiseError where readers can see one of ``chunks`` and not all since ``entry`` that came before it, or of
+    one only the first fragments, as of those that are ``begun``.
 
     These can't be read again as they were, and what would come in their place came after that chunk.
     """
     before = ((entry and entry.copy) or {}).get("written", 0)
     written = max((json.loads(copied)["written"] for _, copied in chunks.values()), default=before)
+    if halved := chunks.keys() & set(begun):
+        raise PromiseError(
+            f"the last fragments of record {min(halved)}, which a copy wrote, are lost: readers see a part of a Kafka "
+            "transaction",
+            where=f"topic {chunks[min(halved)][0]}",
+            hint=_ANEW,
+        )
     if lost := max(0, written - before - len(chunks)):
         last = max(chunks)
         raise PromiseError(
             f"{lost} records of a copy before sequence {last} are lost: readers see a part of a Kafka transaction",
             where=f"topic {chunks[last][0]}",
-            hint="name a new topic in kafka.topic and give the follower a fresh copy of the leader",
+            hint=_ANEW,
         )
 
 
@@ -274,23 +287,6 @@ def _without_fragment(message: Message) -> Message:
     if Fragment.of(message):
         message.set_value(b"")
     return message
-
-
-def rest(fragments: Iterable[tuple[bytes, bytes]], after: Fragment, *, where: str) -> Iterator[tuple[bytes, bytes]]:
-    """Those of a record's ``fragments`` that come behind ``after``, with which readers see the record begun.
-
-    Raises PromiseError where it was cut in another way, so that these do not continue it.
-    """
-    for mark, fragment in fragments:
-        made = Fragment(*map(int, mark.split()))
-        if made != after._replace(number=made.number):
-            raise PromiseError(
-                f"the first fragments of record {after.sequence} are committed already, but it is cut otherwise now",
-                where=where,
-                hint="run with the version and producer.message_bytes that wrote them until that record is complete",
-            )
-        if made.number > after.number:
-            yield mark, fragment
 
 
 def _roll_back(producer: Producer, partitions: list[Partition]) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from cdc.config.table_globs import copy_command
 from cdc.errors import UserError
 from cdc.model.uri import Uri
 from cdc.spark.ddl.lineage import BEGINS_COPY, END, Act, Beginning, Name, Segment, exchanged, lineage
@@ -14,7 +15,7 @@ from cdc.spark.frames.told import Columns, CopyIncomplete, History, NotTold, Tol
 __all__ = ["Plan", "Stretch", "Version", "plan", "plan_of_changes", "require_no_exchange"]
 
 _CASCADES = ("CASCADE", "SET NULL", "SET DEFAULT")
-_COPY_AGAIN = "copy the table again: cdc-producer PROFILE --copy {}"
+_COPY_AGAIN = "copy the table again: {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ def _columns(versions: Sequence[Version], where: str, name: Name) -> Columns:
         raise NotTold(
             "no record tells the columns that the table has then",
             where=where,
-            hint="they are told with the next rows that are written to it, or " + _COPY_AGAIN.format(".".join(name)),
+            hint="they are told with the next rows that are written to it, or "
+            + _COPY_AGAIN.format(copy_command(name)),
         )
     return columns
 
@@ -116,7 +118,7 @@ def _require_all_rows(
     history: History, segments: Sequence[Segment], acts: Sequence[Act], name: Name, where: str, *, cut: bool
 ) -> None:
     """Raise UserError where the stream does not have all rows of the table."""
-    again = _COPY_AGAIN.format(".".join(name))
+    again = _COPY_AGAIN.format(copy_command(name))
     copies = table_copies(acts)
     if name in copies and not copies[name].complete:
         raise CopyIncomplete("the copy of the table is not complete then", where=where, hint="wait until it is")
@@ -144,7 +146,7 @@ def require_no_exchange(segments: Sequence[Segment], acts: Iterable[Act], name: 
     if (sequence := exchanged(acts, segments)) is not None:
         raise UserError(
             f"the statement at sequence {sequence} exchanged rows of two tables",
-            where=where, hint=_COPY_AGAIN.format(".".join(name)),
+            where=where, hint=_COPY_AGAIN.format(copy_command(name)),
         )  # fmt: skip
 
 
@@ -231,7 +233,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
         if version.rekeyed is not None:
             raise UserError(
                 f"from sequence {version.rekeyed} on the table has another key, so rows of before are not known again",
-                where=where, hint=_COPY_AGAIN.format(".".join(name)),
+                where=where, hint=_COPY_AGAIN.format(copy_command(name)),
             )  # fmt: skip
         step = version.alteration
         carried = known
@@ -245,7 +247,7 @@ def _keys(versions: Sequence[Version], where: str, name: Name) -> list[tuple[str
                 raise UserError(
                     f"the ALTER at sequence {sequence} changed the key, so rows of before are not known again",
                     where=where,
-                    hint=_COPY_AGAIN.format(".".join(name)),
+                    hint=_COPY_AGAIN.format(copy_command(name)),
                 )
             carried, seen = carried if seen and carried else key, True
         known = carried
@@ -262,7 +264,7 @@ def _require_same_rows(versions: Sequence[Version], where: str, name: Name) -> N
         if step and may_have_rows and (doubt := _doubt(step, keyless=keyless)):
             raise UserError(
                 f"what the ALTER at sequence {step.sequence} did to rows is not certain ({doubt})",
-                where=where, hint=_COPY_AGAIN.format(".".join(name)),
+                where=where, hint=_COPY_AGAIN.format(copy_command(name)),
             )  # fmt: skip
         may_have_rows = may_have_rows or version.told
 

@@ -78,7 +78,13 @@ def test_a_table_is_left_until_its_copy_begins() -> None:
     assert skips.again(3) == ([], [])
 
 
-@pytest.mark.parametrize("option", ["shop", ".t", "shop.", "-3", ""])
+def test_names_with_dots_are_in_backquotes() -> None:
+    skips = Skips.parse(["`my.shop`.`t.1`"], new=str)
+    assert skips.allow(record("my.shop", "t.1"))
+    assert skips.again(3) == ([], ["`my.shop`.`t.1`"])
+
+
+@pytest.mark.parametrize("option", ["shop", ".t", "shop.", "-3", "", "my.shop.t"])
 def test_what_is_neither_is_refused(option: str) -> None:
     with pytest.raises(UserError, match="is neither a record's sequence nor a table"):
         Skips.parse([option], new=str)

@@ -131,3 +131,10 @@ def test_a_chunk_that_readers_see_is_refused_where_one_before_it_is_lost(
         require_chunks_before(entry, chunks)
     with pytest.raises(PromiseError):
         require_chunks_before(None, chunks)
+
+
+def test_a_chunk_of_which_readers_see_the_first_fragments_is_refused() -> None:
+    """It can't be read again as it was, and what is written behind it would end all readers."""
+    chunks = {8: ("t.d.t", json.dumps(Pending(written=1).to_json()))}
+    with pytest.raises(PromiseError, match="the last fragments of record 8, which a copy wrote, are lost"):
+        require_chunks_before(Entry(8, POSITION, "", ""), chunks, {8})
